@@ -96,7 +96,7 @@ def _find_without(
         new = sorted(cluster for cluster in clusters if cluster not in kept)
         old = sorted(cluster for cluster in clusters if cluster in kept)
         if reason:
-            effects = [f"{_list_names(old)} keeps what it has"] if old else []
+            effects = [f"{_list_names(old)} {'keep what they have' if len(old) > 1 else 'keeps what it has'}"] if old else []
             effects += [f"nothing is delivered to {_list_names(new)}"] if new else []
             message = f"{key}: {reason}: {'; '.join(effects)}"
         else:

@@ -22,11 +22,11 @@ _METADATA = re.compile(rb"^metadata:[ \t]*(?:#[^\n]*)?\n(?P<indent> +)(?=\S)", r
 
 
 class BuiltDirectory(NamedTuple):
-    """A directory with what it builds: the `root` that kustomize built, or documents. `namespace` is that of a chart's release."""
+    """A directory with what it builds: the roots that kustomize built, and documents. `namespace` is that of a chart's release."""
 
     files: DirectoryFiles
     failed: bool = False
-    root: BuiltRoot | None = None
+    roots: tuple[BuiltRoot, ...] = ()
     documents: tuple[PrintedDocument, ...] = ()
     namespace: str = ""
 
@@ -54,13 +54,14 @@ def build_bundle_directories(
     findings: list[Finding] = []
     record = NOTHING_BUILT
     wanted = {digest: request for digest, request in requests.items() if not files[digest].missing}
-    roots = {request.path: digest for digest, request in wanted.items() if files[digest].format == "kustomize"}
+    roots = dict.fromkeys(root for digest in wanted for root in files[digest].roots)
     if roots:
         built = build_directories(list(roots), commit, reader, context, keep=False)
         findings += built.findings
         record = built.record
-        for path, root in built.roots.items():
-            found[roots[path]] = found[roots[path]]._replace(root=root, failed=root.failed)
+        for digest in wanted:
+            own = tuple(built.roots[root] for root in files[digest].roots)
+            found[digest] = found[digest]._replace(roots=own, failed=any(root.failed for root in own))
     charts = {digest: request for digest, request in wanted.items() if files[digest].format == "helm"}
     if charts:
         from gitsched.reconcile.bundle_charts import render_bundle_charts  # few Bundles are charts
@@ -71,8 +72,8 @@ def build_bundle_directories(
             namespace = make_chart_request(charts[digest]).namespace
             found[digest] = found[digest]._replace(failed=documents is None, documents=documents or (), namespace=namespace)
     for digest, listed in files.items():
-        if digest in wanted and listed.format == "yaml":
-            texts = tuple(PrintedDocument(commit.read_blob(blob), path, blob) for path, blob in listed.files.items())
+        if digest in wanted and listed.plain:
+            texts = tuple(PrintedDocument(commit.read_blob(listed.files[path]), path, listed.files[path]) for path in listed.plain)
             found[digest] = found[digest]._replace(documents=texts)
     return BuiltBundles(found, tuple(findings), record)
 
@@ -96,10 +97,10 @@ class DirectoryReader:
         """
         errors = len(findings)
         documents: list[RawDocument] = []
-        if directory.root is not None:
-            for printed in directory.root.result.objects:
-                text = self._substitute(printed.text, values, printed.path or directory.root.closure.kustomization, findings)
-                documents += directory.root.locator.read(printed._replace(text=text), findings, omitted)
+        for root in directory.roots:
+            for printed in root.result.objects:
+                text = self._substitute(printed.text, values, printed.path or root.closure.kustomization, findings)
+                documents += root.locator.read(printed._replace(text=text), findings, omitted)
         for document in directory.documents:
             documents += self._read_documents(document, values, findings, omitted)
         failed = any(finding.severity == "error" for finding in findings[errors:]) or any(document.broken for document in documents)

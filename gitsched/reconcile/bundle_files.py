@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
 from gitsched.build.chart_files import ChartRequest, resolve_chart
-from gitsched.build.closure import resolve_closure
+from gitsched.build.closure import Closure, resolve_closure
 from gitsched.build.commit_files import SYMLINK_MODE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.model.variants import HelmOptions, VariantFormat, VariantSource
@@ -36,13 +36,16 @@ class DirectoryRequest(NamedTuple):
 
 class DirectoryFiles(NamedTuple):
     """The files of the commit that a directory reads. `resources` are those whose documents are built; `inputs` contain no documents of
-    their own. `missing` says that the directory is none that can be built, or is ""."""
+    their own. `roots` are the kustomizations to build, `plain` the files that are read as they are. `missing` says that the directory is
+    none that can be built, or is ""."""
 
     format: VariantFormat
     files: Mapping[str, str] = {}
     resources: frozenset[str] = frozenset()
     inputs: frozenset[str] = frozenset()
     missing: str = ""
+    roots: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
 
     def make_source(self, commit: CommitTree, helm: HelmOptions | None) -> VariantSource:
         """Return what a delivery tool needs to build the directory."""
@@ -76,7 +79,7 @@ def list_directory_files(request: DirectoryRequest, commit: CommitTree) -> Direc
         return DirectoryFiles("helm", chart.files, frozenset(), inputs)
     if any(f"{prefix}{name}" in commit.entries for name in KUSTOMIZATION_NAMES):
         closure = resolve_closure(path, commit)
-        return DirectoryFiles("kustomize", closure.files, closure.resources)
+        return DirectoryFiles("kustomize", closure.files, closure.resources, roots=(path,))
     return _list_plain_files(path, prefix, commit)
 
 
@@ -87,21 +90,43 @@ def make_chart_request(request: DirectoryRequest) -> ChartRequest:
 
 
 def _list_plain_files(path: str, prefix: str, commit: CommitTree) -> DirectoryFiles:
-    """List the manifests below a directory without kustomization. One further below would be built in parts, so that it is an error."""
+    """List the manifests below a directory without a kustomization, and the kustomizations further below, as Flux builds such a directory.
+
+    It is an error if these depend on each other: the directory has a base and its overlays then.
+    """
     below = sorted(entry for entry in commit.entries if entry.startswith(prefix))
-    inner = next((entry for entry in below if posixpath.basename(entry) in KUSTOMIZATION_NAMES), None)
-    if inner is not None:
-        return DirectoryFiles(
-            "yaml", missing=f"{path} has no kustomization.yaml, but there is {inner}: name the directory of an overlay"
-        )
     chart = next((entry for entry in below if posixpath.basename(entry) == "Chart.yaml"), None)
     if chart is not None:
         return DirectoryFiles("yaml", missing=f"{path} has the chart {chart}: name its directory, and set spec.helm")
+    roots = _list_inner_roots(below)
+    closures = [resolve_closure(root, commit) for root in roots]
+    for closure in closures:
+        inner = next((root for root in roots if root != closure.root and _reads(closure, root)), None)
+        if inner is not None:
+            reason = f"{path} has no kustomization.yaml, and {closure.root} builds on {inner}: name the directory of an overlay"
+            return DirectoryFiles("yaml", missing=reason)
+    inside = tuple(map(_make_prefix, roots))
     regular = (entry for entry in below if is_manifest_path(entry) and commit.entries[entry][1] & 0o170000 == _REGULAR)
-    files = {entry: commit.entries[entry][0] for entry in regular}
+    plain = {entry: commit.entries[entry][0] for entry in regular if not entry.startswith(inside)}
+    files = {**plain, **{file: blob for closure in closures for file, blob in closure.files.items()}}
     if not files or len(files) > MAX_FILES:
         return DirectoryFiles("yaml", missing=f"{path} has {f'more than {MAX_FILES}' if files else 'no'} YAML files")
-    return DirectoryFiles("yaml", files, frozenset(files))
+    resources = frozenset((*plain, *(file for closure in closures for file in closure.resources)))
+    return DirectoryFiles("yaml", files, resources, roots=roots, plain=tuple(plain))
+
+
+def _list_inner_roots(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the directories with a kustomization that are in no other such directory."""
+    found = sorted(posixpath.dirname(path) for path in paths if posixpath.basename(path) in KUSTOMIZATION_NAMES)
+    roots: list[str] = []
+    for directory in dict.fromkeys(found):
+        if not any(directory.startswith(f"{root}/") for root in roots):
+            roots.append(directory)
+    return tuple(roots)
+
+
+def _reads(closure: Closure, directory: str) -> bool:
+    return any(file.startswith(f"{directory}/") for file in closure.files)
 
 
 def _make_prefix(path: str) -> str:

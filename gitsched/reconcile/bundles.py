@@ -244,7 +244,7 @@ class _Assembler:
             document = scopes.resolve(raw)
             if directory.namespace and document.key.namespace and not raw.namespace:
                 document = scopes.resolve(self._reader.add_namespace(raw, directory.namespace))
-            if directory.files.format != "yaml":
+            if directory.namespace or (raw.origin is not None and raw.origin.root):
                 document = _keep_text(document)
             known = found.setdefault(document.key, document)
             if known.body != document.body:
