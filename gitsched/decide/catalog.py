@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import KindScope
-from gitsched.model.document import Body, Document, Key, Origin, get_field, is_namespaced, parse_api_group
+from gitsched.model.document import Body, Document, Key, Origin, get_field, is_namespaced, is_unread_kind, parse_api_group
 from gitsched.model.finding import Finding, locate_document, locate_origin
 from gitsched.model.variants import is_bundle
 
@@ -65,7 +65,7 @@ class Catalog(NamedTuple):
     Duplicates are identities that are defined more than once. `broken` are identities without a usable document. `guessed_scopes` are the
     kinds that nothing declares as namespaced or cluster-scoped, with one document each; `kind_scopes` says of all kinds that are not built
     in whether they are namespaced. `read_order` are the identities in the order of the files. `identical`
-    are templates with several documents of the same content, which count as one.
+    are identities with several documents of the same content, which count as one.
     """
 
     api_documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -99,15 +99,16 @@ def build_catalog(documents: Iterable[RawDocument], kinds: Iterable[KindScope], 
             by_key.setdefault(document.key, []).append(document)
     listed = {key for key in by_key if not is_template(key.group, key.kind, reserved)}
     several = {key: tuple(copies) for key, copies in by_key.items() if len(copies) > 1}
-    identical = frozenset(key for key, copies in several.items() if key not in listed and _are_identical(copies))
+    identical = frozenset(key for key, copies in several.items() if _are_identical(copies))
     duplicates = {key: copies for key, copies in several.items() if key not in identical}
     api_documents: dict[tuple[str, str], list[Document]] = {}
     templates: list[Document] = []
     for key, copies in by_key.items():
+        is_usable = len(copies) == 1 or key in identical
         if key not in listed:
-            if len(copies) == 1 or key in identical:
+            if is_usable:
                 templates.append(copies[0])
-        elif len(copies) == 1:
+        elif is_usable:
             api_documents.setdefault((key.group, key.kind), []).append(copies[0])
         else:
             broken[key] = copies[0]
@@ -130,8 +131,8 @@ def build_catalog(documents: Iterable[RawDocument], kinds: Iterable[KindScope], 
 
 
 def is_template(group: str, kind: str, reserved: Set[str]) -> bool:
-    """Return whether policies can select documents of a kind: a Bundle, and any kind outside of the `reserved` groups."""
-    return group not in reserved or is_bundle(group, kind)
+    """Return whether policies can select documents of a kind: a Bundle, and any kind that no API of the `reserved` groups reads."""
+    return group not in reserved or is_bundle(group, kind) or is_unread_kind(group, kind)
 
 
 def _are_identical(copies: Iterable[Document]) -> bool:

@@ -177,6 +177,7 @@ _known_groups = {
 _unversioned_groups: dict[str, str] = {}
 _secret_fields: set[str] = set()
 _config_map_data: dict[str, str] = {}
+_templates: set[tuple[str, str]] = set()
 
 
 class ApiKinds(NamedTuple):
@@ -185,6 +186,7 @@ class ApiKinds(NamedTuple):
     `groups` are its API groups: their kinds are namespaced unless they are in `cluster_scoped`. Documents of the `unversioned_groups` have
     the member `api` in place of apiVersion; the text is what their schemas have as version. `secret_fields` are members of documents
     whose content is never written or shown. `config_map_data` are keys of ConfigMaps that the API reads, with the name of the ConfigMap.
+    `templates` are kinds of its groups that the API does not read: policies select them like any other object.
     """
 
     groups: frozenset[str] = frozenset()
@@ -192,6 +194,7 @@ class ApiKinds(NamedTuple):
     unversioned_groups: Mapping[str, str] = {}
     secret_fields: frozenset[str] = frozenset()
     config_map_data: Mapping[str, str] = {}
+    templates: frozenset[tuple[str, str]] = frozenset()
 
 
 def add_kinds(kinds: ApiKinds) -> None:
@@ -201,7 +204,13 @@ def add_kinds(kinds: ApiKinds) -> None:
     _unversioned_groups.update(kinds.unversioned_groups)
     _secret_fields.update(kinds.secret_fields)
     _config_map_data.update(kinds.config_map_data)
+    _templates.update(kinds.templates)
     parse_api_group.cache_clear()
+
+
+def is_unread_kind(group: str, kind: str) -> bool:
+    """Return whether a kind is in a group of a policy API that does not read it."""
+    return (group, kind) in _templates
 
 
 def find_unversioned_group(name: str) -> str | None:

@@ -23,7 +23,7 @@ from gitsched.manifests.kustomize_graph import (
 )
 from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile
 from gitsched.manifests.sourceignore import SourceIgnore
-from gitsched.model.document import Origin
+from gitsched.model.document import Origin, is_unread_kind
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.bundle_parts import NO_PARTS, BundleParts
 from gitsched.reconcile.cache.caches import SourceFile, TreeCache
@@ -281,7 +281,7 @@ def read_kustomizations(
 
 def is_read_by_api(document: RawDocument) -> bool:
     """Return whether a policy API reads a document, so that a kustomization does not take it away."""
-    if document.group in reserved_groups:
+    if document.group in reserved_groups and not is_unread_kind(document.group, document.kind):
         return True
     identity, kind = (document.group, document.kind, document.name), (document.group, document.kind)
     return any(identity in api.active_objects or kind in api.active_templates for api in policy_apis.values())

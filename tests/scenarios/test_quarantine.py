@@ -139,6 +139,28 @@ def test_documents_with_the_same_content_count_as_one_until_they_differ(pair: Fl
     assert pair.load("clusters/first/default/deployment-twin.yaml")["spec"]["replicas"] == 2
 
 
+def test_policies_and_clusters_with_the_same_content_count_as_one(pair: Fleet) -> None:
+    originals = [*pair.path.glob("clusters/*.yaml"), *pair.path.glob("policies/*.yaml")]
+    assert originals
+    pair.commit({f"copy/{number}.yaml": original.read_text() for number, original in enumerate(originals)})
+    assert codes(pair.reconcile()) == set()
+    assert pair.where(WEB) == ["first"]
+
+
+def test_kinds_of_a_policy_api_that_it_does_not_read_are_objects_like_others(pair: Fleet) -> None:
+    claim = "apiVersion: cluster.open-cluster-management.io/v1alpha1\nkind: ClusterClaim\nmetadata: {name: version}\nspec: {value: '%s'}\n"
+    pair.commit({"aws/claim.yaml": claim % "4.18", "vsphere/claim.yaml": claim % "4.17"})
+    assert codes(pair.reconcile()) == set()
+    selector = "{apiVersion: cluster.open-cluster-management.io/v1alpha1, kind: ClusterClaim}"
+    claims = (
+        "apiVersion: policy.karmada.io/v1alpha1\nkind: ClusterPropagationPolicy\nmetadata: {name: claims}\n"
+        f"spec: {{resourceSelectors: [{selector}], placement: {{clusterAffinity: {{clusterNames: [first]}}}}}}\n"
+    )
+    pair.commit({"vsphere/claim.yaml": None, "policies/claims.yaml": claims}, hour=1)
+    assert codes(pair.reconcile(1)) == set()
+    assert pair.load("clusters/first/_/clusterclaim.cluster.open-cluster-management.io-version.yaml")["spec"] == {"value": "4.18"}
+
+
 def test_a_duplicate_cluster_keeps_its_workloads(pair: Fleet) -> None:
     pair.reconcile()
     pair.commit({"clusters/copy.yaml": cluster("first", "power:NoExecute")}, hour=1)

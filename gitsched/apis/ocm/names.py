@@ -14,6 +14,10 @@ CLUSTER_SCORES, DECISION_BASIS, ROLLOUT_REPORT = "ClusterScores", "DecisionBasis
 MANAGED_CLUSTER, CLUSTER_SET, CLUSTER_SET_BINDING = "ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding"
 PLACEMENT, PLACEMENT_DECISION, ADDON_SCORE = "Placement", "PlacementDecision", "AddOnPlacementScore"
 MANIFEST_WORK_REPLICA_SET = "ManifestWorkReplicaSet"
+CLUSTER_CLAIM = "ClusterClaim"
+OTHER_KINDS = (CLUSTER_CLAIM, "BackupSchedule", "ClusterCurator", "Restore")
+"""Kinds of the group that scheduling does not read: a ClusterClaim is an object of a managed cluster, and the others belong to Red Hat
+Advanced Cluster Management (stolostron/cluster-backup-operator, stolostron/cluster-curator-controller)."""
 VERSIONS = {
     (GROUP, MANAGED_CLUSTER): "v1",
     (GROUP, CLUSTER_SET): "v1beta2",

@@ -8,6 +8,7 @@ from datetime import datetime
 from gitsched.apis.export import Export, ExportInput, ExportOption, ExportResult
 from gitsched.apis.ocm.names import (
     ADDON_SCORE,
+    CLUSTER_CLAIM,
     CLUSTER_SCORES,
     CLUSTER_SET,
     DECISION_BASIS,
@@ -15,6 +16,7 @@ from gitsched.apis.ocm.names import (
     GROUP,
     GROUPS,
     MANAGED_CLUSTER,
+    OTHER_KINDS,
     PLACEMENT_DECISION,
     ROLLOUT_REPORT,
 )
@@ -131,8 +133,10 @@ API = PolicyAPI(
                 (GITSCHED_GROUP, CLUSTER_SCORES),
                 (GITSCHED_GROUP, DECISION_BASIS),
                 (GITSCHED_GROUP, ROLLOUT_REPORT),
+                (GROUP, CLUSTER_CLAIM),
             }
-        )
+        ),
+        templates=frozenset((GROUP, kind) for kind in OTHER_KINDS),
     ),
     create_engine=_create_engine,
     apply_defaults=_apply_defaults,
