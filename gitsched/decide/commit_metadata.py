@@ -62,6 +62,7 @@ def render_metadata_files(
                 format_key(key),
                 outcome.policy or outcome.reason,
                 [*outcome.counted_replicas.items()],
+                outcome.variant_paths,
             )
             for key, outcome in totals.first_outcomes.items()
         ],

@@ -54,7 +54,13 @@ class DecisionSet(NamedTuple):
     def explain(self, document: Document) -> Explanation | None:
         """Explain the placement of a workload, or a recorded decision; None if no API decides about the document."""
         found = next((found for engine in self.engines if (found := engine.explain(document))), None)
-        return self._explain_recorded(document) if found is None else found
+        found = self._explain_recorded(document) if found is None else found
+        variants = self.variants.get(document.key)
+        if found is None or variants is None:
+            return found
+        from gitsched.decide.variant_tables import add_variants  # few workloads have variants
+
+        return add_variants(found, document, variants, self.outcomes.get(document.key))
 
     def _explain_recorded(self, document: Document) -> Explanation | None:
         """Explain a recorded decision by the results of all candidates, for an API that explains only workloads."""
@@ -176,7 +182,7 @@ def decide(
         if make_finding is not None and (kept is not None or any(engine.selects(document) for engine in engines)):
             findings.append(make_finding())
         if kept is not None and key not in outcomes:
-            outcomes[key], templates[key] = _adapt(document, kept, snapshot), document
+            outcomes[key], templates[key] = adapt_outcome(document, kept, snapshot), document
             quarantined.add(key)
     own: set[Key] = set()
     for document, decided in (decision for engine in engines for decision in engine.own_workloads()):
@@ -303,12 +309,12 @@ def _decide_and_cache(
 def decide_workload(document: Document, engines: Iterable[PolicyEngine], snapshot: Snapshot) -> Outcome | None:
     """Return the outcome of the API that selects a workload; None when no API does."""
     outcome = _choose_outcome(document, engines)
-    return _adapt(document, outcome, snapshot) if outcome is not None else None
+    return adapt_outcome(document, outcome, snapshot) if outcome is not None else None
 
 
-def _adapt(document: Document, outcome: Outcome, snapshot: Snapshot) -> Outcome:
+def adapt_outcome(document: Document, outcome: Outcome, snapshot: Snapshot) -> Outcome:
     """Return the outcome with what follows from the kind of the document and from its variants."""
-    return _adapt_variants(document, _adapt_outcome(document, outcome), snapshot)
+    return _adapt_variants(document, _adapt_kind(document, outcome), snapshot)
 
 
 def _adapt_variants(document: Document, outcome: Outcome, snapshot: Snapshot) -> Outcome:
@@ -325,7 +331,7 @@ def _resolve_commits(variants: TemplateVariants, previous: Mapping[Key, Body]) -
     return resolve_commits(variants, previous)
 
 
-def _adapt_outcome(document: Document, outcome: Outcome) -> Outcome:
+def _adapt_kind(document: Document, outcome: Outcome) -> Outcome:
     """Return the outcome with what follows from the kind of the document: encrypted ones stay unchanged, others may have findings."""
     if "sops" in document.body or document.key.kind == "SealedSecret":
         from gitsched.decide.encrypted import adapt_encrypted  # few documents are encrypted

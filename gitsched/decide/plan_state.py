@@ -145,7 +145,7 @@ def make_workload_row(files: WorkloadFiles, source_path: str) -> WorkloadRow:
 def strip_outcome(outcome: Outcome) -> Outcome:
     """Return an outcome without the documents that only rendering needs."""
     targets = tuple(target._replace(edits=(), body=None) if target.edits or target.body else target for target in outcome.targets)
-    return outcome._replace(records=(), manifests=None, previous_targets=(), targets=targets)
+    return outcome._replace(records=(), manifests=None, kept_paths={}, previous_targets=(), targets=targets)
 
 
 def compute_totals(

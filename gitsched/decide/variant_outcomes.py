@@ -84,7 +84,9 @@ def _keep_variants(
     if whole:
         before = tuple(t for t in outcome.previous_targets if bundle is None or t.cluster in kept)
         state = "pending" if outcome.state == "placed" and not targets else outcome.state
-        outcome = outcome._replace(targets=tuple(targets), previous_targets=before, state=state)
+        found = ((target.cluster, variants.find(target.cluster)) for target in targets if not target.keeps_manifest)
+        names = {cluster: variant.path for cluster, variant in found if variant is not None}
+        outcome = outcome._replace(targets=tuple(targets), previous_targets=before, state=state, variant_paths=names)
     return outcome._replace(findings=(*outcome.findings, *findings))
 
 

@@ -190,7 +190,7 @@ class Outcome(NamedTuple):
     it is shown but not recorded. `previous_targets` are the clusters of the previous run. `manifests` are rendered in place of the
     workload's own document, if not None. `previous_objects` are objects of previous manifests that retained clusters still have.
     `bundles` are the Bundles whose variants are rendered, and `kept_paths` the paths that the previous output has of them by cluster,
-    relative to its directory.
+    relative to its directory. `variant_paths` are the directories that clusters get it from, for a workload with variants.
     """
 
     key: Key
@@ -211,6 +211,7 @@ class Outcome(NamedTuple):
     previous_objects: tuple[Key, ...] = ()
     bundles: tuple[Key, ...] = ()
     kept_paths: Mapping[str, tuple[str, ...]] = {}
+    variant_paths: Mapping[str, str] = {}
 
     @property
     def replicas_by_cluster(self) -> dict[str, int | None]:

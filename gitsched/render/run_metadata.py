@@ -205,12 +205,14 @@ class FleetRow(NamedTuple):
 class DecisionRow(NamedTuple):
     """One workload ("Deployment shop/web") with its policy, or the reason for its placement.
 
-    `placement` are clusters and replicas (None for a kind without replicas).
+    `placement` are clusters and replicas (None for a kind without replicas). `variants` are the directories of a workload with variants, by
+    cluster.
     """
 
     workload: str
     policy: str
     placement: Sequence[tuple[str, int | None]]
+    variants: Mapping[str, str] = {}
 
 
 class RecordedRow(NamedTuple):
@@ -325,15 +327,26 @@ def _format_fleet_row(row: FleetRow) -> str:
 
 
 def _format_decision_row(row: DecisionRow) -> str:
-    return f"| {format_code(row.workload)} | {format_code(row.policy)} | {_format_placement(row.placement)} |\n"
+    return f"| {format_code(row.workload)} | {format_code(row.policy)} | {_format_placement(row.placement, row.variants)} |\n"
 
 
 def _format_recorded_row(row: RecordedRow) -> str:
     return f"| {format_code(row.subject)} | {format_code(row.target_kind)} | {_format_names(row.targets) or 'none'} |\n"
 
 
-def _format_placement(placement: Sequence[tuple[str, int | None]]) -> str:
+def _format_placement(placement: Sequence[tuple[str, int | None]], variants: Mapping[str, str]) -> str:
+    if variants:
+        return _format_variants(placement, variants) or "nowhere"
     return _format_names([name if count is None else f"{name}:{count}" for name, count in placement]) or "nowhere"
+
+
+def _format_variants(placement: Sequence[tuple[str, int | None]], variants: Mapping[str, str]) -> str:
+    """Return the clusters of each variant, followed by its directory."""
+    by_path: dict[str, list[str]] = {}
+    for name, count in placement:
+        by_path.setdefault(variants.get(name, ""), []).append(name if count is None else f"{name}:{count}")
+    groups = (f"{_format_names(names)} ({format_code(path) if path else 'unchanged'})" for path, names in sorted(by_path.items()))
+    return "; ".join(groups)
 
 
 def _format_names(names: Sequence[str]) -> str:

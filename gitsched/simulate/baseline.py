@@ -10,7 +10,7 @@ from gitsched.apis.capabilities import CapacityReporting, InnerPlacementReportin
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import Catalog
-from gitsched.decide.decisions import DecisionSet, create_engines
+from gitsched.decide.decisions import DecisionSet, adapt_outcome, create_engines
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.scheduling import Outcome
 
@@ -135,15 +135,19 @@ def _decide_at(
         catalog.duplicate_api_documents,
         catalog.read_order,
         duplicate_templates=catalog.duplicate_templates,
+        variants=baseline.decisions.variants,
     )
     engines = create_engines(snapshot)
     templates = (
         catalog.templates.items() if only is None else ((key, catalog.templates[key]) for key in catalog.templates if key in only)
     )
-    outcomes = {key: outcome for key, template in templates if (outcome := _decide_template(template, engines)) is not None}
+    outcomes = {
+        key: outcome for key, template in templates if (outcome := _decide_template(template, engines, snapshot)) is not None
+    }
     own = {document.key: outcome for engine in engines for document, outcome in engine.own_workloads()}
     return SimulationResult(engines, {**own, **outcomes}, frozenset(own.keys() - outcomes.keys()))
 
 
-def _decide_template(template: Document, engines: tuple[PolicyEngine, ...]) -> Outcome | None:
-    return next((outcome for engine in engines if (outcome := engine.decide(template)) is not None), None)
+def _decide_template(template: Document, engines: tuple[PolicyEngine, ...], snapshot: Snapshot) -> Outcome | None:
+    outcome = next((outcome for engine in engines if (outcome := engine.decide(template)) is not None), None)
+    return adapt_outcome(template, outcome, snapshot) if outcome is not None and snapshot.variants else outcome

@@ -76,6 +76,8 @@ class _ChangeFinder:
                 return self._add_toleration()
             case "APIEnablement":
                 return self._add_api_enablement()
+            case "Variant":
+                return self._describe_change("the workload had a variant for it")
             case "SpreadConstraint":
                 return self._set_spread_field()
             case "ClusterEviction":

@@ -1,0 +1,52 @@
+"""The table of variants that `explain` shows for a workload."""
+
+from __future__ import annotations
+
+from gitsched.model.document import Document
+from gitsched.model.explanation import Explanation, ExplanationTable
+from gitsched.model.scheduling import Outcome
+from gitsched.model.variants import WorkloadVariants, is_bundle
+
+MAX_NAMED = 10
+"""Clusters that one row names."""
+
+
+def add_variants(found: Explanation, document: Document, variants: WorkloadVariants, outcome: Outcome | None) -> Explanation:
+    """Return an explanation with the variants, and without clusters in its result that get nothing because they have no variant."""
+    if outcome is not None:
+        placed = {target.cluster for target in outcome.targets}
+        findings = (*found.findings, *(finding for finding in outcome.findings if finding not in found.findings))
+        result = tuple(share for share in found.result if share.cluster in placed)
+        found = found._replace(result=result, findings=findings)
+    return found._replace(tables=(*found.tables, make_variant_table(document, variants, outcome)))
+
+
+def make_variant_table(document: Document, variants: WorkloadVariants, outcome: Outcome | None) -> ExplanationTable:
+    """Return a row for each variant: its directory, the clusters that get it if they are chosen, and those that have it."""
+    placed = {target.cluster for target in outcome.targets} if outcome is not None else set()
+    rows = []
+    for index, variant in enumerate(variants.variants):
+        clusters = sorted(name for name, found in variants.by_cluster.items() if found == index)
+        values = ", ".join(f"{name}={value}" for name, value in variant.values)
+        content = (
+            f"{len(variant.objects)} object{'' if len(variant.objects) == 1 else 's'}"
+            if is_bundle(*document.key[:2])
+            else _locate(variant.objects[0])
+        )
+        rows.append((variant.path, content, values or "-", _list(clusters), _list([name for name in clusters if name in placed])))
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in sorted(variants.failed.items()):
+        by_reason.setdefault(reason, []).append(name)
+    rows += [
+        (reason, "-", "-", _list(names), _list([name for name in names if name in placed])) for reason, names in by_reason.items()
+    ]
+    return ExplanationTable("Variants", ("variant", "content", "values", "for clusters", "placed on"), tuple(rows))
+
+
+def _locate(document: Document) -> str:
+    return f"{document.origin.path}:{document.origin.line}" if document.origin is not None else str(document.key)
+
+
+def _list(names: list[str]) -> str:
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"{', '.join(names[:MAX_NAMED])}{more}" or "-"
