@@ -161,6 +161,15 @@ DocumentValidator = Callable[[Body], Iterator[Issue]]
 """List what is wrong with a defaulted document that its schema accepts."""
 
 
+class WorkloadSelector(NamedTuple):
+    """Workloads that a policy may select: those of a group and kind, with a name, and with an annotation; "" stands for any."""
+
+    group: str = ""
+    kind: str = ""
+    name: str = ""
+    annotation: str = ""
+
+
 class MetricSource(NamedTuple):
     """Metrics that documents of the API query from providers.
 
@@ -299,6 +308,8 @@ class PolicyAPI:
     list_ignored_codes: Callable[[Config], frozenset[str]] | None = None
     """Return the codes of validation findings that the settings turn off."""
 
+    list_selectors: Callable[[Iterable[Body]], Iterable[WorkloadSelector]] = lambda bodies: (WorkloadSelector() for _ in bodies)
+    """Return which workloads documents of the API may select, also because others refer to them; by default, all."""
     embedded_objects: Mapping[GroupKind, tuple[str, ...]] = field(default_factory=dict)
     """Where kinds of workloads have the list of the objects that they consist of."""
     remove_secrets: Callable[[Body], Body] | None = None

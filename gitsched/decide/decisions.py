@@ -406,6 +406,9 @@ def _make_kustomized_finding(document: Document, part: KustomizedDocument) -> Fi
             f"Bundle (spec.path: {part.chart}), or move the file out of the chart"
         )
         return Finding("error", "chart-template", message, locate_document(document), document.key.resource)
+    if part.code != "kustomized":
+        text = f"{document.key} is not placed: {part.describe()}"
+        return Finding("error", part.code, text, locate_document(document), document.key.resource)
     message = (
         f"{document.key} is not placed as this file has it, because kustomize changes it: {part.describe()}. Name the overlay to build "
         "in source.kustomize.build, or this path in source.kustomize.ignore"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -35,13 +35,22 @@ _VERSIONS = "versions"
 """The key of the versions of executables in the build cache; the other keys are digests."""
 
 
-def build_roots(entries: Iterable[TreeEntry], reader: FileReader, patterns: Iterable[str], context: BuildContext) -> BuiltRoots:
+def build_roots(
+    entries: Iterable[TreeEntry],
+    reader: FileReader,
+    patterns: Iterable[str],
+    context: BuildContext,
+    excluded: Container[str] = (),
+) -> BuiltRoots:
     """Build all roots of a tree that match the patterns. A root that cannot be built keeps the objects that it had in the last run.
+
+    Those in `excluded` are built elsewhere.
 
     Raises Permanent if there is something to build and no program that builds it.
     """
     commit = CommitTree(context.repository, entries, reader)
-    roots, findings = _select_roots(commit, patterns)
+    matching, findings = _select_roots(commit, patterns)
+    roots = [root for root in matching if root not in excluded]
     if not roots:
         return BuiltRoots((), tuple(findings), failed=bool(findings))
     built = build_directories(roots, commit, reader, context)

@@ -35,8 +35,12 @@ _TOLERATED_CODES = frozenset(("generated-name", "invalid-annotations", "invalid-
 
 
 class BuiltRoots(NamedTuple):
-    """What the roots that settings name build. `resources` are the files whose objects are built, `inputs` other files that are no
-    objects, such as charts; `failed`: there is an error."""
+    """What the roots that settings name build, and what delivery tools build.
+
+    `resources` are the files whose objects are built, `inputs` other files that are no objects, such as charts; `failed`: there is an
+    error. `unplaced` are objects that a delivery tool builds and that cannot be placed, `dependencies` files with objects on which builds
+    depend. `depends_on_policies`: other policies may need other builds.
+    """
 
     documents: tuple[RawDocument, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -44,6 +48,9 @@ class BuiltRoots(NamedTuple):
     record: BuildRecord = NOTHING_BUILT
     failed: bool = False
     inputs: frozenset[str] = frozenset()
+    unplaced: tuple[KustomizedDocument, ...] = ()
+    dependencies: frozenset[str] = frozenset()
+    depends_on_policies: bool = False
 
 
 NO_ROOTS = BuiltRoots()
@@ -86,8 +93,13 @@ class KustomizedTree(NamedTuple):
         tree = tree._replace(
             documents=documents, kustomized=self.documents, config=config, builds=record, variants=bundles.variants
         )
-        valid = cache.valid and not built.failed and not bundles.failed
-        return cache._replace(source_tree=tree, source_paths=paths, built=built.documents, valid=valid)
+        return cache._replace(
+            source_tree=tree,
+            source_paths=paths,
+            built=built.documents,
+            valid=cache.valid and not built.failed and not bundles.failed,
+            depends_on_policies=built.depends_on_policies,
+        )
 
 
 class FileReader(Protocol):
@@ -129,17 +141,18 @@ def separate_parts(
         wrapper = parts.find_wrapper(path)
         if wrapper:
             remaining[path] = _separate_file(path, file, documents, describe=wrapper)
-            continue
-        if path not in parts.graph.resources and path not in resources:
+        elif path in parts.graph.resources or path in resources:
+            remaining[path] = parts.separate(path, file, documents)
+        else:
             chart = parts.find_chart(path)
             remaining[path] = file if chart is None else _separate_file(path, file, documents, chart=chart)
-            continue
-        remaining[path] = parts.separate(path, file, documents)
+        if path in built.dependencies:
+            remaining[path] = remaining[path]._replace(kustomized=True)
     problems = dict.fromkeys(map(_make_problem_finding, parts.graph.problems))
     builds = (*built.findings, *bundles.findings)
     reported = {(finding.code, finding.location) for finding in builds}
     findings = (*(finding for finding in problems if (finding.code, finding.location) not in reported), *builds)
-    return KustomizedTree(remaining, tuple(documents), findings, parts, built, bundles)
+    return KustomizedTree(remaining, (*documents, *built.unplaced), findings, parts, built, bundles)
 
 
 def _separate_file(

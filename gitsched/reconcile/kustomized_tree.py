@@ -1,4 +1,5 @@
-"""Build the kustomize roots and Bundles of a source tree, and separate their parts from its objects."""
+"""Build what a source tree has to be built: kustomize roots, Bundles, and directories that delivery tools reconcile; and separate their
+parts from its objects."""
 
 from __future__ import annotations
 
@@ -24,20 +25,29 @@ def read_kustomized_tree(
     builds: Callable[[], BuildContext] | None,
     documents: Sequence[RawDocument] = (),
 ) -> KustomizedTree:
-    """Return the files of a tree without the parts of kustomizations and Bundles, with the objects of the roots that settings name.
+    """Return the files of a tree without the parts of kustomizations and Bundles, with the objects of the roots that settings name and of
+    the directories that delivery tools reconcile.
 
     `builds` is None where nothing is built, as for documents that name metrics only. `documents` are all documents of the files, and the
     last valid ones of broken files.
     """
     patterns = config.source.kustomize.build
     built, bundles = NO_ROOTS, NO_PARTS
-    if builds is not None and patterns:
+    regular = [entry for entry in entries if entry.mode & 0o170000 == _REGULAR and not entry.unsafe]
+    if builds is not None:
         from gitsched.reconcile.builds import build_roots  # starts processes
+        from gitsched.reconcile.commit_tree import CommitTree
+        from gitsched.reconcile.reconciled_paths import NO_PATHS, build_reconciled_paths
 
-        built = build_roots(entries, reader, patterns, builds())
+        context = builds()
+        commit = CommitTree(context.repository, entries, reader)
+        reconciled = build_reconciled_paths(commit, files, reader, config, context)
+        if patterns:
+            built = build_roots(entries, reader, patterns, context, reconciled.directories)
+        if reconciled != NO_PATHS:
+            built = reconciled.add_to(built, frozenset(root for pattern in patterns for root in commit.list_roots(pattern)))
     if builds is not None and has_bundles(documents):
         from gitsched.reconcile.bundles import read_bundles  # starts processes
 
         bundles = read_bundles(documents, entries, reader, config.kinds, builds())
-    regular = [entry for entry in entries if entry.mode & 0o170000 == _REGULAR and not entry.unsafe]
     return separate_parts(regular, files, reader, config, built, bundles)

@@ -21,6 +21,7 @@ from gitsched.model.commit import Commit
 from gitsched.model.document import Origin, parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
+from gitsched.model.tool_groups import TOOL_GROUPS
 from gitsched.reconcile.bundle_parts import has_bundles
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
 from gitsched.reconcile.manifest_paths import is_manifest_path
@@ -172,8 +173,8 @@ def read_source_tree(
         findings += find_hidden_sources(repository, [entry for entry in every if entry.path not in files], ignore, files)
     kustomized = None
     documents = _list_last_valid(files, reader, last_valid)
-    if config.source.kustomize.build or has_bundles(documents) or any(entry.path.endswith(_ROOT_NAMES) for entry in entries):
-        from gitsched.reconcile.kustomized_tree import read_kustomized_tree  # most sources have no kustomization and no chart
+    if has_bundles(documents) or _needs_builds(config, entries, files):
+        from gitsched.reconcile.kustomized_tree import read_kustomized_tree
 
         kustomized = read_kustomized_tree(entries, files, reader, config, builds, documents)
         files, findings = kustomized.files, [*findings, *kustomized.findings]
@@ -204,15 +205,46 @@ def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, la
         files[path] = read_source_file(path, entry[0], reader)
         if not files[path].independent or has_policy_documents([files[path]]) != has_policy_documents([last.files[path]]):
             return None  # the finding about hidden sources depends on whether there are policy documents
+        if last.depends_on_policies and (has_policy_documents([files[path]]) or may_change_builds(files[path])):
+            return None
     before = last.source_tree
     made = _make_tree_cache(tree, files, before.config, list(before.other_findings), list(last.built), {}, True, True)
     source_tree = made.source_tree._replace(kustomized=before.kustomized, builds=before.builds, variants=before.variants)
-    return made._replace(source_tree=source_tree, built=last.built, source_paths=last.source_paths)
+    return made._replace(
+        source_tree=source_tree,
+        built=last.built,
+        source_paths=last.source_paths,
+        depends_on_policies=last.depends_on_policies,
+    )
 
 
 def has_policy_documents(files: Iterable[SourceFile]) -> bool:
     """Return whether a file has a document of a policy API, such as a policy or a cluster."""
     return any(document.group in apis_by_group for file in files for document in file.documents)
+
+
+def _needs_builds(config: Config, entries: list[TreeEntry], files: Mapping[str, SourceFile]) -> bool:
+    """Return whether there is something to build, or files that are not read may say so: most sources have neither."""
+    manifests = [
+        entry for entry in entries if entry.mode in REGULAR_FILE_MODES and not entry.unsafe and is_manifest_path(entry.path)
+    ]
+    return (
+        bool(config.source.kustomize.build)
+        or any(entry.path.endswith(_ROOT_NAMES) for entry in entries)
+        or len(manifests) > len(files)
+        or has_tool_documents(files.values())
+    )
+
+
+def has_tool_documents(files: Iterable[SourceFile]) -> bool:
+    """Return whether a file has a document of Flux or Argo CD."""
+    return any(document.group in TOOL_GROUPS for file in files for document in file.documents)
+
+
+def may_change_builds(file: SourceFile) -> bool:
+    """Return whether a file has documents on which builds of delivery tools may depend, such as a Flux Kustomization or a ConfigMap."""
+    values = (not document.group and document.kind in ("ConfigMap", "Secret") for document in file.documents)
+    return has_tool_documents([file]) or any(values)
 
 
 def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:

@@ -45,6 +45,15 @@ class KustomizeConfig(NamedTuple):
     ignore: tuple[str, ...] = ()
 
 
+class DeliveryToolsConfig(NamedTuple):
+    """Directories that Flux Kustomizations and Argo CD Applications of the source reconcile. `ignore` has the syntax of .gitignore: files
+    there are objects as they are, and documents there build nothing. `repositories` are the URLs or the names of the sources that are this
+    repository."""
+
+    ignore: tuple[str, ...] = ()
+    repositories: tuple[str, ...] = ()
+
+
 class SourceConfig(NamedTuple):
     """The source: `branch` is "" for the branch of HEAD; no `paths` means all paths; `ignore` has the syntax of .gitignore."""
 
@@ -53,6 +62,7 @@ class SourceConfig(NamedTuple):
     ignore: tuple[str, ...] = ()
     facts: FactsConfig = FactsConfig()
     kustomize: KustomizeConfig = KustomizeConfig()
+    delivery_tools: DeliveryToolsConfig = DeliveryToolsConfig()
 
 
 class AuthorConfig(NamedTuple):
@@ -231,7 +241,9 @@ def _parse_source(source: ConfigSection, output: OutputConfig) -> SourceConfig:
     branch = source.get_string("branch")
     facts = _parse_facts(source.get_section("facts"), {branch, output.branch})
     kustomize = _parse_kustomize(source.get_section("kustomize"))
-    return SourceConfig(branch, source.get_strings("paths"), source.get_strings("ignore"), facts, kustomize)
+    tools = source.get_section("deliveryTools")
+    delivery_tools = DeliveryToolsConfig(tools.get_strings("ignore"), tools.get_strings("repositories"))
+    return SourceConfig(branch, source.get_strings("paths"), source.get_strings("ignore"), facts, kustomize, delivery_tools)
 
 
 def _parse_kustomize(kustomize: ConfigSection) -> KustomizeConfig:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.karmada.names import (
     APPS_GROUP,
@@ -20,8 +22,16 @@ from gitsched.apis.karmada.names import (
 )
 from gitsched.apis.karmada.settings import SETTINGS
 from gitsched.apis.karmada.topology import TOPOLOGY
-from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, PolicyEngine, RemovedWorkload, Snapshot, StarterFiles
-from gitsched.model.document import ApiKinds, Body
+from gitsched.apis.policy_api import (
+    DocumentValidator,
+    PolicyAPI,
+    PolicyEngine,
+    RemovedWorkload,
+    Snapshot,
+    StarterFiles,
+    WorkloadSelector,
+)
+from gitsched.model.document import ApiKinds, Body, as_object, list_objects, parse_api_group
 
 _PROXY_FIELDS = frozenset(("proxyHeader", "proxyURL"))
 
@@ -64,6 +74,19 @@ def _read_removed_workload(record: Body) -> RemovedWorkload | None:
     return read_removed_workload(record)
 
 
+def _list_selectors(bodies: Iterable[Body]) -> Iterator[WorkloadSelector]:
+    """Yield what policies select; everything if one brings dependencies along."""
+    for body in bodies:
+        if body.get("kind") not in ("PropagationPolicy", CLUSTER_POLICY):
+            continue
+        spec = as_object(body.get("spec"))
+        if spec.get("propagateDeps") is True:
+            yield WorkloadSelector()
+        for selector in list_objects(spec.get("resourceSelectors")):
+            group = parse_api_group(str(selector.get("apiVersion") or ""))
+            yield WorkloadSelector(group, str(selector.get("kind") or ""), str(selector.get("name") or ""))
+
+
 def _load_starter() -> StarterFiles:
     from gitsched.apis.karmada.starter import STARTER  # only `gitsched init` needs it
 
@@ -93,6 +116,7 @@ API = PolicyAPI(
     remove_secrets=_remove_secrets,
     read_removed_workload=_read_removed_workload,
     list_ignored_codes=_list_ignored_codes,
+    list_selectors=_list_selectors,
     topology=TOPOLOGY,
     load_starter=_load_starter,
     explained_kinds=("Cluster", "WorkloadRebalancer"),

@@ -115,6 +115,7 @@ API = PolicyAPI(
     name="krake",
     groups=GROUPS,
     create_engine=_create_engine,
+    list_selectors=lambda _: (),
     kinds=ApiKinds(
         cluster_scoped=frozenset(
             (*METRIC_KINDS[:1], *METRICS_PROVIDER_KINDS[:1], GLOBAL_CLOUD, (INFRASTRUCTURE, "GlobalInfrastructureProvider"))

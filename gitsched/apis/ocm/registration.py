@@ -18,6 +18,7 @@ from gitsched.apis.ocm.names import (
     MANAGED_CLUSTER,
     OTHER_KINDS,
     PLACEMENT_DECISION,
+    PLACEMENT_LABEL,
     ROLLOUT_REPORT,
 )
 from gitsched.apis.ocm.topology import TOPOLOGY
@@ -32,6 +33,7 @@ from gitsched.apis.policy_api import (
     ScoreMeasurement,
     Snapshot,
     StarterFiles,
+    WorkloadSelector,
 )
 from gitsched.model.document import ApiKinds, Body, Key
 from gitsched.model.scheduling import RecordedDecision
@@ -122,9 +124,15 @@ def _load_starter() -> StarterFiles:
     return STARTER
 
 
+def _list_selectors(bodies: Iterable[Body]) -> Iterable[WorkloadSelector]:
+    """Return the objects that follow a Placement: they name it in an annotation."""
+    return [WorkloadSelector(annotation=PLACEMENT_LABEL)] if any(body.get("kind") == "Placement" for body in bodies) else []
+
+
 API = PolicyAPI(
     name="ocm",
     groups=GROUPS,
+    list_selectors=_list_selectors,
     kinds=ApiKinds(
         cluster_scoped=frozenset(
             {

@@ -83,7 +83,7 @@ class SourceFile(NamedTuple):
 class TreeCache(NamedTuple):
     """The last source tree: its files by path and its content. It is `valid` where neither a file nor gitsched.yaml is broken;
     `config_valid` is about gitsched.yaml alone. `source_paths` are the files whose documents depend on no other file,
-    `built` the documents that kustomize roots build."""
+    `built` the documents that kustomize roots build. `depends_on_policies`: other policies may need other builds."""
 
     tree: str
     files: Mapping[str, SourceFile]
@@ -92,6 +92,7 @@ class TreeCache(NamedTuple):
     config_valid: bool
     source_paths: Collection[str] = ()
     built: tuple[RawDocument, ...] = ()
+    depends_on_policies: bool = False
 
 
 class LastWritten(NamedTuple):

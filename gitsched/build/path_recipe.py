@@ -1,0 +1,132 @@
+"""How a delivery tool builds a directory: the kustomization that it builds with, and what it does to each object afterwards."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from gitsched.build.commit_files import CommitFiles
+from gitsched.manifests.kustomization import parse_plugins
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
+from gitsched.model.document import Body
+
+ToolName = Literal["Flux Kustomization", "Argo CD Application"]
+
+_FIELD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+
+
+class ValueSource(NamedTuple):
+    """A ConfigMap or Secret with values of variables, in the namespace of the Flux Kustomization that names it."""
+
+    kind: str
+    name: str
+
+
+class Substitution(NamedTuple):
+    """The variables of a build: `values` overrule those of `sources`. `always`: substitute even if there is no value at all."""
+
+    values: Mapping[str, str] = {}
+    sources: tuple[ValueSource, ...] = ()
+    always: bool = False
+
+
+class PathRecipe(NamedTuple):
+    """How a tool builds a directory.
+
+    `kustomization` is the content of the file at `path` with which kustomize builds the directory. `changes` names what the tool changes
+    besides the kustomization of the repository, none if nothing. `default_namespace` is that of objects without one. `problem` says why
+    gitsched cannot build this, and what to do; "" if it can.
+    """
+
+    directory: str
+    path: str
+    kustomization: bytes
+    changes: tuple[str, ...] = ()
+    substitution: Substitution | None = None
+    default_namespace: str = ""
+    problem: str = ""
+
+
+def find_kustomization(directory: str, commit: CommitFiles) -> str:
+    """Return the path of the kustomization of a directory; "" if it has none."""
+    paths = (join_path(directory, name) for name in ("kustomization.yaml", "kustomization.yml", "Kustomization"))
+    return next((path for path in paths if path in commit.entries), "")
+
+
+def read_kustomization_body(path: str, commit: CommitFiles) -> Body:
+    """Return the content of a kustomization; empty if there is none or it cannot be read."""
+    found = parse_plugins(commit.read_blob(commit.entries[path][0])) if path else []
+    return dict(found[0]) if found else {}
+
+
+def list_manifests(directory: str, commit: CommitFiles, is_excluded: Callable[[str], bool]) -> list[str]:
+    """Return what Flux lists in the kustomization that it generates for a directory without one: its YAML files and those of its
+    subdirectories, and in place of a subdirectory with a kustomization the subdirectory. Paths are relative.
+
+    Source: scanManifests of fluxcd/pkg/kustomize.
+    """
+    prefix = "" if directory == "." else f"{directory}/"
+    below = [path for path in commit.entries if path.startswith(prefix)]
+    roots = {
+        posixpath.dirname(path)
+        for path in below
+        if posixpath.basename(path) in KUSTOMIZATION_NAMES and (posixpath.dirname(path) or ".") != directory
+    }
+    found: set[str] = set()
+    for path in below:
+        root = next((parent for parent in _list_parents(path, prefix) if parent in roots), None)
+        if root is not None:
+            found.add(root)
+        elif path.endswith((".yaml", ".yml")) and not is_excluded(path):
+            found.add(path)
+    return sorted((path[len(prefix) :] for path in found), key=lambda path: path.split("/"))
+
+
+def _list_parents(path: str, prefix: str) -> Iterator[str]:
+    """Yield the directories of a file below a prefix, the outermost first."""
+    position = len(prefix)
+    while (position := path.find("/", position) + 1) > 0:
+        yield path[: position - 1]
+
+
+def write_kustomization(body: Mapping[str, Any]) -> bytes:
+    """Return a kustomization as YAML with one line a field."""
+    lines = (f"{name if _FIELD.fullmatch(name) else json.dumps(name)}: {_write_value(value)}\n" for name, value in body.items())
+    return "".join(lines).encode("utf-8", "surrogatepass")
+
+
+def _write_value(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def merge_images(images: Any, overrides: Iterable[Body]) -> list[Any]:
+    """Return the images of a kustomization after those of a tool: a new tag or digest replaces both."""
+    merged = [dict(image) if isinstance(image, dict) else image for image in images] if isinstance(images, list) else []
+    for override in overrides:
+        known = next((image for image in merged if isinstance(image, dict) and image.get("name") == override.get("name")), None)
+        if known is None:
+            merged.append({name: value for name, value in override.items() if value})
+            continue
+        if override.get("newName"):
+            known["newName"] = override["newName"]
+        if override.get("newTag") or override.get("digest"):
+            for name in ("newTag", "digest"):
+                known.pop(name, None)
+            known.update({name: override[name] for name in ("newTag", "digest") if override.get(name)})
+    return merged
+
+
+def append_entries(body: dict[str, Any], field: str, entries: Iterable[Any]) -> None:
+    """Append entries to a list of a kustomization; without entries nothing changes."""
+    added = list(entries)
+    if added:
+        before = body.get(field)
+        body[field] = [*(before if isinstance(before, list) else []), *added]
+
+
+def join_path(directory: str, name: str) -> str:
+    """Return the path of a file in a directory."""
+    return name if directory in (".", "") else f"{directory}/{name}"

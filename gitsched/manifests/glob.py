@@ -1,0 +1,89 @@
+"""Match text with a shell pattern: `*`, `?`, character classes and backslashes. Takes time in proportion to pattern times text."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class GlobToken(NamedTuple):
+    """One element of a pattern: any text (`star`), or one character in (or, if `negated`, outside of) `ranges`; None is any character."""
+
+    star: bool = False
+    ranges: tuple[tuple[str, str], ...] | None = None
+    negated: bool = False
+
+    def accepts(self, character: str) -> bool:
+        """Return whether one character matches."""
+        if self.ranges is None:
+            return True
+        return any(low <= character <= high for low, high in self.ranges) != self.negated
+
+
+def parse_glob(pattern: str) -> list[GlobToken] | None:
+    """Return the elements of a pattern; None if it is not valid."""
+    tokens: list[GlobToken] = []
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
+        position += 1
+        if character == "*":
+            tokens.append(GlobToken(star=True))
+        elif character == "?":
+            tokens.append(GlobToken())
+        elif character == "[":
+            found = _parse_class(pattern, position)
+            if found is None:
+                return None
+            position, token = found
+            tokens.append(token)
+        elif character == "\\":
+            if position == len(pattern):
+                return None
+            tokens.append(GlobToken(ranges=((pattern[position],) * 2,)))
+            position += 1
+        else:
+            tokens.append(GlobToken(ranges=((character, character),)))
+    return tokens
+
+
+def _parse_class(pattern: str, position: int) -> tuple[int, GlobToken] | None:
+    negated = pattern[position : position + 1] == "^"
+    position += negated
+    ranges: list[tuple[str, str]] = []
+
+    def read() -> str:
+        nonlocal position
+        character = pattern[position : position + 1]
+        if character in ("", "-", "]"):
+            return ""
+        position += 2 if character == "\\" else 1
+        return pattern[position - 1 : position]
+
+    while not (ranges and pattern[position : position + 1] == "]"):
+        low = high = read()
+        if pattern[position : position + 1] == "-":
+            position += 1
+            high = read()
+        if not low or not high:
+            return None
+        ranges.append((low, high))
+    return position + 1, GlobToken(ranges=tuple(ranges), negated=negated)
+
+
+def matches_glob(tokens: list[GlobToken], text: str) -> bool:
+    """Return whether a pattern matches the whole text."""
+    index = position = 0
+    star, resumed = -1, 0
+    while position < len(text):
+        if index < len(tokens) and tokens[index].star:
+            star, resumed = index, position
+            index += 1
+        elif index < len(tokens) and tokens[index].accepts(text[position]):
+            index += 1
+            position += 1
+        elif star >= 0:
+            resumed += 1
+            index, position = star + 1, resumed
+        else:
+            return False
+    return all(token.star for token in tokens[index:])

@@ -1,0 +1,11 @@
+"""API groups of the documents that say what Flux and Argo CD build from a repository."""
+
+from __future__ import annotations
+
+from typing import Final
+
+KUSTOMIZE_GROUP: Final = "kustomize.toolkit.fluxcd.io"
+SOURCE_GROUP: Final = "source.toolkit.fluxcd.io"
+ARTIFACT_GROUP: Final = "source.extensions.fluxcd.io"
+ARGO_GROUP: Final = "argoproj.io"
+TOOL_GROUPS: Final = (KUSTOMIZE_GROUP, SOURCE_GROUP, ARTIFACT_GROUP, ARGO_GROUP)

@@ -1,0 +1,263 @@
+"""Build the directories that delivery tools reconcile by documents of the commit, as these tools build them.
+
+Only those are built that have something a policy may select. The documents that a build prints are read as well: a Flux Kustomization that
+another one patches counts as it is after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.config import Config
+from gitsched.build.kustomize import BuildResult
+from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document
+from gitsched.model.document import Body, Origin, as_object
+from gitsched.model.errors import Permanent
+from gitsched.model.finding import Finding
+from gitsched.model.tool_groups import TOOL_GROUPS
+from gitsched.reconcile.builds import build_closures, compare_builder, load_builder, open_build_cache
+from gitsched.reconcile.cache.caches import SourceFile
+from gitsched.reconcile.commit_tree import CommitTree
+from gitsched.reconcile.kustomizations import BuiltRoots, FileReader, is_read_by_api
+from gitsched.reconcile.path_selection import PathSelection, list_selectors
+from gitsched.reconcile.printed_objects import PrintedObjects
+from gitsched.reconcile.reconciled_path import ReconciledPath, locate_problem
+from gitsched.reconcile.run import BuildContext
+from gitsched.reconcile.tool_documents import DocumentIndex
+from gitsched.reconcile.tool_paths import ToolPathReader
+from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
+
+MAX_PATHS = 2_000
+"""Directories that are built for one commit."""
+MAX_DEPTH = 10
+"""Documents of tools that are built by others, one by the next."""
+
+NOT_BUILT = "reconciled-path"
+"""The code of the finding about an object that a tool builds and gitsched cannot build."""
+
+
+class ReconciledPaths(NamedTuple):
+    """What tools reconcile.
+
+    `documents` are the objects that were built, `unplaced` those that are not placed, `files` all files whose documents are parts of
+    reconciled directories, and `inputs` other files that builds depend on. `directories` are those that are built here.
+    `depends_on_policies` says that other policies may need other builds.
+    """
+
+    documents: tuple[RawDocument, ...] = ()
+    unplaced: tuple[KustomizedDocument, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    files: frozenset[str] = frozenset()
+    inputs: frozenset[str] = frozenset()
+    directories: frozenset[str] = frozenset()
+    record: BuildRecord = NOTHING_BUILT
+    depends_on_policies: bool = False
+    failed: bool = False
+
+    def add_to(self, roots: BuiltRoots, named: Container[str]) -> BuiltRoots:
+        """Return what settings name and what tools reconcile. Where both build an object, that of a directory in `named` counts."""
+        chosen = [document for document in self.documents if document.origin is not None and document.origin.root in named]
+        known = {_identify(document) for document in (*roots.documents, *chosen)}
+        others = (document for document in self.documents if document not in chosen and _identify(document) not in known)
+        record = roots.record._replace(builder=roots.record.builder or self.record.builder)
+        return BuiltRoots(
+            (*roots.documents, *chosen, *others),
+            (*roots.findings, *(finding for finding in self.findings if finding not in roots.findings)),
+            roots.resources | self.files,
+            record,
+            roots.failed or self.failed,
+            roots.inputs,
+            self.unplaced,
+            self.inputs,
+            self.depends_on_policies,
+        )
+
+
+NO_PATHS = ReconciledPaths()
+
+_Identity = tuple[str, str, str]
+
+
+def build_reconciled_paths(
+    commit: CommitTree, files: Mapping[str, SourceFile], reader: FileReader, config: Config, context: BuildContext
+) -> ReconciledPaths:
+    """Build what tools reconcile and policies may select. `files` are those that are read for policies.
+
+    Without a program that builds them, they are not placed.
+    """
+    index = DocumentIndex(commit, files, reader)
+    tool_documents = index.list_groups(TOOL_GROUPS)
+    if not tool_documents:
+        return NO_PATHS
+    paths = ToolPathReader(commit, tool_documents, index.list_read_documents(), reader, config)
+    found = [path for document in tool_documents for path in paths.read(document)]
+    if not found:
+        return NO_PATHS
+    selection = PathSelection(list_selectors(index.list_read_documents()), reader)
+    return _PathBuilds(commit, index, paths, selection, reader, context).run(found)
+
+
+class _PathBuilds:
+    def __init__(
+        self,
+        commit: CommitTree,
+        index: DocumentIndex,
+        paths: ToolPathReader,
+        selection: PathSelection,
+        reader: FileReader,
+        context: BuildContext,
+    ) -> None:
+        self._commit, self._index, self._paths, self._selection = commit, index, paths, selection
+        self._reader, self._context = reader, context
+        self._documents: list[RawDocument] = []
+        self._unplaced: list[KustomizedDocument] = []
+        self._findings: dict[Finding, None] = {}
+        self._built_files: set[str] = set()
+        self._failed_files: set[str] = set()
+        self._record = NOTHING_BUILT
+        self._inputs: set[str] = set()
+        self._failed = False
+
+    def run(self, found: list[ReconciledPath]) -> ReconciledPaths:
+        """Build the paths of the files, and then those of the documents that these builds print."""
+        reached = list(found)
+        changing = [path for path in found if path.changes_objects()]
+        rest = [path for path in found if not _is_built_by_another(path, changing)] or found
+        seen = {path.content for path in rest}
+        above: dict[_Identity, frozenset[_Identity]] = {}
+        for _ in range(MAX_DEPTH):
+            wanted = [path for path in rest if self._is_wanted(path)][:MAX_PATHS]
+            rest = []
+            for parent, documents in zip(wanted, self._build(wanted), strict=True):
+                parents = above.get(parent.identity, frozenset()) | {parent.identity}
+                for path in (path for document in documents for path in self._paths.read(document)):
+                    if path.identity not in parents and path.content not in seen and len(seen) < MAX_PATHS:
+                        seen.add(path.content)
+                        above[path.identity] = parents
+                        rest.append(path)
+            reached += rest
+            if not rest:
+                break
+        parts = self._list_parts(reached)
+        self._inputs.update(path.location.path for path in found)
+        return ReconciledPaths(
+            tuple(self._documents),
+            tuple(self._unplaced),
+            tuple(self._findings),
+            parts,
+            frozenset(self._inputs),
+            frozenset(path.recipe.directory for path in reached if not path.origins and path.changes_objects()),
+            self._record,
+            bool(parts),
+            self._failed,
+        )
+
+    def _is_wanted(self, path: ReconciledPath) -> bool:
+        if self._selection.is_empty or not path.changes_objects():
+            return False
+        if self._selection.may_select(path.closure, path.commit):
+            return True
+        files = (self._reader.read(path.closure.files[name], name) for name in path.closure.resources)
+        documents = (make_raw_document(parsed.body) for file in files for parsed in file.documents)
+        return any(document.group in TOOL_GROUPS for document in documents)
+
+    def _build(self, wanted: list[ReconciledPath]) -> list[list[RawDocument]]:
+        """Build paths, several at a time; return what each one prints."""
+        buildable = [path for path in wanted if not path.problem and not path.closure.problems]
+        results: dict[int, BuildResult] = {}
+        if buildable:
+            results = dict(zip(map(id, buildable), self._build_closures(buildable), strict=True))
+        objects: dict[int, PrintedObjects] = {}
+        for path in wanted:
+            result = results.get(id(path))
+            if result is None or result.error:
+                self._report_failure(path, result.error if result is not None else "")
+            else:
+                self._built_files |= path.resources
+                objects[id(path)] = PrintedObjects(path, result, self._commit, self._reader)
+        values = [document for entry in objects.values() for document in entry.list_value_sources()]
+        printed: dict[int, list[RawDocument]] = {}
+        for number, entry in objects.items():
+            documents, unplaced, findings = entry.read(lambda kind, name: self._find_values(kind, name, values), self._inputs)
+            self._documents += documents
+            self._unplaced += unplaced
+            self._findings |= dict.fromkeys(findings)
+            printed[number] = documents
+        return [printed.get(id(path), []) for path in wanted]
+
+    def _build_closures(self, paths: list[ReconciledPath]) -> list[BuildResult]:
+        cache = open_build_cache(self._context)
+        try:
+            builder = load_builder(cache)
+        except Permanent as error:
+            return [BuildResult((), str(error))] * len(paths)
+        self._record = BuildRecord(builder.version)
+        self._findings |= dict.fromkeys(compare_builder(builder, self._context.record))
+        return build_closures([(path.closure, path.commit) for path in paths], builder, cache)
+
+    def _find_values(self, kind: str, name: str, printed: list[RawDocument]) -> list[RawDocument]:
+        """Return the ConfigMaps or Secrets with a name: as they are built, else as files have them."""
+        known = (*printed, *self._documents)
+        built = [document for document in known if (document.group, document.kind, document.name) == ("", kind, name)]
+        found = list({document.origin: document for document in built}.values()) or self._index.list_named(kind, name)
+        self._inputs.update(document.origin.path for document in found if document.origin is not None)
+        return found
+
+    def _report_failure(self, path: ReconciledPath, error: str) -> None:
+        """Report why a path cannot be built, and keep its objects out of the plan."""
+        self._failed = True
+        problems = [
+            (problem.code, problem.message, locate_problem(path, problem, self._commit)) for problem in path.closure.problems
+        ]
+        if path.problem:
+            problems = [(NOT_BUILT, path.problem, path.location)]
+        elif error:
+            problems = [("kustomize-build", f"kustomize cannot build this: {error}", path.location)]
+        for code, message, location in problems:
+            text = f"{message}. {path.name} is not built, and what it reconciles is not placed"
+            self._findings[Finding("warning", code, text, location)] = None
+        reason = f"{path.describe()}, which fails: {problems[0][1]}" if problems else path.describe()
+        for name in sorted(path.closure.resources):
+            self._failed_files.add(path.find_source(name))
+            for document in self._list_file_documents(path.find_source(name), path.closure.files[name]):
+                self._unplaced.append(KustomizedDocument(_apply_recipe(document, path), lambda: reason, code=NOT_BUILT))
+
+    def _list_parts(self, reached: Iterable[ReconciledPath]) -> frozenset[str]:
+        """Return the files whose documents are parts. Those of directories that are not built become documents that are not placed."""
+        parts: dict[str, ReconciledPath] = {}
+        for path in reached:
+            if path.changes_objects():
+                parts |= {name: path for name in path.resources if not self._paths.is_ignored(name) and name not in parts}
+        for name, path in parts.items():
+            if name not in self._built_files and name not in self._failed_files:
+                for document in self._list_file_documents(name, self._commit.entries[name][0]):
+                    self._unplaced.append(KustomizedDocument(document, path.describe, code=NOT_BUILT))
+        return frozenset(parts)
+
+    def _list_file_documents(self, path: str, blob: str) -> Iterator[RawDocument]:
+        for parsed in self._reader.read(blob, path).documents:
+            origin = Origin(path, blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
+            document = make_raw_document(parsed.body, origin)
+            if not is_read_by_api(document):
+                yield document
+
+
+def _is_built_by_another(path: ReconciledPath, changing: Iterable[ReconciledPath]) -> bool:
+    """Return whether the document of a path is a part of another one."""
+    return any(path.location.path in other.resources and other.identity != path.identity for other in changing)
+
+
+def _identify(document: RawDocument) -> tuple[str, str, str, str]:
+    return document.group, document.kind, document.namespace, document.name
+
+
+def _apply_recipe(document: RawDocument, path: ReconciledPath) -> RawDocument:
+    """Return a document with the namespace and the name that it would have if the path could be built, as far as they are known."""
+    settings = dict(entry.split(" ", 1) for entry in path.recipe.changes if " " in entry)
+    metadata = dict(as_object(document.body.get("metadata")))
+    if "targetNamespace" in settings or path.recipe.default_namespace:
+        metadata["namespace"] = settings.get("targetNamespace") or metadata.get("namespace") or path.recipe.default_namespace
+    metadata["name"] = f"{settings.get('namePrefix', '')}{document.name}{settings.get('nameSuffix', '')}"
+    body: Body = {**document.body, "metadata": metadata}
+    return make_raw_document(body, document.origin)

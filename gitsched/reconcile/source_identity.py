@@ -1,0 +1,119 @@
+"""Tell whether a source that a delivery tool reads is this repository, and which of its files the tool sees there."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from gitsched.build.flux import BOOTSTRAP_SOURCE, EXCLUDED_FILES
+from gitsched.git.urls import identify_repository
+from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
+from gitsched.model.document import Body, as_object, get_field, list_objects
+from gitsched.reconcile.commit_tree import CommitTree
+
+MAX_ARTIFACT_FILES = 50_000
+"""Files of one artifact that an ArtifactGenerator makes."""
+
+ObjectName = tuple[str, str, str]
+"""Kind, namespace and name."""
+
+
+class SourceIdentity:
+    """The sources of this repository.
+
+    A source is this repository if settings name it; if it has the URL of the remote `origin`; if it is called flux-system, as
+    `flux bootstrap` names it; or if its URL is unknown, or ends with the name of this repository, and the commit has the directory that
+    the tool reads. `declared` are the sources in the commit, by kind, namespace and name.
+    """
+
+    def __init__(self, named: Iterable[str], own_url: str | None, declared: Mapping[ObjectName, Body], output_branch: str) -> None:
+        names = list(named)
+        self._named = frozenset((*names, *(identify_repository(name) for name in names if "/" in name)))
+        self._own = identify_repository(own_url) if own_url else ""
+        self._declared, self._output_branch = declared, output_branch
+
+    def is_flux_source(self, source: ObjectName, path: str, commit: CommitTree) -> bool:
+        """Return whether a source of Flux is this repository."""
+        body = self._declared.get(source, {})
+        if get_field(body, "spec", "ref", "branch") == self._output_branch:
+            return False
+        if source[2] in self._named:
+            return True
+        url = get_field(body, "spec", "url")
+        return self._is_own(url if isinstance(url, str) else "", path, commit, source[2] == BOOTSTRAP_SOURCE)
+
+    def is_own_url(self, url: str, revision: str, path: str, commit: CommitTree) -> bool:
+        """Return whether a URL, read at a revision, is that of this repository."""
+        return revision != self._output_branch and self._is_own(url, path, commit, False)
+
+    def _is_own(self, url: str, path: str, commit: CommitTree, bootstrap: bool) -> bool:
+        known = identify_repository(url) if url else ""
+        if self._named:
+            return known in self._named
+        if known and known == self._own:
+            return True
+        same_name = not known or not self._own or posixpath.basename(known) == posixpath.basename(self._own)
+        return bootstrap or (same_name and path != "." and path in commit.directories)
+
+    def find_generator(self, artifact: tuple[str, str]) -> Body | None:
+        """Return the ArtifactGenerator that makes an ExternalArtifact, given its namespace and name."""
+        for (kind, namespace, _), body in self._declared.items():
+            if kind == "ArtifactGenerator" and namespace == artifact[0]:
+                for entry in list_objects(as_object(body.get("spec")).get("artifacts")):
+                    if entry.get("name") == artifact[1]:
+                        return body
+        return None
+
+
+class Artifact(NamedTuple):
+    """The files of an ExternalArtifact: the path in the commit of each one by its path in the artifact. `problem` says why they are not
+    known, or is ""."""
+
+    files: Mapping[str, str]
+    problem: str = ""
+
+
+def read_artifact(generator: Body, name: str, identity: SourceIdentity, commit: CommitTree) -> Artifact:
+    """Return the files that an ArtifactGenerator copies into an artifact. Source: fluxcd/source-watcher."""
+    namespace = str(get_field(generator, "metadata", "namespace") or "")
+    spec = as_object(generator.get("spec"))
+    own = {
+        f"@{source.get('alias')}"
+        for source in list_objects(spec.get("sources"))
+        if identity.is_flux_source(
+            (str(source.get("kind")), str(source.get("namespace") or namespace), str(source.get("name"))), ".", commit
+        )
+    }
+    files: dict[str, str] = {}
+    entry = next(entry for entry in list_objects(spec.get("artifacts")) if entry.get("name") == name)
+    for copy in list_objects(entry.get("copy")):
+        source, _, pattern = str(copy.get("from") or "").partition("/")
+        alias, _, target = str(copy.get("to") or "").partition("/")
+        if source not in own or alias != "@artifact" or copy.get("exclude") or copy.get("strategy") not in (None, "", "Overwrite"):
+            return Artifact({}, f"the artifact {name} is copied from another source, or with options that gitsched does not know")
+        recursive = pattern == "**" or pattern.endswith("/**")
+        base = posixpath.normpath(pattern.removesuffix("**").rstrip("/") or ".")
+        if any(character in base for character in "*?[]"):
+            return Artifact({}, f"the artifact {name} is copied by the pattern {pattern}, which gitsched does not know")
+        if base in commit.entries:
+            place = posixpath.join(target, posixpath.basename(base)) if target == "" or target.endswith("/") else target
+            files[posixpath.normpath(place)] = base
+        prefix = "" if base == "." else f"{base}/"
+        inside = target if recursive else posixpath.join(target, posixpath.basename(base))
+        below = (path for path in commit.entries if path.startswith(prefix))
+        files.update((posixpath.normpath(posixpath.join(inside, path[len(prefix) :])), path) for path in below)
+        if len(files) > MAX_ARTIFACT_FILES:
+            return Artifact({}, f"the artifact {name} has more than {MAX_ARTIFACT_FILES} files")
+    return Artifact(files)
+
+
+def read_flux_exclusions(commit: CommitTree) -> SourceIgnore:
+    """Return the rules of the files that Flux leaves out of its copy of this repository."""
+    texts = {"": EXCLUDED_FILES}
+    for path, (blob, _) in commit.entries.items():
+        if posixpath.basename(path) == IGNORE_FILE and commit.repository.blob_size(blob) < 1 << 20:
+            text = commit.read_blob(blob).decode("utf-8", "replace")
+            directory = posixpath.dirname(path)
+            texts[directory] = f"{texts.get(directory, '')}\n{text}" if directory in texts else text
+    return SourceIgnore.parse(texts)

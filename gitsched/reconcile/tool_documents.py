@@ -1,0 +1,64 @@
+"""Find the documents of a commit that say how delivery tools build it: also in files that settings hide from policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.model.document import Origin
+from gitsched.reconcile.cache.caches import SourceFile
+from gitsched.reconcile.commit_tree import CommitTree
+from gitsched.reconcile.kustomizations import FileReader
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+_MAX_SIZE = 1 << 20
+"""Bytes of a file outside of the source's paths that is searched."""
+
+
+class DocumentIndex:
+    """The documents of a commit by group, and by kind and name. `files` are those that are read anyway."""
+
+    def __init__(self, commit: CommitTree, files: Mapping[str, SourceFile], reader: FileReader) -> None:
+        self._commit, self._files, self._reader = commit, files, reader
+        self._hidden = [
+            path for path in commit.entries if path not in files and path.endswith(_SUFFIXES) and self._is_small_file(path)
+        ]
+
+    def _is_small_file(self, path: str) -> bool:
+        blob, mode = self._commit.entries[path]
+        return mode & 0o170000 == 0o100000 and self._commit.repository.blob_size(blob) <= _MAX_SIZE
+
+    def list_read_documents(self) -> Iterator[RawDocument]:
+        """Yield the documents of the files that are read anyway."""
+        for file in self._files.values():
+            yield from file.documents
+
+    def list_groups(self, groups: Iterable[str]) -> list[RawDocument]:
+        """Return all documents of the given API groups."""
+        wanted = frozenset(groups)
+        marks = [group.encode() for group in wanted]
+        return [
+            document
+            for documents in (self.list_read_documents(), self._search(marks))
+            for document in documents
+            if document.group in wanted
+        ]
+
+    def list_named(self, kind: str, name: str) -> list[RawDocument]:
+        """Return all documents of a core kind with a name."""
+        return [
+            document
+            for documents in (self.list_read_documents(), self._search([name.encode()]))
+            for document in documents
+            if (document.group, document.kind, document.name) == ("", kind, name)
+        ]
+
+    def _search(self, marks: list[bytes]) -> Iterator[RawDocument]:
+        """Yield the documents of the files that are not read otherwise and contain one of the texts."""
+        for path in self._hidden:
+            blob = self._commit.entries[path][0]
+            data = self._commit.read_blob(blob)
+            if any(mark in data for mark in marks):
+                for parsed in self._reader.read(blob, path).documents:
+                    origin = Origin(path, blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
+                    yield make_raw_document(parsed.body, origin)

@@ -1,0 +1,98 @@
+"""Read from the documents of delivery tools which directories of this repository they reconcile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from gitsched.apis.gitsched.bundle import parse_bundle
+from gitsched.apis.gitsched.config import Config
+from gitsched.build import flux
+from gitsched.build.commit_files import CommitFiles
+from gitsched.build.path_recipe import PathRecipe
+from gitsched.decide.catalog import RawDocument
+from gitsched.git.refs import find_remote_url
+from gitsched.manifests.sourceignore import SourceIgnore
+from gitsched.model.document import as_object
+from gitsched.model.tool_groups import KUSTOMIZE_GROUP
+from gitsched.model.variants import is_bundle
+from gitsched.reconcile.commit_tree import CommitTree
+from gitsched.reconcile.kustomizations import FileReader
+from gitsched.reconcile.reconciled_path import ReconciledPath, is_below, open_path, read_artifact_tree
+from gitsched.reconcile.source_identity import ObjectName, SourceIdentity, read_artifact, read_flux_exclusions
+
+_ARTIFACT = "ExternalArtifact"
+
+
+class ToolPathReader:
+    """Reads documents of delivery tools. `tool_documents` are all of a commit, `documents` those that are read for policies.
+
+    Directories that a Bundle places are left to it, and those that settings ignore to nobody.
+    """
+
+    def __init__(
+        self,
+        commit: CommitTree,
+        tool_documents: Iterable[RawDocument],
+        documents: Iterable[RawDocument],
+        reader: FileReader,
+        config: Config,
+    ) -> None:
+        source = config.source
+        self._commit, self._reader = commit, reader
+        declared = {_name(document): document.body for document in tool_documents}
+        own_url = config.delivery.source.url or find_remote_url(commit.repository, "origin")
+        self._identity = SourceIdentity(source.delivery_tools.repositories, own_url, declared, config.output.branch)
+        self._exclusions: SourceIgnore | None = None
+        self._ignored = SourceIgnore.parse({"": "\n".join((*source.delivery_tools.ignore, *source.kustomize.ignore))})
+        self._bundles = frozenset(
+            rule.path
+            for document in documents
+            if is_bundle(document.group, document.kind)
+            for rule in parse_bundle(document.body).variants
+        )
+
+    def is_ignored(self, path: str) -> bool:
+        """Return whether settings say that a file is placed as it is."""
+        return self._ignored.is_ignored(path)
+
+    def read(self, document: RawDocument) -> Iterator[ReconciledPath]:
+        """Yield the directories of this repository that a document reconciles: none for other documents and other repositories."""
+        if document.origin is not None and self.is_ignored(document.origin.path):
+            return
+        if (document.group, document.kind) == (KUSTOMIZE_GROUP, flux.KIND):
+            yield from self._read_flux(document)
+
+    def _read_flux(self, document: RawDocument) -> Iterator[ReconciledPath]:
+        reference = as_object(as_object(document.body.get("spec")).get("sourceRef"))
+        namespace = str(reference.get("namespace") or document.namespace or "default")
+        source = str(reference.get("kind") or "GitRepository"), namespace, str(reference.get("name") or "")
+        directory, tree, origins = flux.read_path(document.body), self._commit, dict[str, str]()
+        if source[0] == _ARTIFACT:
+            generator = self._identity.find_generator(source[1:])
+            if generator is None:
+                return
+            origins = dict(read_artifact(generator, source[2], self._identity, self._commit).files)
+            tree = read_artifact_tree(self._commit, origins, self._reader)
+        elif not self._identity.is_flux_source(source, directory, self._commit):
+            return
+        if directory not in tree.directories:
+            return
+        path = open_path("Flux Kustomization", document, tree, origins, partial(self._make_flux_recipe, document, bool(origins)))
+        if not self._is_left_out(path):
+            yield path
+
+    def _make_flux_recipe(self, document: RawDocument, artifact: bool, commit: CommitFiles) -> PathRecipe:
+        if self._exclusions is None:
+            self._exclusions = read_flux_exclusions(self._commit)
+        excluded = self._exclusions.is_ignored
+        return flux.make_flux_recipe(document.body, commit, (lambda _: False) if artifact else excluded)
+
+    def _is_left_out(self, path: ReconciledPath) -> bool:
+        kustomization = path.find_source(path.recipe.path)
+        directory = kustomization.rpartition("/")[0] or "."
+        return self.is_ignored(kustomization) or (bool(self._bundles) and is_below(directory, self._bundles))
+
+
+def _name(document: RawDocument) -> ObjectName:
+    return document.kind, document.namespace, document.name

@@ -1,0 +1,335 @@
+"""Directories that Flux Kustomizations of the repository reconcile: their objects are those that Flux would apply."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gitsched.model.explanation import Explanation
+from gitsched.model.finding import Finding
+from gitsched.reconcile import RunResult
+from gitsched.reconcile.explanation import explain_resource
+
+from .conftest import Fleet, cluster, policy
+
+WEB = "shop/deployment-web"
+SYNC = """\
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: flux-system, namespace: flux-system}
+spec: {interval: 1m, url: "https://github.com/acme/fleet", ref: {branch: main}}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: flux-system, namespace: flux-system}
+spec:
+  interval: 10m
+  path: ./clusters/prod
+  prune: true
+  sourceRef: {kind: GitRepository, name: flux-system}
+"""
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+        - name: web
+          image: registry.example.com/web:1.0
+          env: [{name: HOST, value: "${HOST}"}]
+"""
+
+
+def kustomization(spec: str, name: str = "apps", path: str = "./apps") -> str:
+    """Return a Flux Kustomization of this repository with more fields of its spec."""
+    head = (
+        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n"
+        f"metadata: {{name: {name}, namespace: flux-system}}\nspec:\n  interval: 10m\n  path: {path}\n  prune: true\n"
+        "  sourceRef: {kind: GitRepository, name: flux-system}\n"
+    )
+    return head + textwrap.indent(textwrap.dedent(spec).strip(), "  ") + "\n"
+
+
+def select(namespace: str = "shop", kind: str = "Deployment", name: str = "all", more: str = "") -> str:
+    text = policy("one", name=name, kind=kind, more=more).replace("namespace: default", f"namespace: {namespace}")
+    return text if kind in ("Deployment", "StatefulSet") else text.replace("apps/v1", "v1")
+
+
+LAYOUT = {
+    "fleet/one.yaml": cluster("one"),
+    "fleet/policy.yaml": select(),
+    "clusters/prod/flux-system/gotk-sync.yaml": SYNC,
+    "clusters/prod/apps.yaml": kustomization("targetNamespace: shop\npostBuild: {substitute: {HOST: shop.example.com}}"),
+    "apps/web/deployment.yaml": DEPLOYMENT,
+}
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return Fleet(tmp_path / "source", tmp_path / "cache")
+
+
+def findings(run: RunResult) -> list[Finding]:
+    return [finding for finding in run.plan.findings if finding.severity != "info"]
+
+
+def codes(run: RunResult) -> list[str]:
+    return [finding.code for finding in findings(run)]
+
+
+def test_an_object_is_placed_as_flux_would_apply_it(fleet: Fleet) -> None:
+    spec = """
+        targetNamespace: shop
+        namePrefix: eu-
+        commonMetadata: {labels: {team: shop}, annotations: {owner: ops}}
+        images: [{name: registry.example.com/web, newTag: "2.0"}]
+        patches:
+          - patch: '[{"op": "add", "path": "/spec/template/metadata/annotations", "value": {"patched": "yes"}}]'
+            target: {kind: Deployment}
+        postBuild: {substitute: {HOST: shop.example.com}}
+    """
+    fleet.commit({**LAYOUT, "clusters/prod/apps.yaml": kustomization(spec)})
+    assert findings(fleet.reconcile()) == []
+    assert fleet.read("clusters/one/shop/deployment-eu-web.yaml") == textwrap.dedent(
+        """\
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata:
+          annotations:
+            owner: ops
+          labels:
+            team: shop
+          name: eu-web
+          namespace: shop
+        spec:
+          replicas: 2
+          selector:
+            matchLabels:
+              app: web
+          template:
+            metadata:
+              annotations:
+                patched: "yes"
+              labels:
+                app: web
+            spec:
+              containers:
+              - env:
+                - name: HOST
+                  value: shop.example.com
+                image: registry.example.com/web:2.0
+                name: web
+        """
+    )
+
+
+def test_files_of_a_path_that_flux_does_not_change_are_delivered_as_they_are(fleet: Fleet) -> None:
+    text = "# The web server\n" + DEPLOYMENT.replace("${HOST}", "a").replace("  name: web\n", "  name: web\n  namespace: shop\n", 1)
+    fleet.commit({**LAYOUT, "clusters/prod/apps.yaml": kustomization(""), "apps/web/deployment.yaml": text})
+    assert findings(fleet.reconcile()) == []
+    assert fleet.read("clusters/one/shop/deployment-web.yaml") == text
+
+
+def test_the_kustomization_of_a_directory_is_changed_and_not_wrapped(fleet: Fleet) -> None:
+    files = {
+        "apps/kustomization.yaml": (
+            "namespace: old\nresources: [web]\nimages: [{name: registry.example.com/web, newName: mirror/web, digest: 'sha256:ab'}]\n"
+        ),
+        "apps/web/kustomization.yaml": "resources: [deployment.yaml]\nconfigMapGenerator: [{name: settings, literals: ['host=${HOST}']}]\n",
+    }
+    spec = 'targetNamespace: shop\nimages: [{name: registry.example.com/web, newTag: "3"}]\npostBuild: {substitute: {HOST: a}}'
+    maps = select(kind="ConfigMap", name="maps")
+    fleet.commit({**LAYOUT, **files, "clusters/prod/apps.yaml": kustomization(spec), "fleet/maps.yaml": maps})
+    assert findings(fleet.reconcile()) == []
+    assert "image: mirror/web:3\n" in fleet.read("clusters/one/shop/deployment-web.yaml")
+    (generated,) = [path for path in fleet.files() if path.startswith("clusters/one/shop/configmap-settings-")]
+    assert fleet.load(generated)["data"] == {"host": "a"}
+
+
+VALUES = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: vars, namespace: flux-system}\ndata: {HOST: %s}\n"
+FROM = "targetNamespace: shop\npostBuild:\n  substituteFrom: [{kind: %s, name: vars}]\n"
+SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: vars, namespace: flux-system}\nstringData: {HOST: '%s'}\n"
+
+
+@pytest.mark.parametrize(
+    ("spec", "files", "host"),
+    [
+        (FROM % "ConfigMap", {"vars.yaml": VALUES % "one"}, "one"),
+        (FROM % "ConfigMap" + "  substitute: {HOST: own}", {"vars.yaml": VALUES % "one"}, "own"),
+        (FROM % "Secret", {"vars.yaml": SECRET % "secret"}, "secret"),
+        (FROM % "ConfigMap", {"clusters/prod/v.yaml": VALUES % "near", "clusters/dev/v.yaml": VALUES % "far"}, "near"),
+        ("targetNamespace: shop\npostBuild: {substituteStrategy: Always}", {}, None),
+        (FROM % "ConfigMap", {}, None),
+        (FROM % "ConfigMap", {"a/vars.yaml": VALUES % "one", "b/vars.yaml": VALUES % "two"}, None),
+        (FROM % "Secret", {"vars.yaml": SECRET % "ENC[AES256_GCM]" + "sops: {mac: x, version: 3.9.0}\n"}, None),
+    ],
+    ids=["config-map", "overruled", "secret", "nearest", "nothing", "missing", "ambiguous", "encrypted"],
+)
+def test_a_variable_has_the_value_that_flux_finds(fleet: Fleet, spec: str, files: dict[str, str], host: str | None) -> None:
+    run_files = {**LAYOUT, **files, "clusters/prod/apps.yaml": kustomization(spec)}
+    fleet.commit(run_files)
+    run = fleet.reconcile()
+    if host is None:
+        assert codes(run) == ["flux-variable"]
+        (finding,) = findings(run)
+        assert "${HOST}" in finding.message
+        assert finding.location is not None
+        assert str(finding.location) == "apps/web/deployment.yaml:1:1"
+        assert fleet.where(WEB) == []
+        assert not any("${" in fleet.read(path) for path in fleet.files() if path.startswith("clusters/"))
+    else:
+        assert findings(run) == []
+        (container,) = fleet.load("clusters/one/shop/deployment-web.yaml")["spec"]["template"]["spec"]["containers"]
+        assert container["env"] == [{"name": "HOST", "value": host}]
+
+
+def test_objects_may_turn_substitution_off(fleet: Fleet) -> None:
+    raw = (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\n"
+        "  %s: {kustomize.toolkit.fluxcd.io/substitute: disabled}\ndata: {a: '${B}'}\n"
+    )
+    for field in ("labels", "annotations"):
+        fleet.commit({**LAYOUT, "apps/map.yaml": raw % field, "fleet/maps.yaml": select(kind="ConfigMap", name="maps")})
+        assert findings(fleet.reconcile()) == []
+        assert fleet.load("clusters/one/shop/configmap-web.yaml")["data"] == {"a": "${B}"}
+
+
+def test_a_workload_keeps_its_placement_when_a_variable_loses_its_value(fleet: Fleet) -> None:
+    fleet.commit(LAYOUT)
+    fleet.reconcile()
+    before = fleet.read("clusters/one/shop/deployment-web.yaml")
+    fleet.commit({"clusters/prod/apps.yaml": kustomization("targetNamespace: shop\npostBuild: {substitute: {OTHER: x}}")}, hour=1)
+    run = fleet.reconcile(hour=1)
+    assert "flux-variable" in codes(run)
+    assert fleet.where(WEB) == ["one"]
+    assert fleet.read("clusters/one/shop/deployment-web.yaml") == before
+
+
+def test_a_kustomization_that_another_one_patches_counts_as_it_is_after_that(fleet: Fleet) -> None:
+    patch = """
+        patches:
+          - patch: |
+              apiVersion: kustomize.toolkit.fluxcd.io/v1
+              kind: Kustomization
+              metadata: {name: _}
+              spec: {targetNamespace: shop, postBuild: {substitute: {HOST: patched.example.com}}}
+            target: {group: kustomize.toolkit.fluxcd.io, kind: Kustomization}
+    """
+    files = {
+        "clusters/prod/apps.yaml": None,
+        "clusters/prod/parent.yaml": kustomization(patch, "parent", "./tenants"),
+        "tenants/kustomization.yaml": "namespace: flux-system\nresources: [ks.yaml]\n",
+        "tenants/ks.yaml": kustomization("").replace(", namespace: flux-system}\nspec", "}\nspec"),
+    }
+    fleet.commit(LAYOUT)
+    fleet.commit(files)
+    assert findings(fleet.reconcile()) == []
+    assert "patched.example.com" in fleet.read("clusters/one/shop/deployment-web.yaml")
+
+
+def test_an_artifact_has_the_files_that_its_generator_copies(fleet: Fleet) -> None:
+    generator = """\
+apiVersion: source.extensions.fluxcd.io/v1beta1
+kind: ArtifactGenerator
+metadata: {name: all, namespace: flux-system}
+spec:
+  sources: [{alias: repo, kind: GitRepository, name: flux-system}]
+  artifacts:
+    - name: apps
+      copy: [{from: "@repo/apps/base/**", to: "@artifact/base/"}, {from: "@repo/apps/prod/**", to: "@artifact/prod/"}]
+"""
+    apps = kustomization("", path="./prod").replace("GitRepository, name: flux-system", "ExternalArtifact, name: apps")
+    files = {
+        "clusters/prod/generator.yaml": generator,
+        "clusters/prod/apps.yaml": apps,
+        "apps/web/deployment.yaml": None,
+        "apps/base/deployment.yaml": DEPLOYMENT.replace("${HOST}", "base"),
+        "apps/base/kustomization.yaml": "resources: [deployment.yaml]\n",
+        "apps/prod/kustomization.yaml": "namespace: shop\nresources: [../base]\nreplicas: [{name: web, count: 5}]\n",
+    }
+    fleet.commit(LAYOUT)
+    fleet.commit(files)
+    assert findings(fleet.reconcile()) == []
+    assert fleet.load("clusters/one/shop/deployment-web.yaml")["spec"]["replicas"] == 5
+    found = explain_resource(fleet.settings(), "deployment", "shop", "web")
+    assert isinstance(found, Explanation)
+    assert found.title == "Deployment.apps/shop/web  (apps/base/deployment.yaml:1, built from apps/prod)"
+
+
+def test_a_directory_that_cannot_be_built_says_why_and_is_not_placed(fleet: Fleet) -> None:
+    files = {"apps/kustomization.yaml": "resources: [web/deployment.yaml, missing.yaml]\n"}
+    fleet.commit({**LAYOUT, **files})
+    run = fleet.reconcile()
+    assert sorted(codes(run)) == ["kustomize-missing", "reconciled-path"]
+    assert [str(finding.location) for finding in findings(run)] == ["apps/web/deployment.yaml:1:1", "apps/kustomization.yaml:1:34"]
+    assert fleet.where(WEB) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "place"),
+    [
+        ("deliveryTools: {ignore: [apps/]}", "raw"),
+        ("kustomize: {ignore: [apps/]}", "raw"),
+        ('deliveryTools: {repositories: ["https://github.com/acme/other"]}', "raw"),
+        ("deliveryTools: {repositories: [flux-system]}", "built"),
+        ("paths: [apps, fleet]", "built"),
+        ("ignore: [clusters/]", "built"),
+    ],
+)
+def test_settings_say_which_paths_are_built(fleet: Fleet, spec: str, place: str) -> None:
+    settings = f"apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: gitsched}}\nspec: {{source: {{{spec}}}}}\n"
+    fleet.commit({**LAYOUT, "gitsched.yaml": settings, "fleet/default.yaml": select("default", name="raw")})
+    fleet.reconcile()
+    assert (fleet.where(WEB), fleet.where("default/deployment-web")) == ((["one"], []) if place == "built" else ([], ["one"]))
+
+
+def test_only_directories_with_something_that_a_policy_may_select_are_built(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gitsched.reconcile import reconciled_paths
+
+    built: list[str] = []
+    original = reconciled_paths.build_closures
+
+    def record(closures, builder, cache):  # type: ignore[no-untyped-def]
+        built.extend(closure.root for closure, _ in closures)
+        return original(closures, builder, cache)
+
+    monkeypatch.setattr(reconciled_paths, "build_closures", record)
+    other = DEPLOYMENT.replace("Deployment", "StatefulSet")
+    more = {"clusters/prod/db.yaml": kustomization("targetNamespace: db", "db", "./db"), "db/db.yaml": other}
+    fleet.commit({**LAYOUT, **more})
+    fleet.reconcile()
+    assert built == ["apps"]
+    fleet.commit({"fleet/db.yaml": select("db", "StatefulSet", "db")}, hour=1)
+    built.clear()
+    fleet.reconcile(hour=1)
+    assert "db" in built
+    assert fleet.where("db/statefulset-web") == ["one"]
+
+
+def test_without_kustomize_nothing_of_a_changed_directory_is_placed(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gitsched.build.builder._list_candidates", list)
+    fleet.commit(LAYOUT)
+    run = fleet.reconcile()
+    assert "reconciled-path" in codes(run)
+    assert any("kustomize, which is not installed" in finding.message for finding in findings(run))
+    assert fleet.where(WEB) == []
+
+
+def test_built_objects_are_valid_yaml_after_substitution(fleet: Fleet) -> None:
+    deployment = yaml.safe_load(DEPLOYMENT)
+    deployment["spec"]["replicas"] = "${COUNT}"
+    spec = "targetNamespace: shop\npostBuild: {substitute: {HOST: a, COUNT: '3'}}"
+    fleet.commit({**LAYOUT, "clusters/prod/apps.yaml": kustomization(spec), "apps/web/deployment.yaml": yaml.safe_dump(deployment)})
+    assert findings(fleet.reconcile()) == []
+    assert fleet.load("clusters/one/shop/deployment-web.yaml")["spec"]["replicas"] == 3
+    fleet.commit({"clusters/prod/apps.yaml": kustomization(spec.replace("'3'", "'{'"))}, hour=1)
+    assert "flux-variable" in codes(fleet.reconcile(hour=1))
