@@ -7,25 +7,46 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gitsched.build.chart_files import ChartRequest, resolve_chart
-from gitsched.build.commit_files import MAX_FILES, SYMLINK_MODE, BuildProblem, CommitFiles, find_blob
+from gitsched.build.commit_files import MAX_FILES, SYMLINK_MODE, BuildProblem, CommitFiles, MountedFiles, find_blob
+from gitsched.build.remote_base import REMOTE, RemoteBase, parse_remote_base
 from gitsched.manifests.kustomization import list_plugin_paths, parse_plugins, read_chart
-from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, KustomizeChart, KustomizeReference, is_remote
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, KustomizeChart, KustomizeReference
 from gitsched.manifests.kustomize_graph import resolve_path
 
 MAX_DIRECTORIES = 2_000
 """Limit of one root."""
 
-_Position = tuple[str, int, int]
+Position = tuple[str, int, int]
+"""The path of a file, line and column."""
 _BUILT_IN = "builtin"
 """The apiVersion of plug-ins that are part of kustomize."""
 _PLUGIN_FIELDS = ("generators", "transformers", "validators")
+
+
+class ReplacedReference(NamedTuple):
+    """A reference to another repository, and the path that kustomize gets in place of it."""
+
+    line: int
+    column: int
+    written: str
+    path: str
+
+    def replace(self, lines: list[str]) -> bool:
+        """Replace the reference in the lines of a kustomization; return whether it is there."""
+        line = lines[self.line - 1] if self.line <= len(lines) else ""
+        start = line.find(self.written, self.column - 1)
+        if start >= 0:
+            lines[self.line - 1] = line[:start] + self.path + line[start + len(self.written) :]
+        return start >= 0
 
 
 class Closure(NamedTuple):
     """All files that a root reads: the path at which kustomize finds each one, and its blob.
 
     `root` is the directory, `kustomization` the path of its kustomization. `resources` are the files whose objects are built, `charts` the
-    directories of the Helm charts that are rendered. Nothing is built if there is a problem.
+    directories of the Helm charts that are rendered. `remotes` are the directories with files of other repositories, with the positions
+    of the references to them; `replaced` are the references that name them, by the path of the kustomization. Nothing is built if there
+    is a problem.
     """
 
     root: str
@@ -34,6 +55,8 @@ class Closure(NamedTuple):
     resources: frozenset[str]
     problems: tuple[BuildProblem, ...]
     charts: tuple[str, ...] = ()
+    remotes: Mapping[str, Position] = {}
+    replaced: Mapping[str, tuple[ReplacedReference, ...]] = {}
 
     def list_chart_files(self) -> list[str]:
         """Return the files of the charts."""
@@ -48,13 +71,15 @@ def resolve_closure(root: str, commit: CommitFiles) -> Closure:
 
 class _Resolver:
     def __init__(self, root: str, commit: CommitFiles) -> None:
-        self._root, self._commit = root, commit
+        self._root, self._commit = root, MountedFiles(commit)
         self._files: dict[str, str] = {}
         self._resources: set[str] = set()
         self._charts: dict[str, None] = {}
         self._problems: dict[BuildProblem, None] = {}
+        self._remotes: dict[str, Position] = {}
+        self._replaced: dict[str, list[ReplacedReference]] = {}
         # directory, whether its resources configure plug-ins, and the reference to it: path of the kustomization, line and column
-        self._directories: list[tuple[str, bool, _Position | None]] = [(root, False, None)]
+        self._directories: list[tuple[str, bool, Position | None]] = [(root, False, None)]
         self._known_directories = {(root, False)}
 
     def resolve(self) -> Closure:
@@ -66,9 +91,26 @@ class _Resolver:
                 break
             path = self._read_directory(directory, plugins, referrer)
             main = main or path
-        return Closure(self._root, main, self._files, frozenset(self._resources), tuple(self._problems), tuple(self._charts))
+        return Closure(
+            self._root,
+            main,
+            self._files,
+            frozenset(self._resources),
+            tuple(dict.fromkeys(map(self._locate, self._problems))),
+            tuple(self._charts),
+            self._remotes,
+            {path: tuple(references) for path, references in self._replaced.items()},
+        )
 
-    def _read_directory(self, directory: str, plugins: bool, referrer: _Position | None) -> str:
+    def _locate(self, problem: BuildProblem) -> BuildProblem:
+        """Return a problem in another repository at the reference to it."""
+        scope = self._commit.find_scope(problem.path)
+        if not scope:
+            return problem
+        where = f"{problem.path.removeprefix(REMOTE + '/')}:{problem.line}:{problem.column}"
+        return BuildProblem(problem.code, f"{problem.message} ({where})", *self._remotes.get(scope, (problem.path, 1, 1)))
+
+    def _read_directory(self, directory: str, plugins: bool, referrer: Position | None) -> str:
         """Follow the references of the kustomization in a directory; return its path."""
         names = [name for name in sorted(KUSTOMIZATION_NAMES) if _join(directory, name) in self._commit.entries]
         path = _join(directory, names[0]) if names else _join(directory, "kustomization.yaml")
@@ -98,6 +140,13 @@ class _Resolver:
     def _follow(self, directory: str, path: str, reference: KustomizeReference, plugins: bool) -> None:
         target = resolve_path(directory, reference.path)
         position = reference.line, reference.column
+        if target not in self._commit.directories and target not in self._commit.entries:
+            remote = self._resolve_remote(directory, path, reference)
+            if remote == REMOTE:
+                return
+            directory, target = (remote, remote) if remote else (directory, target)
+        if self._commit.find_scope(target) != self._commit.find_scope(directory):
+            target = "../"
         if target.startswith(("../", "/")) or target == "..":
             text = f"{reference.field} names {reference.path}, which is outside of the repository: it is not read"
             self._problems[BuildProblem("kustomize-escape", text, path, *position)] = None
@@ -112,6 +161,30 @@ class _Resolver:
                 self._resources.add(target)
             if reference.field in _PLUGIN_FIELDS or plugins:
                 self._read_plugins(directory, path, target, blob, reference)
+
+    def _resolve_remote(self, directory: str, path: str, reference: KustomizeReference) -> str:
+        """Return the path of a file or directory of another repository in the directory of a run; "" if the reference is no URL, and
+        REMOTE if the files cannot be read, which is a problem."""
+        base = parse_remote_base(reference.path)
+        if base is None:
+            return ""
+        position = path, reference.line, reference.column
+        reason = base if isinstance(base, str) else self._commit.mount(base)
+        if reason or isinstance(base, str):
+            self._problems[BuildProblem("kustomize-remote", _describe_remote(reference, base, reason), *position)] = None
+            return REMOTE
+        scope = self._commit.find_scope(path)
+        self._remotes.setdefault(base.prefix, self._remotes[scope] if scope else position)
+        target = posixpath.normpath(f"{base.prefix}/{base.path}")
+        if self._commit.find_scope(target) != base.prefix:
+            return "../"
+        new = ReplacedReference(reference.line, reference.column, reference.path, posixpath.relpath(target, directory))
+        lines = self._commit.read_blob(self._files[path]).decode("utf-8", "replace").split("\n")
+        if not new.replace(lines):
+            text = f"{reference.field} names {reference.path}: write this URL in one line, so that gitsched can replace it"
+            self._problems[BuildProblem("kustomize-remote", text, *position)] = None
+        self._replaced.setdefault(path, []).append(new)
+        return target
 
     def _read_plugins(self, directory: str, path: str, file: str, blob: str, reference: KustomizeReference) -> None:
         """Follow the paths in the configuration of built-in plug-ins. Others are refused, as kustomize does without its alpha options."""
@@ -149,7 +222,7 @@ class _Resolver:
     def _find(self, target: str, path: str, line: int, column: int, *, reference: KustomizeReference | None = None) -> str:
         """Return the blob of a file, of the target of a symlink that stays inside of the commit; "" with a problem otherwise."""
         blob, current = find_blob(self._commit, target)
-        if blob:
+        if blob and self._commit.find_scope(current) == self._commit.find_scope(target):
             return blob
         code, text = self._describe_missing(target, current, reference)
         self._problems[BuildProblem(code, text, path, line, column)] = None
@@ -163,12 +236,17 @@ class _Resolver:
         link = next((part for part in _list_parents(target) if self._commit.entries.get(part, ("", 0))[1] == SYMLINK_MODE), None)
         if link is not None:
             return "kustomize-missing", f"{field} names {name}, which is below the symbolic link {link}: name the directory itself"
-        if is_remote(name):
-            return "kustomize-remote", (
-                f"{field} names {name}, which is not in this repository: gitsched does not fetch it; copy it into the repository at a "
-                "fixed commit, and name the copy"
-            )
         return "kustomize-missing", f"{field} names {name}, which the commit does not have"
+
+
+def _describe_remote(reference: KustomizeReference, base: RemoteBase | str, reason: str) -> str:
+    if isinstance(base, RemoteBase):
+        return f"{reference.field} names {reference.path}: {reason}"
+    url = reference.path.partition("?")[0]
+    return (
+        f"{reference.field} names {reference.path}, and {reason}: append `?ref=` and the 40 digits of a commit id to the URL of the "
+        f"repository, as `git ls-remote {url}` prints it, or copy the files into this repository"
+    )
 
 
 def _join(directory: str, name: str) -> str:

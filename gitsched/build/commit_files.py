@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Mapping
+from collections import ChainMap
+from collections.abc import Container, Mapping
 from typing import NamedTuple, Protocol
 
+from gitsched.build.remote_base import REMOTE, RemoteBase, RemoteTree
 from gitsched.manifests.kustomize import Kustomization
 from gitsched.manifests.kustomize_graph import resolve_path
 
@@ -25,7 +27,7 @@ class CommitFiles(Protocol):
         ...
 
     @property
-    def directories(self) -> Collection[str]:
+    def directories(self) -> Container[str]:
         """The paths of all directories; the root is `.`."""
         ...
 
@@ -36,6 +38,46 @@ class CommitFiles(Protocol):
     def read_kustomization(self, blob: str, path: str, /) -> Kustomization | None:
         """Return a parsed kustomization; None if it exceeds the limits on input."""
         ...
+
+    def open_remote(self, base: RemoteBase, /) -> RemoteTree | str:
+        """Return the files of a commit of another repository, or why they cannot be read."""
+        ...
+
+
+class MountedFiles:
+    """The files of a commit, and those of other repositories that it refers to."""
+
+    def __init__(self, commit: CommitFiles) -> None:
+        self.commit = commit
+        self.entries: ChainMap[str, tuple[str, int]] = ChainMap(commit.entries)  # type: ignore[arg-type]  # it is only read
+        self.directories = _Union([commit.directories])
+        self.read_blob, self.read_kustomization, self.open_remote = commit.read_blob, commit.read_kustomization, commit.open_remote
+        self._prefixes: dict[str, None] = {}
+
+    def mount(self, base: RemoteBase) -> str:
+        """Add the files of a commit of another repository. Return why they cannot be read, or ""."""
+        if base.prefix not in self._prefixes:
+            tree = self.commit.open_remote(base)
+            if isinstance(tree, str):
+                return tree
+            self._prefixes[base.prefix] = None
+            self.entries.maps.append(tree.entries)  # type: ignore[arg-type]
+            self.directories.parts.append(tree.directories)
+        return ""
+
+    def find_scope(self, path: str) -> str:
+        """Return the prefix of the repository that a path is in; "" for the commit itself, and REMOTE for no repository."""
+        if not f"{path}/".startswith(f"{REMOTE}/"):
+            return ""
+        return next((prefix for prefix in self._prefixes if f"{path}/".startswith(f"{prefix}/")), REMOTE)
+
+
+class _Union:
+    def __init__(self, parts: list[Container[str]]) -> None:
+        self.parts = parts
+
+    def __contains__(self, path: object) -> bool:
+        return any(path in part for part in self.parts)
 
 
 class BuildProblem(NamedTuple):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
 from gitsched.build.builder import HELM, Builder
-from gitsched.build.closure import Closure
+from gitsched.build.closure import Closure, ReplacedReference
 from gitsched.build.commit_files import BuildProblem
 from gitsched.build.process import DEFAULT_LIMITS, BuildLimits
 from gitsched.build.scratch import MAX_SIZE, run_on_files, select_contents
@@ -68,6 +68,8 @@ def build_root(closure: Closure, blobs: Mapping[str, bytes], builder: Builder, l
     contents = select_contents(closure.files, blobs)
     if isinstance(contents, str):
         return BuildResult((), f"{closure.root}: {contents}")
+    for path, references in closure.replaced.items():
+        contents[path] = _replace_references(contents[path], references)
     main = contents[closure.kustomization]
     annotated = (
         not closure.charts
@@ -103,6 +105,14 @@ def _run(closure: Closure, contents: Mapping[str, bytes], builder: Builder, limi
         limits = limits._replace(written=MAX_SIZE)  # kustomize writes the values of charts to files
         return run_on_files(builder.executable, builder.version, arguments, contents, limits, {HELM: builder.helm.executable})
     return run_on_files(builder.executable, builder.version, arguments, contents, limits)
+
+
+def _replace_references(text: bytes, references: Iterable[ReplacedReference]) -> bytes:
+    lines = text.decode("utf-8", "replace").split("\n")
+    # From the right, so that the columns of the references before it stay as they are.
+    for reference in sorted(references, key=lambda reference: -reference.column):
+        reference.replace(lines)
+    return "\n".join(lines).encode("utf-8")
 
 
 def _can_annotate(text: bytes) -> bool:

@@ -74,9 +74,3 @@ class Kustomization(NamedTuple):
             tuple([(name, line) for name, line in misspelt]),
             tuple([KustomizeChart(*chart) for chart in charts]),
         )
-
-
-def is_remote(path: str) -> bool:
-    """Return whether a reference that names no file of the commit looks like the URL of a Git repository or of a file."""
-    host = path.partition("/")[0]
-    return "://" in path or "?ref=" in path or "//" in path or path.startswith("git::") or ("." in host.strip(".") and "/" in path)

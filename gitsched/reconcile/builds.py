@@ -9,20 +9,19 @@ from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.build.builder import Builder, find_builder
-from gitsched.build.closure import Closure, resolve_closure
+from gitsched.build.closure import Closure
 from gitsched.build.commit_files import BuildProblem
 from gitsched.build.kustomize import BuildResult, BuiltObject, build_root, compute_build_key
-from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.build.remote_base import RemotePolicy
+from gitsched.decide.catalog import RawDocument
 from gitsched.git import TreeEntry
-from gitsched.manifests.kustomize import Kustomization
-from gitsched.manifests.parsed_file import ParsedDocument
-from gitsched.model.document import Origin
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.cache.build_cache import BuildCache
 from gitsched.reconcile.charts import compare_helm, load_helm
-from gitsched.reconcile.commit_tree import CommitTree
-from gitsched.reconcile.kustomizations import BuiltRoots, FileReader, is_read_by_api
+from gitsched.reconcile.commit_tree import CommitTree, open_commit_tree, resolve_closures
+from gitsched.reconcile.kustomizations import BuiltRoots, FileReader
+from gitsched.reconcile.origins import OriginLocator
 from gitsched.reconcile.run import BuildContext
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
 
@@ -48,7 +47,7 @@ def build_roots(
 
     Raises Permanent if there is something to build and no program that builds it.
     """
-    commit = CommitTree(context.repository, entries, reader)
+    commit = open_commit_tree(context, entries, reader)
     matching, findings = _select_roots(commit, patterns)
     roots = [root for root in matching if root not in excluded]
     if not roots:
@@ -93,7 +92,7 @@ def build_directories(
     record = context.record
     cache = open_build_cache(context)
     builder = load_builder(cache)
-    closures = [resolve_closure(root, commit) for root in roots]
+    closures = resolve_closures(roots, commit)
     builder, closures = add_helm(builder, closures, cache)
     results = build_closures([(closure, commit) for closure in closures], builder, cache)
     found: dict[str, BuiltRoot] = {}
@@ -173,8 +172,9 @@ def _build_earlier(
     if not context.fetch_commit(oid):
         return None
     repository = context.repository
-    commit = CommitTree(repository, repository.entries(repository.commit(oid).tree), reader)
-    builder, (closure,) = add_helm(builder, [resolve_closure(root, commit)], cache)
+    context = context._replace(remotes=RemotePolicy(context.remotes.connect, None, None))  # the run that planned it was allowed to
+    commit = open_commit_tree(context, repository.entries(repository.commit(oid).tree), reader)
+    builder, (closure,) = add_helm(builder, resolve_closures([root], commit), cache)
     (result,) = build_closures([(closure, commit)], builder, cache)
     return None if closure.problems or result.failed else (OriginLocator(closure, commit, reader), result)
 
@@ -235,55 +235,3 @@ def _describe_failures(failures: Iterable[tuple[Closure, BuildResult]]) -> Itera
         more = f" and {len(roots) - MAX_NAMED_ROOTS} more" if len(roots) > MAX_NAMED_ROOTS else ""
         text = f"{problem.message}. Not built, so that its objects stay as they were: {', '.join(roots[:MAX_NAMED_ROOTS])}{more}"
         yield Finding("error", problem.code, text, Location(problem.path, problem.line, problem.column))
-
-
-class OriginLocator:
-    """Locates the objects that a root builds in the files that they come from."""
-
-    def __init__(self, closure: Closure, commit: CommitTree, reader: FileReader) -> None:
-        self._closure, self._commit, self._reader = closure, commit, reader
-
-    def read(self, built: BuiltObject, findings: list[Finding], omitted: list[RawDocument] | None = None) -> Iterator[RawDocument]:
-        """Yield the documents of an object that is built: one, or none if a policy API reads it from its own file, which is then added to
-        `omitted`."""
-        blob = self._commit.repository.keep_blob(built.text)
-        file = self._reader.read(blob, "built.yaml")
-        for parsed in file.documents:
-            document = make_raw_document(parsed.body)
-            path, line, column = self.locate(built, document)
-            origin = Origin(path, blob, parsed.index, parsed.item, line, column, parsed.spans, self._closure.root)
-            if is_read_by_api(document):
-                if omitted is not None:
-                    omitted.append(document._replace(origin=origin))
-                continue
-            for issue in file.issues:
-                text = f"{issue.message} (as kustomize builds {self._closure.root})"
-                findings.append(Finding(issue.severity, issue.code, text, Location(path, line, column), issue.resource))
-            yield make_raw_document(parsed.body, origin, parsed.broken)
-
-    def locate(self, built: BuiltObject, document: RawDocument) -> tuple[str, int, int]:
-        """Return the file, line and column that an object comes from, given the document in what is printed for it."""
-        if built.generated and built.path in self._closure.files:
-            return built.path, self._find_generator(built.path, document), 1
-        for path in [built.path] if built.path in self._closure.files else sorted(self._closure.resources):
-            parsed = self._find_source(path, document)
-            if parsed is not None:
-                return path, parsed.line, parsed.column
-        return (built.path if built.path in self._closure.files else self._closure.kustomization), 1, 1
-
-    def _find_source(self, path: str, document: RawDocument) -> ParsedDocument | None:
-        """Return the document of a file that an object comes from: that with its name, else the one whose name is a part of it."""
-        same_kind = [
-            parsed
-            for parsed in self._reader.read(self._closure.files[path], path).documents
-            if parsed.body["kind"] == document.kind
-        ]
-        names = [(parsed, str(parsed.body["metadata"]["name"])) for parsed in same_kind]
-        exact = (parsed for parsed, name in names if name == document.name)
-        similar = (parsed for parsed, name in sorted(names, key=lambda entry: -len(entry[1])) if name in document.name)
-        return next(exact, None) or next(similar, None)
-
-    def _find_generator(self, path: str, document: RawDocument) -> int:
-        kustomization = self._commit.read_kustomization(self._closure.files[path], path) or Kustomization()
-        named = [change for change in kustomization.changes if change.kind == "mention" and change.value in document.name]
-        return max(named, key=lambda change: len(change.value)).line if named else 1

@@ -9,11 +9,11 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from gitsched.build.chart_files import ChartRequest, resolve_chart
-from gitsched.build.closure import Closure, resolve_closure
+from gitsched.build.closure import Closure
 from gitsched.build.commit_files import SYMLINK_MODE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.model.variants import HelmOptions, VariantFormat, VariantSource
-from gitsched.reconcile.commit_tree import CommitTree
+from gitsched.reconcile.commit_tree import CommitTree, resolve_closures
 from gitsched.reconcile.manifest_paths import is_manifest_path
 
 MAX_FILES = 10_000
@@ -78,7 +78,7 @@ def list_directory_files(request: DirectoryRequest, commit: CommitTree) -> Direc
         inputs = frozenset((*chart.files, *(entry for entry in commit.entries if entry.startswith(prefix))))
         return DirectoryFiles("helm", chart.files, frozenset(), inputs)
     if any(f"{prefix}{name}" in commit.entries for name in KUSTOMIZATION_NAMES):
-        closure = resolve_closure(path, commit)
+        (closure,) = resolve_closures([path], commit)
         return DirectoryFiles("kustomize", closure.files, closure.resources, roots=(path,))
     return _list_plain_files(path, prefix, commit)
 
@@ -99,7 +99,7 @@ def _list_plain_files(path: str, prefix: str, commit: CommitTree) -> DirectoryFi
     if chart is not None:
         return DirectoryFiles("yaml", missing=f"{path} has the chart {chart}: name its directory, and set spec.helm")
     roots = _list_inner_roots(below)
-    closures = [resolve_closure(root, commit) for root in roots]
+    closures = resolve_closures(roots, commit)
     for closure in closures:
         inner = next((root for root in roots if root != closure.root and _reads(closure, root)), None)
         if inner is not None:

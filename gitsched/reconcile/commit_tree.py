@@ -4,33 +4,52 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from gitsched.build.closure import Closure, resolve_closure
+from gitsched.build.remote_base import RemoteBase, RemoteTree
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
+from gitsched.manifests.parsed_file import ParsedFile
 from gitsched.reconcile.kustomizations import FileReader
+from gitsched.reconcile.remote_bases import RemoteBases, list_directories
+from gitsched.reconcile.run import BuildContext
+
+MAX_ROUNDS = 10
+"""How often other repositories are fetched for one commit: a base may name a base in yet another repository."""
 
 
 class CommitTree:
     """The files of one tree; see `gitsched.build.commit_files.CommitFiles`."""
 
-    def __init__(self, repository: Repository, entries: Iterable[TreeEntry], reader: FileReader) -> None:
-        self.repository, self._reader = repository, reader
+    def __init__(
+        self, repository: Repository, entries: Iterable[TreeEntry], reader: FileReader, remotes: RemoteBases | None = None
+    ) -> None:
+        self.repository, self.remotes, self._reader = repository, remotes, reader
         self.entries: Mapping[str, tuple[str, int]] = {
             entry.path: (entry.blob, entry.mode) for entry in entries if not entry.unsafe
         }
-        self.directories = {"."}
-        for path in self.entries:
-            while (path := path.rpartition("/")[0]) and path not in self.directories:
-                self.directories.add(path)
+        self.directories = list_directories(self.entries)
 
     def read_blob(self, blob: str) -> bytes:
         """Return the content of a blob."""
-        return self.repository.blob(blob)
+        return self._find_owner(blob).blob(blob)
+
+    def read_file(self, blob: str, path: str) -> ParsedFile:
+        """Return a parsed file."""
+        return self._reader.read(blob, path, self._find_owner(blob))
+
+    def _find_owner(self, blob: str) -> Repository:
+        owner = self.remotes.find_owner(blob) if self.remotes is not None else None
+        return owner if owner is not None and not self.repository.has(blob) else self.repository
 
     def read_kustomization(self, blob: str, path: str) -> Kustomization | None:
         """Return a parsed kustomization."""
-        return self._reader.read(blob, path).kustomization
+        return self.read_file(blob, path).kustomization
+
+    def open_remote(self, base: RemoteBase) -> RemoteTree | str:
+        """Return the files of a commit of another repository, or why they cannot be read."""
+        return self.remotes.open(base) if self.remotes is not None else "this run reads no other repositories"
 
     def list_roots(self, pattern: str) -> list[str]:
         """Return the directories with a kustomization that is no component, and whose path matches a pattern."""
@@ -45,6 +64,27 @@ class CommitTree:
             for directory, (path, blob) in found.items()
             if not ((kustomization := self.read_kustomization(blob, path)) and kustomization.is_component)
         )
+
+
+def open_commit_tree(context: BuildContext, entries: Iterable[TreeEntry], reader: FileReader) -> CommitTree:
+    """Return the files of a commit, with the other repositories that the run may read."""
+    remotes = RemoteBases(context.caches.directory / "remotes", context.remotes)
+    return CommitTree(context.repository, entries, reader, remotes)
+
+
+def resolve_closures(roots: Sequence[str], commit: CommitTree) -> list[Closure]:
+    """Resolve roots of a commit, and fetch what they need of other repositories, where the run may do so."""
+    closures = [resolve_closure(root, commit) for root in roots]
+    for _ in range(MAX_ROUNDS):
+        if commit.remotes is None or not commit.remotes.fetch_wanted():
+            break
+        closures = [
+            resolve_closure(closure.root, commit)
+            if any(problem.code == "kustomize-remote" for problem in closure.problems)
+            else closure
+            for closure in closures
+        ]
+    return closures
 
 
 def _compile_pattern(pattern: str) -> re.Pattern[str]:

@@ -60,7 +60,7 @@ def fetch(context: RunContext, config_commit: Commit | None = None) -> Fetched:
     record = read_run_record(output.repository, tree, prefix)
     key = make_cache_key(source.repository.common_dir, output, prefix, settings.paths)
     facts = fetch_facts(context, settled, push) if settled.source.facts != FactsConfig() else Facts()
-    return Fetched(commit, output, head, tree, prefix, record, trusted, key, facts)
+    return Fetched(commit, output, head, tree, prefix, record, trusted, key, facts, settled if config_commit is not None else None)
 
 
 def read_source_config(context: RunContext) -> Config:

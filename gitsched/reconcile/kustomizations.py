@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document, read_declared_scopes
 from gitsched.decide.registry import policy_apis, reserved_groups
-from gitsched.git import TreeEntry
+from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import ChartIndex
 from gitsched.manifests.kustomization import write_identity_selector
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
@@ -105,8 +105,8 @@ class KustomizedTree(NamedTuple):
 class FileReader(Protocol):
     """Parses files of the source."""
 
-    def read(self, blob: str, path: str, /) -> ParsedFile:
-        """Parse a blob that has this path."""
+    def read(self, blob: str, path: str, repository: Repository | None = None, /) -> ParsedFile:
+        """Parse a blob that has this path; by default of the source."""
         ...
 
     def read_blob(self, blob: str, /) -> bytes:

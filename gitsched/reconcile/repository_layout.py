@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from gitsched.apis.policy_api import GroupKind
 from gitsched.build.closure import resolve_closure
+from gitsched.build.remote_base import RemoteBase, RemoteTree
 from gitsched.git import Repository, TreeEntry
 from gitsched.layouts.layout import DeployedPath, Layout, LeftOut
 from gitsched.layouts.proposal import BUNDLES, ENVIRONMENT_LABEL
@@ -89,6 +90,9 @@ class _WorktreeFiles:
 
     def read_blob(self, blob: str, /) -> bytes:
         return self._repository.blob(blob)
+
+    def open_remote(self, base: RemoteBase, /) -> RemoteTree | str:
+        return f"gitsched fetches nothing here; allow {base.name} in source.kustomize.remotes, and build it"
 
     def read_kustomization(self, blob: str, path: str, /) -> Kustomization | None:
         return parse_file(self.read_blob(blob), path=path, validate=None).kustomization

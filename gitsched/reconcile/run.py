@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
+from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.incremental_plan import IncrementalPlan
 from gitsched.decide.plan import Plan
 from gitsched.decide.plan_state import PreviousOutput
@@ -78,13 +79,14 @@ def open_context(settings: RunSettings) -> RunContext:
 
 class BuildContext(NamedTuple):
     """What builds need: the repository, the caches, the metadata of the last run, a function that makes a commit available and returns
-    whether it is, and the id of the commit that is planned ("" for a worktree)."""
+    whether it is, the id of the commit that is planned ("" for a worktree), and what may be read of other repositories."""
 
     repository: Repository
     caches: Caches
     record: RunMetadata | None = None
     fetch_commit: Callable[[str], bool] = lambda _: False
     commit: str = ""
+    remotes: RemotePolicy = RemotePolicy()
 
 
 class Facts(NamedTuple):
@@ -115,7 +117,8 @@ class Fetched(NamedTuple):
     """The source commit and the head of the output branch. `prefix` is where the output is inside its branch: "" or "path/".
 
     `record` is the metadata of the last run. `output_trusted` says that the location of the output does not come from the commit that is
-    planned, whose author need not be trusted. `cache_key` is the key of the plan cache.
+    planned, whose author need not be trusted. `cache_key` is the key of the plan cache. `base_config` are the settings of the base of a
+    comparison.
     """
 
     source: Commit
@@ -127,6 +130,7 @@ class Fetched(NamedTuple):
     output_trusted: bool
     cache_key: str
     facts: Facts = Facts()
+    base_config: Config | None = None
 
     @property
     def time(self) -> datetime:

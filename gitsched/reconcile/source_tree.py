@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_config
+from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.plan import SourceTree
 from gitsched.decide.registry import apis_by_group
@@ -52,17 +53,42 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
         partial(_find_last_valid, context, fetched),
         context.settings.paths,
         caches.tree,
-        partial(BuildContext, context.source.repository, caches, fetched.record, context.source.fetch_commit, fetched.source.oid),
+        lambda: BuildContext(
+            context.source.repository,
+            caches,
+            fetched.record,
+            context.source.fetch_commit,
+            fetched.source.oid,
+            decide_remotes(context, fetched),
+        ),
     )
     if check_output:
         _check_output_config(context, fetched, caches.tree)
     return caches.tree.source_tree
 
 
+def decide_remotes(context: RunContext, fetched: Fetched) -> RemotePolicy:
+    """Return what this run may read of other repositories: the only place that decides about it.
+
+    A run that may query metrics providers may fetch. The settings of a commit under review count only as far as trusted ones agree:
+    those of the base of the comparison, else those of the source commit that the output branch was made from.
+    """
+    settings, record = context.settings, fetched.record
+    connect = settings.observations == "live"
+    if settings.trusted:
+        return RemotePolicy(connect, None)
+    config = fetched.base_config
+    if config is None and fetched.output_trusted and record is not None and record.source:
+        repository = context.source.repository
+        if context.source.fetch_commit(record.source):
+            config = read_config(repository, repository.commit(record.source).tree, context.caches.files)
+    return RemotePolicy(connect, config.source.kustomize.remotes if config is not None else ())
+
+
 def read_source_at(context: RunContext, commit: Commit) -> SourceTree:
     """Read another commit of the source, without the last valid documents of broken files."""
     repository, settings = context.source.repository, context.settings
-    builds = partial(BuildContext, repository, context.caches)
+    builds = partial(BuildContext, repository, context.caches, remotes=RemotePolicy(trusted=None))
     return read_source_tree(repository, commit.tree, context.caches.files, lambda _: (), settings.paths, builds=builds).source_tree
 
 
@@ -160,6 +186,8 @@ def read_source_tree(
     entries = repository.entries(tree)
     config, findings, config_valid = _read_valid_config(repository, tree, cache, last_valid)
     findings += find_unread_entries(repository, entries, [entry for entry in entries if is_manifest_path(entry.path)])
+    if builds is not None:
+        builds = partial(_narrow_remotes, builds, config)
     reader = SourceReader(repository, cache, config)
     ignore = _read_ignore_rules(repository, entries, config.source.ignore)
     findings += [_make_ignore_limit_finding(excess) for excess in ignore.excess] if ignore is not None else ()
@@ -189,6 +217,12 @@ def read_source_tree(
     valid = not kept and not any(file.broken for file in files.values()) and config_valid
     made = _make_tree_cache(tree, files, config, findings, restored, kept, valid, config_valid)
     return kustomized.add_to(made) if kustomized is not None else made
+
+
+def _narrow_remotes(builds: Callable[[], BuildContext], config: Config) -> BuildContext:
+    """Return the context of builds, with the other repositories that the read commit itself allows."""
+    context = builds()
+    return context._replace(remotes=context.remotes._replace(own=config.source.kustomize.remotes))
 
 
 def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, last: TreeCache) -> TreeCache | None:

@@ -9,6 +9,7 @@ import pytest
 
 from gitsched.build.closure import Closure, resolve_closure
 from gitsched.build.commit_files import SUBMODULE_MODE, SYMLINK_MODE
+from gitsched.build.remote_base import RemoteBase, RemoteTree
 from gitsched.manifests.kustomize import Kustomization
 from gitsched.manifests.parser import parse_file
 
@@ -26,6 +27,9 @@ class Commit:
 
     def read_blob(self, blob: str) -> bytes:
         return blob.removeprefix("->").encode()
+
+    def open_remote(self, base: RemoteBase) -> RemoteTree | str:
+        return "nothing is fetched"
 
     def read_kustomization(self, blob: str, path: str) -> Kustomization | None:
         return parse_file(self.read_blob(blob), path=posixpath.basename(path), validate=None).kustomization

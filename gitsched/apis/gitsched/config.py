@@ -19,6 +19,7 @@ GROUP, VERSION, KIND = "gitsched.io", "v1alpha1", "Config"
 FILE = "gitsched.yaml"
 _BRANCH = re.compile(r"(?!.*(?://|\.\.|@\{|/\.|\.lock(?:/|$)))[^-./\x00-\x20\x7f~^:?*\[\\][^\x00-\x20\x7f~^:?*\[\\]*(?<![/.])")
 """The rules of git-check-ref-format."""
+_REMOTE = re.compile(r"(?=[\w./])(?:[\w.-]+(?::\d+)?)?(?:/[\w.~+-]+)*/?")
 _DIRECTORY = re.compile(r"(?!\.\.$)(?!\.git)[\w.][\w.-]{0,99}", re.IGNORECASE)
 
 
@@ -39,10 +40,12 @@ class FactsConfig(NamedTuple):
 
 class KustomizeConfig(NamedTuple):
     """Kustomizations of the source. `build` are the paths of roots to build, with `*` and `**`; `ignore` has the syntax of .gitignore:
-    files there are objects as they are."""
+    files there are objects as they are. `remotes` are the other repositories that may be read: host, with organization and repository
+    or without, such as github.com/example."""
 
     build: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    remotes: tuple[str, ...] = ()
 
 
 class DeliveryToolsConfig(NamedTuple):
@@ -250,7 +253,12 @@ def _parse_kustomize(kustomize: ConfigSection) -> KustomizeConfig:
     roots = kustomize.get_strings("build")
     if any(root.startswith("/") or ".." in root.split("/") for root in roots):
         kustomize.reject("build", "directories of the repository, such as overlays/*, without a leading / and without ..")
-    return KustomizeConfig(roots, kustomize.get_strings("ignore"))
+    remotes = kustomize.get_strings("remotes")
+    if any(not _REMOTE.fullmatch(remote) for remote in remotes):
+        kustomize.reject(
+            "remotes", "hosts with organization and repository or without, such as github.com/example, without https://"
+        )
+    return KustomizeConfig(roots, kustomize.get_strings("ignore"), remotes)
 
 
 def _parse_facts(facts: ConfigSection, other_branches: set[str]) -> FactsConfig:

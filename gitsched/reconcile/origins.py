@@ -1,0 +1,77 @@
+"""Locate the objects that kustomize roots build in the files that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gitsched.build.closure import Closure
+from gitsched.build.kustomize import BuiltObject
+from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.manifests.kustomize import Kustomization
+from gitsched.manifests.parsed_file import ParsedDocument
+from gitsched.model.document import Origin
+from gitsched.model.finding import Finding, Location
+from gitsched.reconcile.commit_tree import CommitTree
+from gitsched.reconcile.kustomizations import FileReader, is_read_by_api
+
+
+class OriginLocator:
+    """Locates the objects that a root builds in the files that they come from."""
+
+    def __init__(self, closure: Closure, commit: CommitTree, reader: FileReader) -> None:
+        self._closure, self._commit, self._reader = closure, commit, reader
+
+    def read(self, built: BuiltObject, findings: list[Finding], omitted: list[RawDocument] | None = None) -> Iterator[RawDocument]:
+        """Yield the documents of an object that is built: one, or none if a policy API reads it from its own file, which is then added to
+        `omitted`."""
+        blob = self._commit.repository.keep_blob(built.text)
+        file = self._reader.read(blob, "built.yaml")
+        for parsed in file.documents:
+            document = make_raw_document(parsed.body)
+            path, line, column = self.locate(built, document)
+            origin = Origin(path, blob, parsed.index, parsed.item, line, column, parsed.spans, self._closure.root)
+            if is_read_by_api(document):
+                if omitted is not None:
+                    omitted.append(document._replace(origin=origin))
+                if self._find_remote(built.path):
+                    text = f"{document.kind} {document.name} comes from another repository: a policy is only read from this one"
+                    findings.append(Finding("warning", "kustomize-remote", text, Location(path, line, column)))
+                continue
+            for issue in file.issues:
+                text = f"{issue.message} (as kustomize builds {self._closure.root})"
+                findings.append(Finding(issue.severity, issue.code, text, Location(path, line, column), issue.resource))
+            yield make_raw_document(parsed.body, origin, parsed.broken)
+
+    def _find_remote(self, path: str) -> tuple[str, int, int] | None:
+        """Return the position of the reference to the repository that a path is in; None for this one."""
+        return next((position for prefix, position in self._closure.remotes.items() if path.startswith(f"{prefix}/")), None)
+
+    def locate(self, built: BuiltObject, document: RawDocument) -> tuple[str, int, int]:
+        """Return the file, line and column that an object comes from, given the document in what is printed for it."""
+        remote = self._find_remote(built.path)
+        if remote is not None:
+            return remote
+        if built.generated and built.path in self._closure.files:
+            return built.path, self._find_generator(built.path, document), 1
+        for path in [built.path] if built.path in self._closure.files else sorted(self._closure.resources):
+            parsed = self._find_source(path, document)
+            if parsed is not None:
+                return self._find_remote(path) or (path, parsed.line, parsed.column)
+        return (built.path if built.path in self._closure.files else self._closure.kustomization), 1, 1
+
+    def _find_source(self, path: str, document: RawDocument) -> ParsedDocument | None:
+        """Return the document of a file that an object comes from: that with its name, else the one whose name is a part of it."""
+        same_kind = [
+            parsed
+            for parsed in self._commit.read_file(self._closure.files[path], path).documents
+            if parsed.body["kind"] == document.kind
+        ]
+        names = [(parsed, str(parsed.body["metadata"]["name"])) for parsed in same_kind]
+        exact = (parsed for parsed, name in names if name == document.name)
+        similar = (parsed for parsed, name in sorted(names, key=lambda entry: -len(entry[1])) if name in document.name)
+        return next(exact, None) or next(similar, None)
+
+    def _find_generator(self, path: str, document: RawDocument) -> int:
+        kustomization = self._commit.read_kustomization(self._closure.files[path], path) or Kustomization()
+        named = [change for change in kustomization.changes if change.kind == "mention" and change.value in document.name]
+        return max(named, key=lambda change: len(change.value)).line if named else 1
