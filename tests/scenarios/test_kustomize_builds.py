@@ -108,7 +108,7 @@ def test_explain_names_the_base_and_the_root(fleet: Fleet) -> None:
     fleet.commit({"gitsched.yaml": None, "policies/all.yaml": policy("one")}, hour=1)
     found = explain_resource(fleet.settings(1), "deployment", "default", "web")
     assert isinstance(found, Explanation)
-    assert found.policy_reason.startswith("kustomize changes it")
+    assert found.policy_reason.startswith("a kustomization builds it and changes it")
     assert [finding.code for finding in found.findings] == ["kustomized"]
 
 
