@@ -51,6 +51,10 @@ class BuildResult(NamedTuple):
         """Whether nothing is built."""
         return bool(self.error) or any(map(is_error, self.problems))
 
+    def describe_failure(self) -> str:
+        """Return why nothing is built."""
+        return self.error or next((problem.message for problem in self.problems if is_error(problem)), "")
+
 
 def compute_build_key(closure: Closure, builder: Builder) -> str:
     """Return a digest of everything that a build depends on: the files by path and content, the root, and the version of the builder."""

@@ -109,8 +109,6 @@ def build_directories(
             locator, result = earlier or (locator, BuildResult(()))
         found[closure.root] = BuiltRoot(closure, result, locator, failed)
     findings = [*compare_builder(builder, record), *_describe_failures(failures)]
-    if builder.helm is not None:
-        findings += compare_helm(builder.helm, record)
     warnings = (problem for root in found.values() if not root.failed for problem in root.result.problems)
     for problem in dict.fromkeys(warnings):
         findings.append(Finding("warning", problem.code, problem.message, Location(problem.path, problem.line, problem.column)))
@@ -158,11 +156,12 @@ def _select_roots(commit: CommitTree, patterns: Iterable[str]) -> tuple[list[str
 
 def compare_builder(builder: Builder, record: RunMetadata | None) -> list[Finding]:
     """Return a finding if the last run built with another version, which may print other bytes for the same files."""
+    helm = compare_helm(builder.helm, record) if builder.helm is not None else []
     before = record.builds.builder if record is not None else ""
     if before in ("", builder.version):
-        return []
+        return helm
     text = f"built with {builder.version}, and the output branch with {before}: objects may differ although their files do not"
-    return [Finding("warning", "kustomize-version", text)]
+    return [Finding("warning", "kustomize-version", text), *helm]
 
 
 def _build_earlier(

@@ -36,11 +36,11 @@ def read_kustomized_tree(
     regular = [entry for entry in entries if entry.mode & 0o170000 == _REGULAR and not entry.unsafe]
     if builds is not None:
         from gitsched.reconcile.builds import build_roots  # starts processes
-        from gitsched.reconcile.commit_tree import CommitTree
+        from gitsched.reconcile.commit_tree import open_commit_tree
         from gitsched.reconcile.reconciled_paths import NO_PATHS, build_reconciled_paths
 
         context = builds()
-        commit = CommitTree(context.repository, entries, reader)
+        commit = open_commit_tree(context, entries, reader)
         reconciled = build_reconciled_paths(commit, files, reader, config, context)
         if patterns:
             built = build_roots(entries, reader, patterns, context, reconciled.directories)

@@ -12,9 +12,9 @@ from gitsched.manifests.envsubst import SubstitutionError, substitute_variables
 from gitsched.manifests.kustomize import Kustomization
 from gitsched.model.document import Origin, is_namespaced, read_annotations, read_labels
 from gitsched.model.finding import Finding, locate_origin
-from gitsched.reconcile.builds import OriginLocator
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import FileReader, is_read_by_api
+from gitsched.reconcile.origins import OriginLocator
 from gitsched.reconcile.reconciled_path import ReconciledPath
 from gitsched.reconcile.variable_values import ResolvedVariables, resolve_variables
 

@@ -8,13 +8,13 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from gitsched.build.closure import Closure, resolve_closure
+from gitsched.build.closure import Closure
 from gitsched.build.commit_files import BuildProblem
 from gitsched.build.path_recipe import PathRecipe, ToolName
 from gitsched.decide.catalog import RawDocument
 from gitsched.git import TreeEntry
 from gitsched.model.finding import Location
-from gitsched.reconcile.commit_tree import CommitTree
+from gitsched.reconcile.commit_tree import CommitTree, resolve_closures
 from gitsched.reconcile.kustomizations import FileReader
 
 
@@ -96,14 +96,14 @@ def open_path(
     commit.entries = ChainMap(
         {recipe.path: (blob, 0o100644)}, dict(base.entries) if not isinstance(base.entries, dict) else base.entries
     )
-    closure = resolve_closure(recipe.directory, commit)
+    (closure,) = resolve_closures([recipe.directory], commit)
     return ReconciledPath(tool, document, recipe, commit, closure, origins, recipe.problem)
 
 
 def read_artifact_tree(commit: CommitTree, files: Mapping[str, str], reader: FileReader) -> CommitTree:
     """Return the files of an artifact, given the path in the commit of each."""
     entries = (TreeEntry(path, *commit.entries[source]) for path, source in files.items())
-    return CommitTree(commit.repository, entries, reader)
+    return CommitTree(commit.repository, entries, reader, commit.remotes)
 
 
 def locate_problem(path: ReconciledPath, problem: BuildProblem, base: CommitTree) -> Location:

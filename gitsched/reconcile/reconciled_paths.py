@@ -16,7 +16,7 @@ from gitsched.model.document import Body, Origin, as_object
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
 from gitsched.model.tool_groups import TOOL_GROUPS
-from gitsched.reconcile.builds import build_closures, compare_builder, load_builder, open_build_cache
+from gitsched.reconcile.builds import add_helm, build_closures, compare_builder, load_builder, open_build_cache
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import BuiltRoots, FileReader, is_read_by_api
@@ -60,7 +60,9 @@ class ReconciledPaths(NamedTuple):
         chosen = [document for document in self.documents if document.origin is not None and document.origin.root in named]
         known = {_identify(document) for document in (*roots.documents, *chosen)}
         others = (document for document in self.documents if document not in chosen and _identify(document) not in known)
-        record = roots.record._replace(builder=roots.record.builder or self.record.builder)
+        record = roots.record._replace(
+            builder=roots.record.builder or self.record.builder, helm=roots.record.helm or self.record.helm
+        )
         return BuiltRoots(
             (*roots.documents, *chosen, *others),
             (*roots.findings, *(finding for finding in self.findings if finding not in roots.findings)),
@@ -171,8 +173,8 @@ class _PathBuilds:
         objects: dict[int, PrintedObjects] = {}
         for path in wanted:
             result = results.get(id(path))
-            if result is None or result.error:
-                self._report_failure(path, result.error if result is not None else "")
+            if result is None or result.failed:
+                self._report_failure(path, result.describe_failure() if result is not None else "")
             else:
                 self._built_files |= path.resources
                 objects[id(path)] = PrintedObjects(path, result, self._commit, self._reader)
@@ -192,9 +194,14 @@ class _PathBuilds:
             builder = load_builder(cache)
         except Permanent as error:
             return [BuildResult((), str(error))] * len(paths)
-        self._record = BuildRecord(builder.version)
+        builder, closures = add_helm(builder, [path.closure for path in paths], cache)
+        self._record = BuildRecord(builder.version, {}, builder.helm.version if builder.helm is not None else "")
         self._findings |= dict.fromkeys(compare_builder(builder, self._context.record))
-        return build_closures([(path.closure, path.commit) for path in paths], builder, cache)
+        results = build_closures([(closure, path.commit) for closure, path in zip(closures, paths, strict=True)], builder, cache)
+        return [
+            BuildResult((), closure.problems[-1].message) if closure.problems else result
+            for closure, result in zip(closures, results, strict=True)
+        ]
 
     def _find_values(self, kind: str, name: str, printed: list[RawDocument]) -> list[RawDocument]:
         """Return the ConfigMaps or Secrets with a name: as they are built, else as files have them."""
