@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from gitsched.apis.policy_api import WorkloadSelector
 from gitsched.build.closure import Closure
 from gitsched.build.commit_files import CommitFiles
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.registry import policy_apis
+from gitsched.manifests.envsubst import SubstitutionError, VariableValues, substitute_variables
 from gitsched.manifests.parsed_file import ParsedFile
 from gitsched.reconcile.kustomizations import FileReader
 
@@ -41,8 +42,8 @@ class PathSelection:
                 self._names.setdefault((selector.group, selector.kind), set()).add(selector.name)
         self.is_empty = not selectors
 
-    def may_select(self, closure: Closure, commit: CommitFiles) -> bool:
-        """Return whether something that a directory builds may be selected."""
+    def may_select(self, closure: Closure, commit: CommitFiles, variables: Mapping[str, str]) -> bool:
+        """Return whether something that a directory builds may be selected. `variables` are those whose values are known."""
         if self._everything or self.is_empty or closure.problems:
             return not self.is_empty
         for path, blob in closure.files.items():
@@ -51,7 +52,7 @@ class PathSelection:
                 return True
             if path in closure.resources:
                 documents = list_file_documents(self._reader.read(blob, path))
-                if any(self._matches(document.group, document.kind, document.name) for document in documents):
+                if any(self._matches(document.group, document.kind, document.name, variables) for document in documents):
                     return True
                 continue
             kustomization = commit.read_kustomization(blob, path)
@@ -60,14 +61,19 @@ class PathSelection:
             if kustomization.helm or any(reference.field == "generators" for reference in kustomization.references):
                 return True
             generated = (change.value for change in kustomization.changes if change.kind == "mention")
-            if any(self._matches("", kind, name) for name in generated for kind in _GENERATED_KINDS):
+            if any(self._matches("", kind, name, variables) for name in generated for kind in _GENERATED_KINDS):
                 return True
         return False
 
-    def _matches(self, group: str, kind: str, name: str) -> bool:
+    def _matches(self, group: str, kind: str, name: str, variables: Mapping[str, str]) -> bool:
         """Return whether an object may be selected, given its name before prefixes, suffixes and substitution."""
         selected = self._names.get((group, kind), set())
-        return any(not wanted or name in wanted or "$" in name for wanted in selected)
+        if selected and "$" in name:
+            try:
+                name = substitute_variables(name, VariableValues(variables))
+            except SubstitutionError:
+                return True
+        return any(not wanted or name in wanted for wanted in selected)
 
 
 def list_file_documents(file: ParsedFile) -> Iterator[RawDocument]:

@@ -60,6 +60,11 @@ class ReconciledPath(NamedTuple):
         """The files of the commit whose objects the directory builds."""
         return frozenset(map(self.find_source, self.closure.resources))
 
+    @property
+    def own_values(self) -> Mapping[str, str]:
+        """The values of variables that the tool's document sets itself, and that no other document overrules."""
+        return self.recipe.substitution.values if self.recipe.substitution is not None else {}
+
     def find_source(self, path: str) -> str:
         """Return the path in the commit of a file that the tool sees."""
         return self.origins.get(path, path)

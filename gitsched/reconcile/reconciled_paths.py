@@ -15,7 +15,7 @@ from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_do
 from gitsched.model.document import Body, Origin, as_object
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
-from gitsched.model.tool_groups import TOOL_GROUPS
+from gitsched.model.tool_groups import PATH_KINDS, TOOL_GROUPS
 from gitsched.reconcile.builds import add_helm, build_closures, compare_builder, load_builder, open_build_cache
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.commit_tree import CommitTree
@@ -158,11 +158,11 @@ class _PathBuilds:
     def _is_wanted(self, path: ReconciledPath) -> bool:
         if self._selection.is_empty or not path.changes_objects():
             return False
-        if self._selection.may_select(path.closure, path.commit):
+        if self._selection.may_select(path.closure, path.commit, path.own_values):
             return True
         files = (self._reader.read(path.closure.files[name], name) for name in path.closure.resources)
         documents = (make_raw_document(parsed.body) for file in files for parsed in file.documents)
-        return any(document.group in TOOL_GROUPS for document in documents)
+        return any((document.group, document.kind) in PATH_KINDS for document in documents)
 
     def _build(self, wanted: list[ReconciledPath]) -> list[list[RawDocument]]:
         """Build paths, several at a time; return what each one prints."""
