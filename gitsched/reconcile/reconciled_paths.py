@@ -143,6 +143,8 @@ class _PathBuilds:
                 break
         parts = self._list_parts(reached)
         self._inputs.update(path.location.path for path in found)
+        if not self._selection.is_empty:
+            self._findings |= dict.fromkeys(self._paths.findings)
         return ReconciledPaths(
             tuple(self._documents),
             tuple(self._unplaced),

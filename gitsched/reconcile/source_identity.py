@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gitsched.build.flux import BOOTSTRAP_SOURCE, EXCLUDED_FILES
+from gitsched.decide.catalog import RawDocument
 from gitsched.git.urls import identify_repository
 from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
 from gitsched.model.document import Body, as_object, get_field, list_objects
 from gitsched.reconcile.commit_tree import CommitTree
+from gitsched.reconcile.tool_documents import choose_nearest
 
 MAX_ARTIFACT_FILES = 50_000
 """Files of one artifact that an ArtifactGenerator makes."""
@@ -27,15 +29,18 @@ class SourceIdentity:
     the tool reads. `declared` are the sources in the commit, by kind, namespace and name.
     """
 
-    def __init__(self, named: Iterable[str], own_url: str | None, declared: Mapping[ObjectName, Body], output_branch: str) -> None:
+    def __init__(
+        self, named: Iterable[str], own_url: str | None, declared: Mapping[ObjectName, Sequence[RawDocument]], output_branch: str
+    ) -> None:
         names = list(named)
         self._named = frozenset((*names, *(identify_repository(name) for name in names if "/" in name)))
         self._own = identify_repository(own_url) if own_url else ""
         self._declared, self._output_branch = declared, output_branch
 
-    def is_flux_source(self, source: ObjectName, path: str, commit: CommitTree) -> bool:
-        """Return whether a source of Flux is this repository."""
-        body = self._declared.get(source, {})
+    def is_flux_source(self, source: ObjectName, path: str, commit: CommitTree, file: str) -> bool:
+        """Return whether a source of Flux is this repository, for a document in a file that names it."""
+        document = choose_nearest(self._declared.get(source, ()), file)
+        body = document.body if document is not None else {}
         if get_field(body, "spec", "ref", "branch") == self._output_branch:
             return False
         if source[2] in self._named:
@@ -56,14 +61,15 @@ class SourceIdentity:
         same_name = not known or not self._own or posixpath.basename(known) == posixpath.basename(self._own)
         return bootstrap or (same_name and path != "." and path in commit.directories)
 
-    def find_generator(self, artifact: tuple[str, str]) -> Body | None:
-        """Return the ArtifactGenerator that makes an ExternalArtifact, given its namespace and name."""
-        for (kind, namespace, _), body in self._declared.items():
-            if kind == "ArtifactGenerator" and namespace == artifact[0]:
-                for entry in list_objects(as_object(body.get("spec")).get("artifacts")):
-                    if entry.get("name") == artifact[1]:
-                        return body
-        return None
+    def find_generator(self, namespace: str, name: str, file: str) -> RawDocument | None:
+        """Return the ArtifactGenerator that makes an ExternalArtifact for a document in a file that names it."""
+        found = [
+            document
+            for (kind, where, _), documents in self._declared.items()
+            for document in documents
+            if kind == "ArtifactGenerator" and where == namespace and _find_artifact(document.body, name) is not None
+        ]
+        return choose_nearest(found, file)
 
 
 class Artifact(NamedTuple):
@@ -74,20 +80,24 @@ class Artifact(NamedTuple):
     problem: str = ""
 
 
-def read_artifact(generator: Body, name: str, identity: SourceIdentity, commit: CommitTree) -> Artifact:
+def _find_artifact(generator: Body, name: str) -> Body | None:
+    artifacts = list_objects(as_object(generator.get("spec")).get("artifacts"))
+    return next((entry for entry in artifacts if entry.get("name") == name), None)
+
+
+def read_artifact(generator: RawDocument, name: str, identity: SourceIdentity, commit: CommitTree) -> Artifact:
     """Return the files that an ArtifactGenerator copies into an artifact. Source: fluxcd/source-watcher."""
-    namespace = str(get_field(generator, "metadata", "namespace") or "")
-    spec = as_object(generator.get("spec"))
+    namespace, file = generator.namespace, generator.origin.path if generator.origin is not None else ""
+    spec = as_object(generator.body.get("spec"))
     own = {
         f"@{source.get('alias')}"
         for source in list_objects(spec.get("sources"))
         if identity.is_flux_source(
-            (str(source.get("kind")), str(source.get("namespace") or namespace), str(source.get("name"))), ".", commit
+            (str(source.get("kind")), str(source.get("namespace") or namespace), str(source.get("name"))), ".", commit, file
         )
     }
     files: dict[str, str] = {}
-    entry = next(entry for entry in list_objects(spec.get("artifacts")) if entry.get("name") == name)
-    for copy in list_objects(entry.get("copy")):
+    for copy in list_objects((_find_artifact(generator.body, name) or {}).get("copy")):
         source, _, pattern = str(copy.get("from") or "").partition("/")
         alias, _, target = str(copy.get("to") or "").partition("/")
         if source not in own or alias != "@artifact" or copy.get("exclude") or copy.get("strategy") not in (None, "", "Overwrite"):

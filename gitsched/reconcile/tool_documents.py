@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.model.document import Origin
@@ -13,6 +14,22 @@ from gitsched.reconcile.kustomizations import FileReader
 _SUFFIXES = (".yaml", ".yml", ".json")
 _MAX_SIZE = 1 << 20
 """Bytes of a file outside of the source's paths that is searched."""
+
+
+def choose_nearest(documents: Sequence[RawDocument], path: str) -> RawDocument | None:
+    """Return the document whose file shares the most directories with a path; None if several with different content share as many.
+
+    Directories of several clusters often define objects of the same name, each for its own documents.
+    """
+    if not documents:
+        return None
+    depths = [len(posixpath.commonprefix([_split(document), path.split("/")[:-1]])) for document in documents]
+    nearest = [document for document, depth in zip(documents, depths, strict=True) if depth == max(depths)]
+    return nearest[0] if all(document.body == nearest[0].body for document in nearest) else None
+
+
+def _split(document: RawDocument) -> list[str]:
+    return document.origin.path.split("/")[:-1] if document.origin is not None else []
 
 
 class DocumentIndex:

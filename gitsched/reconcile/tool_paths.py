@@ -14,6 +14,7 @@ from gitsched.decide.catalog import RawDocument
 from gitsched.git.refs import find_remote_url
 from gitsched.manifests.sourceignore import SourceIgnore
 from gitsched.model.document import as_object
+from gitsched.model.finding import Finding, locate_origin
 from gitsched.model.tool_groups import KUSTOMIZE_GROUP
 from gitsched.model.variants import is_bundle
 from gitsched.reconcile.commit_tree import CommitTree
@@ -22,6 +23,8 @@ from gitsched.reconcile.reconciled_path import ReconciledPath, is_below, open_pa
 from gitsched.reconcile.source_identity import ObjectName, SourceIdentity, read_artifact, read_flux_exclusions
 
 _ARTIFACT = "ExternalArtifact"
+MISSING_PATH = "missing-path"
+"""The code of the finding about a directory that is not in the source of its document."""
 
 
 class ToolPathReader:
@@ -40,10 +43,13 @@ class ToolPathReader:
     ) -> None:
         source = config.source
         self._commit, self._reader = commit, reader
-        declared = {_name(document): document.body for document in tool_documents}
+        declared: dict[ObjectName, list[RawDocument]] = {}
+        for document in tool_documents:
+            declared.setdefault((document.kind, document.namespace, document.name), []).append(document)
         own_url = config.delivery.source.url or find_remote_url(commit.repository, "origin")
         self._identity = SourceIdentity(source.delivery_tools.repositories, own_url, declared, config.output.branch)
         self._exclusions: SourceIgnore | None = None
+        self.findings: list[Finding] = []
         self._ignored = SourceIgnore.parse({"": "\n".join((*source.delivery_tools.ignore, *source.kustomize.ignore))})
         self._bundles = frozenset(
             rule.path
@@ -68,15 +74,21 @@ class ToolPathReader:
         namespace = str(reference.get("namespace") or document.namespace or "default")
         source = str(reference.get("kind") or "GitRepository"), namespace, str(reference.get("name") or "")
         directory, tree, origins = flux.read_path(document.body), self._commit, dict[str, str]()
+        file = document.origin.path if document.origin is not None else ""
         if source[0] == _ARTIFACT:
-            generator = self._identity.find_generator(source[1:])
+            generator = self._identity.find_generator(*source[1:], file)
             if generator is None:
                 return
-            origins = dict(read_artifact(generator, source[2], self._identity, self._commit).files)
+            artifact = read_artifact(generator, source[2], self._identity, self._commit)
+            if artifact.problem:
+                self._report_missing(document, directory, f"gitsched does not know: {artifact.problem}")
+                return
+            origins = dict(artifact.files)
             tree = read_artifact_tree(self._commit, origins, self._reader)
-        elif not self._identity.is_flux_source(source, directory, self._commit):
+        elif not self._identity.is_flux_source(source, directory, self._commit, file):
             return
         if directory not in tree.directories:
+            self._report_missing(document, directory, "the artifact does not have" if origins else "the commit does not have")
             return
         path = open_path("Flux Kustomization", document, tree, origins, partial(self._make_flux_recipe, document, bool(origins)))
         if not self._is_left_out(path):
@@ -93,6 +105,6 @@ class ToolPathReader:
         directory = kustomization.rpartition("/")[0] or "."
         return self.is_ignored(kustomization) or (bool(self._bundles) and is_below(directory, self._bundles))
 
-
-def _name(document: RawDocument) -> ObjectName:
-    return document.kind, document.namespace, document.name
+    def _report_missing(self, document: RawDocument, directory: str, problem: str) -> None:
+        text = f"{document.kind} {document.namespace}/{document.name} names the path {directory}, which {problem}: nothing is built for it"
+        self.findings.append(Finding("warning", MISSING_PATH, text, locate_origin(document.origin) if document.origin else None))

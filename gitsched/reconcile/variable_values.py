@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import posixpath
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from gitsched.build.path_recipe import Substitution, ValueSource
 from gitsched.decide.catalog import RawDocument
 from gitsched.manifests.envsubst import VariableValues
 from gitsched.model.document import as_object, as_string_map, is_encrypted
+from gitsched.reconcile.tool_documents import choose_nearest
 
 FindDocuments = Callable[[str, str], Iterable[RawDocument]]
 """Return the documents of a kind with a name."""
@@ -45,7 +45,7 @@ def resolve_variables(substitution: Substitution, namespace: str, path: str, fin
     for source in substitution.sources:
         name = f"{source.kind} {namespace}/{source.name}"
         found = [document for document in find_documents(source.kind, source.name) if document.namespace in (namespace, "")]
-        document = _choose_nearest(found, path)
+        document = choose_nearest(found, path)
         if document is None:
             incomplete = True
             missing.append(f"{name} is {'defined more than once' if found else 'not in this repository'}")
@@ -60,19 +60,6 @@ def resolve_variables(substitution: Substitution, namespace: str, path: str, fin
             values |= read
     own = {name: value.replace("\n", "") for name, value in substitution.values.items()}
     return ResolvedVariables(VariableValues({**values, **own}, frozenset(unknown - own.keys()), incomplete), tuple(missing))
-
-
-def _choose_nearest(documents: list[RawDocument], path: str) -> RawDocument | None:
-    """Return the document whose file shares the most directories with a path; None if several with different content share as many."""
-    if not documents:
-        return None
-    depths = [len(posixpath.commonprefix([_split(document), path.split("/")[:-1]])) for document in documents]
-    nearest = [document for document, depth in zip(documents, depths, strict=True) if depth == max(depths)]
-    return nearest[0] if all(document.body == nearest[0].body for document in nearest) else None
-
-
-def _split(document: RawDocument) -> list[str]:
-    return document.origin.path.split("/")[:-1] if document.origin is not None else []
 
 
 def _read_values(source: ValueSource, document: RawDocument) -> dict[str, str]:
