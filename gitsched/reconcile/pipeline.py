@@ -47,7 +47,7 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime) -> Planned
     if fetched.facts != Facts():
         source = add_facts(context, fetched.facts, source)
     if source.variants:
-        source = add_source_commits(source, fetched, context.source.repository)
+        source = add_source_commits(source, fetched, context)
     observed = observe(context, fetched, source, now)
     source = source._replace(other_findings=(*source.other_findings, *observed.findings))
     previous = read_previous_output(context, fetched)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from gitsched.apis.gitsched.bundle import parse_bundle
+from gitsched.apis.gitsched.config import FILE
 from gitsched.decide.plan import SourceTree
-from gitsched.git import Repository
 from gitsched.model.document import Key
+from gitsched.model.finding import Finding
+from gitsched.model.urls import strip_credentials
 from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, WorkloadVariants
-from gitsched.reconcile.run import Fetched
+from gitsched.reconcile.run import Fetched, RunContext
 
 NO_COMMIT = "0" * 40
 """The commit of the files of a worktree, which have none yet; such a plan is never published."""
 
 
-def add_source_commits(source: SourceTree, fetched: Fetched, repository: Repository) -> SourceTree:
-    """Return the source with the commit of each variant that a delivery tool builds, and the record of these commits.
+def add_source_commits(source: SourceTree, fetched: Fetched, context: RunContext) -> SourceTree:
+    """Return the source with the commit of each variant that a delivery tool builds, the record of these commits, and the URL that delivery
+    tools fetch it from.
 
     A commit stays as long as its digest does: the last run recorded both. It does not stay if it is no longer in the history of the
     source, because nothing can fetch it then. In a shallow clone that is not known, and the commit stays.
@@ -26,7 +29,7 @@ def add_source_commits(source: SourceTree, fetched: Fetched, repository: Reposit
     }
     if not built:
         return source
-    record, head = fetched.record, fetched.source.oid
+    record, head, repository = fetched.record, fetched.source.oid, context.source.repository
     heads = (head, *fetched.source.parents)  # both sides of a merge that is only planned
     known = {
         digest: commit
@@ -41,4 +44,23 @@ def add_source_commits(source: SourceTree, fetched: Fetched, repository: Reposit
         return entry._replace(variants=tuple(found))
 
     variants = {key: add_commits(entry) if key in built else entry for key, entry in source.variants.items()}
-    return source._replace(variants=variants, builds=source.builds._replace(commits=dict(sorted(commits.items()))))
+    source = source._replace(variants=variants, builds=source.builds._replace(commits=dict(sorted(commits.items()))))
+    return _add_url(source, context)
+
+
+def _add_url(source: SourceTree, context: RunContext) -> SourceTree:
+    """Return the source with the URL of its remote in the settings, unless they have one. Clones may have different URLs, so a finding says
+    which one is used."""
+    delivery = source.config.delivery
+    url = delivery.source.url or strip_credentials(context.source.url or context.source.repository.read_config("remote.origin.url"))
+    if delivery.source.url or not url:
+        return source
+    settings = delivery._replace(source=delivery.source._replace(url=url))
+    message = (
+        f"delivery.source.url is not set: Flux and Argo CD get {url}, the URL of the remote; set it in {FILE}, because other clones may "
+        "have another URL"
+    )
+    return source._replace(
+        config=source.config._replace(delivery=settings),
+        other_findings=(*source.other_findings, Finding("info", "delivery-source-url", message)),
+    )

@@ -5,7 +5,7 @@ They are applied where Argo CD runs. Shapes as in the CRDs Application and Appli
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from gitsched.model.delivery import CLUSTER_PLACEHOLDER, ArgoSettings, BundleDelivery, DeliveryConfig
@@ -50,7 +50,7 @@ def make_destination(destination: str) -> dict[str, str]:
     return {"server" if destination.startswith(("https://", "http://")) else "name": destination}
 
 
-def find_destination(cluster: str, annotations: dict[str, str], settings: ArgoSettings) -> str:
+def find_destination(cluster: str, annotations: Mapping[str, str], settings: ArgoSettings) -> str:
     """Return the name or URL of a cluster in Argo CD."""
     return annotations.get(DESTINATION) or settings.destination.replace(CLUSTER_PLACEHOLDER, cluster)
 
