@@ -145,7 +145,7 @@ def decide(
     kustomized_keys = {document.key: _describe_part(part) for document, part in parts}
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates, *kustomized_keys))
     observed = observations or {}
-    variants = _resolve_commits(variants, previous) if variants else {}
+    variants = variants or {}
     catalogued = (catalog.duplicate_api_documents, catalog.read_order)
     snapshot = Snapshot(
         catalog.api_documents,
@@ -322,13 +322,7 @@ def _adapt_variants(document: Document, outcome: Outcome, snapshot: Snapshot) ->
         return outcome
     from gitsched.decide.variant_outcomes import adapt_variants  # few sources have variants
 
-    return adapt_variants(document, outcome, snapshot.variants, snapshot.previous)
-
-
-def _resolve_commits(variants: TemplateVariants, previous: Mapping[Key, Body]) -> TemplateVariants:
-    from gitsched.decide.variant_outcomes import resolve_commits  # few sources have variants
-
-    return resolve_commits(variants, previous)
+    return adapt_variants(document, outcome, snapshot.variants, snapshot.previous, snapshot.config)
 
 
 def _adapt_kind(document: Document, outcome: Outcome) -> Outcome:

@@ -186,7 +186,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     retiring, retired = _list_retiring_clusters(source, {name for engine in decisions.engines for name in engine.clusters()})
     protected = tree.config.output.protected_namespaces
     delivered = previous.list_delivered(map(namespace_path, protected))
-    rendered = render(decisions, retiring, previous.find_blob, caches.rendered, protected, delivered)
+    rendered = render(decisions, retiring, previous.find_blob, caches.rendered, protected, delivered, tree.config.delivery)
     last_valid = ((kept_path(path), render_last_valid(file, decisions.outcomes)) for path, file in tree.last_valid.items())
     active = previous.clusters - previous.retiring.keys()
     return build_plan(

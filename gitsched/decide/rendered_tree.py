@@ -11,6 +11,7 @@ from gitsched.apis.gitsched.config import OutputConfig
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.registry import apis_by_group
 from gitsched.decide.rendered_variants import SharedObjects, list_variant_objects, render_variants
+from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Body, Document, Key, SourceSpans, get_field, parse_api_group
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
@@ -23,7 +24,9 @@ from gitsched.render.cluster_directory import (
     plan_namespace,
     write_namespace,
 )
+from gitsched.render.hub_directory import HUB_KUSTOMIZATION, complete_hub_directory
 from gitsched.render.output_files import (
+    HUB,
     STUB_MANIFEST_PATH,
     cluster_path,
     escape_segment,
@@ -43,13 +46,15 @@ SCHEDULER = "gitsched"
 class WorkloadFiles(NamedTuple):
     """The files of one workload: its records by path, and its manifests by cluster and path relative to the directory of the cluster.
 
-    `paths` are the paths of the manifests: one, unless the API renders other objects than the workload itself.
+    `paths` are the paths of the manifests: one, unless the API renders other objects than the workload itself. `records` are all files
+    outside of the directories of clusters. `namespaces` are those of objects that a delivery tool builds in a cluster.
     """
 
     outcome: Outcome
     records: Files
     paths: tuple[str, ...]
     manifests: Mapping[str, Files]
+    namespaces: Mapping[str, tuple[str, ...]] = {}
 
 
 class ClusterDirectory(NamedTuple):
@@ -110,15 +115,19 @@ def render(
     cache: RenderCache | None = None,
     protected: frozenset[str] = OutputConfig().protected_namespaces,
     delivered: Mapping[str, frozenset[str]] | None = None,
+    delivery: DeliveryConfig = DeliveryConfig(),  # noqa: B008 - an immutable value
 ) -> RenderedTree:
     """Render every file under clusters/, status/ and placements/.
 
     `retiring` are clusters without a document, whose directory has only the stub. `find_blob` returns the blob of a path in the previous
-    output: the manifests of a quarantined workload do not change. Namespaces that are `protected` are neither added nor removed:
-    `delivered` are the paths of those in the previous output, by the directory of the cluster.
+    output: the manifests of a quarantined workload do not change. `delivery` are the settings for Bundles that delivery tools build.
+    Namespaces that are `protected` are neither added nor removed: `delivered` are the paths of those in the previous output, by the
+    directory of the cluster.
     """
     cache = cache or RenderCache()
-    rendered = {key: _render_or_reuse(outcome, decisions, find_blob, cache) for key, outcome in decisions.outcomes.items()}
+    rendered = {
+        key: _render_or_reuse(outcome, decisions, find_blob, cache, delivery) for key, outcome in decisions.outcomes.items()
+    }
     withheld = _withhold_namespaces(rendered, decisions, protected)
     files = {path: file for workload in rendered.values() for path, file in workload.records.items()}
     for key, body in (record for engine in decisions.engines for record in engine.records()):
@@ -130,6 +139,9 @@ def render(
         facts.setdefault(name, cluster)  # the facts come from the first API that has the cluster
     facts |= {name: ClusterInfo(name, {}) for name in retiring if name not in facts}
     own = list_namespace_manifests(decisions.templates, protected)
+    _add_needed_namespaces(manifests, rendered.values(), own, protected)
+    if any(path.startswith(f"{HUB}/") for path in files) or find_blob(HUB_KUSTOMIZATION) is not None:
+        files |= complete_hub_directory(files, delivery.argocd.namespace)
     known = cache.last_tree.directories if cache.last_tree else {}
     directories = {}
     for name in facts:
@@ -161,12 +173,14 @@ def _render_directory(
     return ClusterDirectory(facts, manifests, {f"{directory}{path}": file for path, file in files.items()})
 
 
-def _render_or_reuse(outcome: Outcome, decisions: DecisionSet, find_blob: BlobLookup, cache: RenderCache) -> WorkloadFiles:
+def _render_or_reuse(
+    outcome: Outcome, decisions: DecisionSet, find_blob: BlobLookup, cache: RenderCache, delivery: DeliveryConfig
+) -> WorkloadFiles:
     known = cache.last_tree.workloads.get(outcome.key) if cache.last_tree is not None else None
     if known is not None and known.outcome is outcome:
         return known
     template, quarantined = decisions.templates[outcome.key], outcome.key in decisions.quarantined
-    return render_workload(outcome, template, quarantined, find_blob, cache, decisions.variants)
+    return render_workload(outcome, template, quarantined, find_blob, cache, decisions.variants, delivery)
 
 
 def render_workload(
@@ -176,12 +190,14 @@ def render_workload(
     find_blob: BlobLookup,
     cache: RenderCache,
     variants: TemplateVariants | None = None,
+    delivery: DeliveryConfig = DeliveryConfig(),  # noqa: B008 - an immutable value
 ) -> WorkloadFiles:
     """Render the files of a workload. The manifests of a quarantined one do not change."""
     if outcome.bundles or (variants and outcome.key in variants):
         objects = {} if outcome.manifests is None else _write_objects(outcome)
-        varied = render_variants(outcome, quarantined, objects, variants or {}, find_blob)
-        return WorkloadFiles(outcome, _render_records(outcome, cache), (), varied)
+        varied = render_variants(outcome, template, quarantined, objects, variants or {}, delivery, find_blob)
+        records = {**_render_records(outcome, cache), **varied.hub}
+        return WorkloadFiles(outcome, records, (), varied.manifests, varied.namespaces)
     others = None if outcome.manifests is None else _write_objects(outcome)
     previous = (relative_path(key) for key in outcome.previous_objects)
     paths = (relative_path(outcome.key),) if others is None else tuple(dict.fromkeys((*others, *previous)))
@@ -289,6 +305,21 @@ def _keep_namespace(path: str, templates: Mapping[Key, Document], protected: Ite
     name = next(name for name in protected if namespace_path(name) == path)
     template = templates.get(Key("", "Namespace", "", name))
     return plan_namespace(template) if template is not None else write_namespace(name)
+
+
+def _add_needed_namespaces(
+    manifests: dict[str, dict[str, PlannedFile]],
+    workloads: Iterable[WorkloadFiles],
+    own: Mapping[str, tuple[str, PlannedFile]],
+    protected: Container[str],
+) -> None:
+    """Add the Namespaces of objects that a delivery tool builds, unless a workload delivers them."""
+    for workload in workloads:
+        for cluster, names in workload.namespaces.items():
+            for name in names:
+                if name not in protected:
+                    path, file = own.get(escape_segment(name)) or (namespace_path(name), write_namespace(name))
+                    manifests.setdefault(cluster, {}).setdefault(path, file)
 
 
 def add_namespace_manifests(manifests: Files, own: Mapping[str, tuple[str, PlannedFile]]) -> Files:

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
+from gitsched.decide.bundle_delivery import (
+    ARGOCD,
+    find_application_path,
+    find_bundle,
+    find_problem,
+    list_missing_namespaces,
+    make_delivery,
+    read_delivery,
+    render_delivery,
+)
+from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.model.scheduling import Outcome, TargetCluster
-from gitsched.model.variants import TemplateVariants, WorkloadVariants, is_bundle
+from gitsched.model.variants import MANIFESTS, TemplateVariants, WorkloadVariants, is_bundle
 from gitsched.render.output_files import cluster_path, plan_manifest, relative_path, write_manifest
 
 Files = Mapping[str, PlannedFile]
@@ -17,40 +29,79 @@ MAX_NAMED = 3
 """Objects or clusters that one finding names."""
 
 
+class VariantFiles(NamedTuple):
+    """The files of a workload with variants: manifests by cluster and relative path, and files for the hub by path on the output branch.
+
+    `namespaces` are those that objects of a cluster need, and that a delivery tool does not create.
+    """
+
+    manifests: dict[str, Files]
+    hub: Files
+    namespaces: Mapping[str, tuple[str, ...]]
+
+
 def render_variants(
-    outcome: Outcome, quarantined: bool, others: Files, variants: TemplateVariants, find_blob: FindBlob
-) -> dict[str, Files]:
-    """Return the manifests of a workload with variants by cluster and relative path.
+    outcome: Outcome,
+    template: Document,
+    quarantined: bool,
+    others: Files,
+    variants: TemplateVariants,
+    settings: DeliveryConfig,
+    find_blob: FindBlob,
+) -> VariantFiles:
+    """Render the files of a workload with variants.
 
     `others` are the objects that a workload has besides its Bundles. `find_blob` returns the blob of a path in the previous output.
     """
     own = variants.get(outcome.key)
     manifests: dict[str, Files] = {}
+    hub: dict[str, PlannedFile] = {}
+    namespaces: dict[str, tuple[str, ...]] = {}
     written: dict[tuple[int, TargetCluster], Files] = {}  # clusters with the same variant share their files
+    tools = {key: read_delivery(find_bundle(template, outcome, key)) for key in outcome.bundles}
     for target in outcome.targets:
         if target.keeps_manifest or quarantined:
             kept = outcome.kept_paths.get(target.cluster, (relative_path(outcome.key),) if not outcome.bundles else ())
             manifests[target.cluster] = _keep(target.cluster, kept, find_blob)
+            for key in outcome.bundles:
+                hub |= _keep_application(key, target.cluster, find_blob)
             continue
         files = dict(others)
         if own is not None and not outcome.bundles:
             files |= _render_document(outcome.key, own, target)
-        for key in outcome.bundles:
+        for key, tool in tools.items():
             found = variants.get(key)
-            if found is None or target.cluster in found.failed:
+            delivery = make_delivery(key, target, found, settings) if found is not None and tool != MANIFESTS else None
+            if found is None or target.cluster in found.failed or (delivery is not None and find_problem(delivery, tool)):
                 files |= _keep(target.cluster, outcome.kept_paths.get(target.cluster, ()), find_blob)
+                hub |= _keep_application(key, target.cluster, find_blob)
+            elif delivery is not None:
+                rendered = render_delivery(delivery, tool, found.destinations.get(target.cluster, ""), settings)
+                if tool == ARGOCD:
+                    hub |= rendered
+                else:
+                    files |= rendered
+                missing = list_missing_namespaces(delivery, tool)
+                namespaces[target.cluster] = (*namespaces.get(target.cluster, ()), *missing)
             elif target.cluster in found.by_cluster:
                 identity = found.by_cluster[target.cluster], target._replace(cluster="", replicas=None, evicting=False)
                 if len(outcome.bundles) > 1 or identity not in written:
                     written[identity] = _render_objects(found, target)
                 files |= written[identity]
         manifests[target.cluster] = files
-    return manifests
+    return VariantFiles(manifests, hub, namespaces)
 
 
 def _keep(cluster: str, paths: Iterable[str], find_blob: FindBlob) -> Files:
     blobs = ((path, find_blob(cluster_path(cluster, path))) for path in paths)
     return {path: ExistingBlob(blob) for path, blob in blobs if blob is not None}
+
+
+def _keep_application(key: Key, cluster: str, find_blob: FindBlob) -> Files:
+    """Return the Application that the previous output has of a Bundle for a cluster."""
+    path = find_application_path(key, cluster)
+    blob = find_blob(path)
+    return {path: ExistingBlob(blob)} if blob is not None else {}
 
 
 def _render_document(key: Key, variants: WorkloadVariants, target: TargetCluster) -> Files:

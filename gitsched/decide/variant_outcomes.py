@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from gitsched.apis.gitsched.config import Config
+from gitsched.decide.bundle_delivery import (
+    FLUX,
+    find_bundle,
+    find_problems,
+    list_delivery_findings,
+    make_delivery,
+    read_delivery,
+    render_delivery,
+)
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome, TargetCluster
-from gitsched.model.variants import BUNDLE_VERSION, TemplateVariants, Variant, WorkloadVariants, is_bundle
+from gitsched.model.variants import BUNDLE_VERSION, MANIFESTS, TemplateVariants, Variant, WorkloadVariants, is_bundle
 from gitsched.render.output_files import relative_path
 
 MAX_NAMED = 3
 """Clusters that one finding names."""
 
 
-def adapt_variants(document: Document, outcome: Outcome, variants: TemplateVariants, previous: Mapping[Key, Body]) -> Outcome:
+def adapt_variants(
+    document: Document, outcome: Outcome, variants: TemplateVariants, previous: Mapping[Key, Body], config: Config
+) -> Outcome:
     """Return the outcome without clusters that have no variant, with findings about these, and with the records of Bundles.
 
     A cluster whose variant cannot be built keeps what the previous output has there. `previous` are the records of the previous output.
@@ -33,8 +45,11 @@ def adapt_variants(document: Document, outcome: Outcome, variants: TemplateVaria
     outcome = outcome._replace(bundles=bundles, kept_paths=paths)
     for key in bundles:
         found_variants = variants.get(key) or WorkloadVariants((), {})
+        tool = read_delivery(find_bundle(document, outcome, key))
+        if tool != MANIFESTS:
+            outcome, found_variants = _keep_undeliverable(document, outcome, key, tool, found_variants, kept[key], config)
         outcome = _keep_variants(document, outcome, found_variants, kept[key], bundle=key)
-        record = _make_record(key, outcome, found_variants, kept[key], previous.get(key))
+        record = _make_record(key, outcome, found_variants, kept[key], previous.get(key), tool, config)
         outcome = outcome._replace(records=(*outcome.records, (key, record)))
     return outcome
 
@@ -57,6 +72,31 @@ def read_kept_paths(record: Body | None) -> dict[str, tuple[str, ...]]:
         paths = tuple(map(str, objects)) if isinstance(objects, list) else ()
         found |= dict.fromkeys(map(str, clusters) if isinstance(clusters, list) else (), paths)
     return found
+
+
+def _keep_undeliverable(
+    document: Document,
+    outcome: Outcome,
+    key: Key,
+    tool: str,
+    variants: WorkloadVariants,
+    kept: Mapping[str, Sequence[str]],
+    config: Config,
+) -> tuple[Outcome, WorkloadVariants]:
+    """Return the outcome with findings about what Flux or Argo CD cannot build, where clusters keep what they have; and the variants that
+    they can build."""
+    findings = tuple(list_delivery_findings(document, key, tool, outcome.targets, variants, config.delivery))
+    problems = find_problems(key, tool, outcome.targets, variants, config.delivery)
+    targets = [
+        target._replace(keeps_manifest=True) if target.cluster in problems else target
+        for target in outcome.targets
+        if target.cluster not in problems or target.cluster in kept or document.key != key
+    ]
+    outcome = outcome._replace(findings=(*outcome.findings, *findings))
+    if document.key == key:
+        outcome = outcome._replace(targets=tuple(targets))
+    by_cluster = {cluster: index for cluster, index in variants.by_cluster.items() if cluster not in problems}
+    return outcome, variants._replace(by_cluster=by_cluster)
 
 
 def _keep_variants(
@@ -115,7 +155,13 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 def _make_record(
-    key: Key, outcome: Outcome, variants: WorkloadVariants, kept: Mapping[str, tuple[str, ...]], previous: Body | None
+    key: Key,
+    outcome: Outcome,
+    variants: WorkloadVariants,
+    kept: Mapping[str, tuple[str, ...]],
+    previous: Body | None,
+    tool: str,
+    config: Config,
 ) -> Body:
     """Return the record of a Bundle: its variants with their clusters and the paths of their objects."""
     if outcome.state == "stale" and previous is not None:
@@ -125,7 +171,8 @@ def _make_record(
         variant = None if target.keeps_manifest else variants.find(target.cluster)
         if variant is not None:
             identity: tuple[str, ...] = ("", str(variants.by_cluster[target.cluster]))
-            entry = _describe_variant(variant)
+            paths = _list_paths(key, target, variants, tool, config)
+            entry = _describe_variant(variant, paths, tool)
         elif target.cluster in kept:
             identity = kept[target.cluster]
             entry = {"kept": True, "objects": list(kept[target.cluster])}
@@ -138,29 +185,29 @@ def _make_record(
     return {"apiVersion": BUNDLE_VERSION, "kind": key.kind, "metadata": metadata, "status": status}
 
 
-def _describe_variant(variant: Variant) -> Body:
+def _list_paths(key: Key, target: TargetCluster, variants: WorkloadVariants, tool: str, config: Config) -> list[str]:
+    """Return the paths that the directory of a cluster has of a Bundle, besides Namespaces."""
+    if tool == MANIFESTS:
+        variant = variants.find(target.cluster)
+        return sorted(relative_path(document.key) for document in (variant.objects if variant is not None else ()))
+    delivery = make_delivery(key, target, variants, config.delivery)
+    return sorted(render_delivery(delivery, tool, "", config.delivery)) if delivery is not None and tool == FLUX else []
+
+
+def _describe_variant(variant: Variant, paths: list[str], tool: str) -> Body:
     members: Body = {"path": variant.path}
+    if tool != MANIFESTS:
+        members["delivery"] = tool
     if variant.commit:
         members["commit"] = variant.commit
     if variant.digest:
         members["digest"] = variant.digest
     if variant.values:
         members["values"] = dict(variant.values)
-    return {**members, "objects": sorted(relative_path(document.key) for document in variant.objects)}
+    return {**members, "objects": paths}
 
 
-def resolve_commits(variants: TemplateVariants, previous: Mapping[Key, Body]) -> TemplateVariants:
-    """Return the variants with the commit since which each has had its content: that of the previous record, if it has the same."""
-    resolved: dict[Key, WorkloadVariants] = {}
-    for key, entry in variants.items():
-        record = previous.get(key) if is_bundle(key.group, key.kind) else None
-        rows = list_objects(get_field(record, "status", "variants")) if record is not None else []
-        known = {(row.get("path"), row.get("digest")): row.get("commit") for row in rows}
-        commits = [known.get((variant.path, variant.digest)) for variant in entry.variants]
-        resolved[key] = entry._replace(
-            variants=tuple(
-                variant._replace(commit=commit) if isinstance(commit, str) and commit else variant
-                for variant, commit in zip(entry.variants, commits, strict=True)
-            )
-        )
-    return resolved
+def read_commits(record: Body | None) -> dict[tuple[str, str], str]:
+    """Return the commits that the record of a Bundle has for its variants, by path and digest."""
+    rows = list_objects(get_field(record, "status", "variants")) if record is not None else []
+    return {(str(row.get("path")), str(row.get("digest"))): row["commit"] for row in rows if isinstance(row.get("commit"), str)}

@@ -13,6 +13,10 @@ from gitsched.model.document import Body, Document, Key
 
 BUNDLE_GROUP: Final = "gitsched.io"
 BUNDLE: Final = "Bundle"
+MANIFESTS: Final = "manifests"
+"""The delivery of a Bundle whose objects gitsched writes itself."""
+ARGOCD_DESTINATION: Final = "gitsched.io/argocd-destination"
+"""The annotation of a cluster with its name or its URL in Argo CD; it takes precedence over the setting."""
 BUNDLE_VERSION: Final = f"{BUNDLE_GROUP}/v1alpha1"
 
 
@@ -63,12 +67,14 @@ class Variant(NamedTuple):
 class WorkloadVariants(NamedTuple):
     """The variants of one template. `by_cluster` has the index of the variant of each cluster; a cluster without one gets nothing.
 
-    `failed` are the clusters whose variant cannot be built, with the reason.
+    `failed` are the clusters whose variant cannot be built, with the reason. `destinations` are the names or URLs that clusters have in
+    Argo CD according to their annotations.
     """
 
     variants: tuple[Variant, ...]
     by_cluster: Mapping[str, int]
     failed: Mapping[str, str] = {}
+    destinations: Mapping[str, str] = {}
 
     def find(self, cluster: str) -> Variant | None:
         """Return the variant of a cluster; None if it has none."""

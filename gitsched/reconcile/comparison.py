@@ -27,6 +27,7 @@ from gitsched.reconcile.fetch import fetch, find_commit
 from gitsched.reconcile.output_commit import describe_manifest_changes, find_manifest_changes, write
 from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, RunSettings, make_result, make_review, open_context
+from gitsched.reconcile.source_commits import list_source_commits
 from gitsched.reconcile.source_locations import RuleLocations, locate_causes
 from gitsched.reconcile.source_tree import read_source_at
 from gitsched.render.output_files import CLUSTERS, escape_segment
@@ -46,15 +47,11 @@ _OUTPUT_LAG = (
 
 
 class PlannedCommit(NamedTuple):
-    """The run of one commit, which publishes nothing, its decisions, and the settings of its gitsched.yaml.
-
-    `commits` are the source commits that delivery tools build bundles from, by digest.
-    """
+    """The run of one commit, which publishes nothing, its decisions, and the settings of its gitsched.yaml."""
 
     run: RunResult
     decisions: DecisionSet
     config: Config
-    commits: Mapping[str, str] = {}
 
 
 class PlanComparison(NamedTuple):
@@ -141,7 +138,8 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
     # The merge will be made after now, however old the commit is, so its time is now, and timers start then.
     fetched = fetched._replace(source=planned._replace(time=settings.now.replace(microsecond=0)))
     earlier = _plan_commit(context, fetched._replace(source=base))
-    later = _plan_commit(context, _add_source_commits(fetched, earlier.commits))
+    # What both commits build alike is no change, also if no run has recorded its commit yet.
+    later = _plan_commit(context, fetched._replace(source_commits=list_source_commits(earlier.decisions.variants)))
     before, run, decisions, repository = earlier.run, later.run, later.decisions, source.repository
     if before.plan.moves:
         notes.append(_OUTPUT_LAG.format(base=name, moves=len(before.plan.moves)))
@@ -218,16 +216,7 @@ class _CauseFinder:
 def _plan_commit(context: RunContext, fetched: Fetched) -> PlannedCommit:
     planned = plan_source(context, fetched, context.settings.now)
     result = make_result(fetched, planned, write(context, fetched, planned), None)
-    return PlannedCommit(result, planned.plan.decisions, planned.config, planned.builds.commits)
-
-
-def _add_source_commits(fetched: Fetched, commits: Mapping[str, str]) -> Fetched:
-    """Return what was fetched as if the last run had recorded these commits: what is built alike in both plans is no change."""
-    record = fetched.record
-    if record is None or not commits:
-        return fetched
-    builds = record.builds._replace(commits={**commits, **record.builds.commits})
-    return fetched._replace(record=record._replace(builds=builds))
+    return PlannedCommit(result, planned.plan.decisions, planned.config)
 
 
 def _list_retained(

@@ -46,11 +46,11 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime) -> Planned
     source = load(context, fetched)
     if fetched.facts != Facts():
         source = add_facts(context, fetched.facts, source)
-    if source.variants:
-        source = add_source_commits(source, fetched, context)
     observed = observe(context, fetched, source, now)
     source = source._replace(other_findings=(*source.other_findings, *observed.findings))
     previous = read_previous_output(context, fetched)
+    if source.variants:
+        source = add_source_commits(source, fetched, previous.records, context)
     times = compute_plan_times(fetched.time, fetched.record.time if fetched.record else None, now)
     plan = make_plan(PlanInput(source, previous, times, observed.observations), caches.decisions)
     caches.plan_size = len(caches.files)

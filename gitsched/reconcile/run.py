@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -118,7 +118,7 @@ class Fetched(NamedTuple):
 
     `record` is the metadata of the last run. `output_trusted` says that the location of the output does not come from the commit that is
     planned, whose author need not be trusted. `cache_key` is the key of the plan cache. `base_config` are the settings of the base of a
-    comparison.
+    comparison, `source_commits` the commits of variants in its plan, by path and digest.
     """
 
     source: Commit
@@ -131,6 +131,7 @@ class Fetched(NamedTuple):
     cache_key: str
     facts: Facts = Facts()
     base_config: Config | None = None
+    source_commits: Mapping[tuple[str, str], str] = {}
 
     @property
     def time(self) -> datetime:

@@ -1,51 +1,73 @@
-"""The source commit that a delivery tool builds each bundle from: the first one that had what the build reads."""
+"""The source commit that each variant of a Bundle comes from, and the URL from which delivery tools fetch it."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from gitsched.apis.gitsched.bundle import parse_bundle
 from gitsched.apis.gitsched.config import FILE
 from gitsched.decide.plan import SourceTree
-from gitsched.model.document import Key
+from gitsched.decide.variant_outcomes import read_commits
+from gitsched.model.document import Body, Key
 from gitsched.model.finding import Finding
 from gitsched.model.urls import strip_credentials
-from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, WorkloadVariants
+from gitsched.model.variants import ARGOCD_DESTINATION, MANIFESTS, TemplateVariants, WorkloadVariants, is_bundle
+from gitsched.reconcile.bundle_parts import list_bundles
+from gitsched.reconcile.cluster_metadata import list_cluster_metadata
 from gitsched.reconcile.run import Fetched, RunContext
 
 NO_COMMIT = "0" * 40
 """The commit of the files of a worktree, which have none yet; such a plan is never published."""
 
 
-def add_source_commits(source: SourceTree, fetched: Fetched, context: RunContext) -> SourceTree:
-    """Return the source with the commit of each variant that a delivery tool builds, the record of these commits, and the URL that delivery
-    tools fetch it from.
+def add_source_commits(source: SourceTree, fetched: Fetched, records: Mapping[Key, Body], context: RunContext) -> SourceTree:
+    """Return the source with the commit of each variant of a Bundle, and with what else delivery tools need to build it.
 
-    A commit stays as long as its digest does: the last run recorded both. It does not stay if it is no longer in the history of the
-    source, because nothing can fetch it then. In a shallow clone that is not known, and the commit stays.
+    The commit is the one in the record of the Bundle (`records`: previous output) as long as the digest is: it changes only with what the
+    build reads. A commit that is no longer in the history of the source is replaced, because nothing can fetch it. In a shallow clone that
+    is not known, and the commit stays.
     """
-    built = {
-        Key(BUNDLE_GROUP, BUNDLE, document.namespace or "default", document.name)
-        for document in source.documents
-        if (document.group, document.kind) == (BUNDLE_GROUP, BUNDLE) and parse_bundle(document.body).delivery != "manifests"
-    }
-    if not built:
-        return source
-    record, head, repository = fetched.record, fetched.source.oid, context.source.repository
+    head, repository = fetched.source.oid, context.source.repository
     heads = (head, *fetched.source.parents)  # both sides of a merge that is only planned
-    known = {
-        digest: commit
-        for digest, commit in (record.builds.commits if record is not None else {}).items()
-        if not head or repository.is_shallow or any(repository.has_ancestor(oid, commit) for oid in heads)
+    reachable: dict[str, bool] = {}
+
+    def is_reachable(commit: str) -> bool:
+        if commit not in reachable:
+            ancestor = not head or repository.is_shallow or any(repository.has_ancestor(oid, commit) for oid in heads)
+            reachable[commit] = ancestor
+        return reachable[commit]
+
+    def add_commits(key: Key, entry: WorkloadVariants) -> WorkloadVariants:
+        known = {**fetched.source_commits, **read_commits(records.get(key))}
+        commits = [known.get((variant.path, variant.digest), "") for variant in entry.variants]
+        return entry._replace(
+            variants=tuple(
+                variant._replace(commit=commit if commit and is_reachable(commit) else head or NO_COMMIT)
+                for variant, commit in zip(entry.variants, commits, strict=True)
+            )
+        )
+
+    variants = {key: add_commits(key, entry) if is_bundle(*key[:2]) else entry for key, entry in source.variants.items()}
+    source = source._replace(variants=variants)
+    if all(parse_bundle(raw.body).delivery == MANIFESTS for raw in list_bundles(source.documents)):
+        return source
+    return _add_url(_add_destinations(source), context)
+
+
+def list_source_commits(variants: TemplateVariants) -> dict[tuple[str, str], str]:
+    """Return the commits of all variants of Bundles by path and digest."""
+    entries = (entry for key, entry in variants.items() if is_bundle(*key[:2]))
+    return {(variant.path, variant.digest): variant.commit for entry in entries for variant in entry.variants}
+
+
+def _add_destinations(source: SourceTree) -> SourceTree:
+    """Return the source with the name or URL that clusters have in Argo CD by their annotations."""
+    annotated = {
+        cluster.name: cluster.annotations.get(ARGOCD_DESTINATION, "") for cluster in list_cluster_metadata(source.documents)
     }
-    commits: dict[str, str] = {}
-
-    def add_commits(entry: WorkloadVariants) -> WorkloadVariants:
-        found = [variant._replace(commit=known.get(variant.digest) or head or NO_COMMIT) for variant in entry.variants]
-        commits.update((variant.digest, variant.commit) for variant in found)
-        return entry._replace(variants=tuple(found))
-
-    variants = {key: add_commits(entry) if key in built else entry for key, entry in source.variants.items()}
-    source = source._replace(variants=variants, builds=source.builds._replace(commits=dict(sorted(commits.items()))))
-    return _add_url(source, context)
+    destinations = {name: destination for name, destination in annotated.items() if destination}
+    variants = {key: entry._replace(destinations=destinations) for key, entry in source.variants.items()}
+    return source._replace(variants=variants) if destinations else source
 
 
 def _add_url(source: SourceTree, context: RunContext) -> SourceTree:

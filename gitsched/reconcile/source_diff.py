@@ -38,7 +38,7 @@ def plan_incrementally(
     """Plan only what changed since the plan in the cache; None if a complete plan is needed, which `plan_source` makes."""
     times = compute_plan_times(fetched.time, fetched.record.time if fetched.record else None, now)
     header, record = cache.header, fetched.record
-    if record is not None and record.builds.commits:
+    if record is not None and header.totals.varied:
         repository = context.source.repository
         if not (repository.is_shallow or repository.has_ancestor(fetched.source.oid, record.source)):
             return None  # the history was rewritten, so that commits of bundles may be gone

@@ -8,15 +8,16 @@ from gitsched.model.planned_files import NewBlob
 from gitsched.render.output_files import HUB, KUSTOMIZATION
 from gitsched.render.yaml import dump, quote
 
+HUB_KUSTOMIZATION = f"{HUB}/{KUSTOMIZATION}"
 _STUB_FILE, _STUB_NAME = "gitsched-applications.yaml", "gitsched-applications"
 
 
-def complete_hub_directory(applications: Iterable[str], namespace: str) -> dict[str, NewBlob]:
-    """Return the other files of the directory, given the paths of the Applications on the output branch and their namespace.
+def complete_hub_directory(output: Iterable[str], namespace: str) -> dict[str, NewBlob]:
+    """Return the other files of the directory, given the paths of the output, Applications among them, and their namespace.
 
     A ConfigMap keeps the directory from being empty: Argo CD fails on a missing directory, and then prunes nothing.
     """
-    paths = [path.removeprefix(f"{HUB}/") for path in applications]
+    paths = [path.removeprefix(f"{HUB}/") for path in output if path.startswith(f"{HUB}/")]
     resources = "".join(f"- {quote(path)}\n" for path in sorted((*paths, _STUB_FILE)))
     stub = {
         "apiVersion": "v1",
@@ -25,7 +26,7 @@ def complete_hub_directory(applications: Iterable[str], namespace: str) -> dict[
         "data": {"applications": str(len(paths))},
     }
     return {
-        f"{HUB}/{KUSTOMIZATION}": NewBlob(
+        HUB_KUSTOMIZATION: NewBlob(
             f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{resources}".encode()
         ),
         f"{HUB}/{_STUB_FILE}": NewBlob(dump(stub).encode()),

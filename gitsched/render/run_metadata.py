@@ -26,13 +26,11 @@ GITATTRIBUTES: Final = NewBlob(b"* linguist-generated=true gitlab-generated\n")
 
 class BuildRecord(NamedTuple):
     """How kustomize roots were built: the program with its version, or "" if there are none; and for each root that cannot be built the
-    source commit whose objects are used instead. `helm` is helm with its version, or "" if no chart is rendered.
-    `commits` are the source commits that delivery tools build bundles from, by the digest of what such a build reads."""
+    source commit whose objects are used instead. `helm` is helm with its version, or "" if no chart is rendered."""
 
     builder: str = ""
     kept: Mapping[str, str] = {}
     helm: str = ""
-    commits: Mapping[str, str] = {}
 
 
 NOTHING_BUILT = BuildRecord()
@@ -86,8 +84,6 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         members["helm"] = value.builds.helm
     if value.builds.kept:
         members["keptRoots"] = dict(value.builds.kept)
-    if value.builds.commits:
-        members["sourceCommits"] = dict(value.builds.commits)
     if value.workloads is not None:
         members["workloads"] = dict(value.workloads)
     body = ",\n".join(f"  {_write_compact(name)}: {_write_member(member)}" for name, member in sorted(members.items()))
@@ -124,7 +120,6 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
             _as_text(value.get("builder")),
             {root: oid for root, oid in as_object(value.get("keptRoots")).items() if isinstance(oid, str)},
             _as_text(value.get("helm")),
-            {digest: oid for digest, oid in as_object(value.get("sourceCommits")).items() if isinstance(oid, str)},
         ),
         workloads={state: count for state, count in workloads.items() if isinstance(count, int)}
         if isinstance(workloads, dict)

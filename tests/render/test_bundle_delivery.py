@@ -13,7 +13,6 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.variants import HelmOptions, Variant, VariantSource
 from gitsched.render.bundle_delivery.argocd import (
     find_argocd_problem,
-    find_destination,
     list_uncreated_namespaces,
     make_application,
 )
@@ -213,11 +212,11 @@ def test_settings_reach_the_application() -> None:
     assert body["spec"]["syncPolicy"]["automated"] == {"prune": False, "selfHeal": True}
 
 
-def test_the_destination_is_that_of_the_annotation_else_of_the_settings() -> None:
-    settings = ArgoSettings(destination="https://{cluster}.example.com")
-    assert find_destination("dub", {}, settings) == "https://dub.example.com"
-    assert find_destination("dub", {"gitsched.io/argocd-destination": "dublin"}, settings) == "dublin"
-    assert find_destination("dub", {}, ArgoSettings()) == "dub"
+def test_the_destination_is_that_of_the_cluster_else_of_the_settings() -> None:
+    settings = DeliveryConfig(argocd=ArgoSettings(destination="https://{cluster}.example.com"))
+    assert application(deliver(), settings, "")["spec"]["destination"]["server"] == "https://dub-prod-1.example.com"
+    assert application(deliver(), settings, "dublin")["spec"]["destination"]["name"] == "dublin"
+    assert application(deliver(), DEFAULTS, "")["spec"]["destination"]["name"] == "dub-prod-1"
 
 
 def test_an_application_has_the_values_of_a_chart() -> None:

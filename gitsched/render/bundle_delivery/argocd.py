@@ -5,24 +5,23 @@ They are applied where Argo CD runs. Shapes as in the CRDs Application and Appli
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from gitsched.model.delivery import CLUSTER_PLACEHOLDER, ArgoSettings, BundleDelivery, DeliveryConfig
 from gitsched.model.document import Body, Key
 from gitsched.render.bundle_delivery.source_reference import SOURCE_DIGEST, find_ambiguous_edit, make_name, make_patches
 
-DESTINATION = "gitsched.io/argocd-destination"
-"""The annotation of a cluster with its name or its URL in Argo CD; it takes precedence over the setting."""
-
 _GROUP, _VERSION = "argoproj.io", "argoproj.io/v1alpha1"
 _FINALIZER = "resources-finalizer.argocd.argoproj.io"
 """With this finalizer, Argo CD deletes the objects of an Application that is deleted."""
 
 
-def make_application(delivery: BundleDelivery, settings: DeliveryConfig, destination: str) -> tuple[Key, Body]:
-    """Return the Application of a bundle for one cluster; `destination` is the name or URL of the cluster in Argo CD."""
+def make_application(delivery: BundleDelivery, settings: DeliveryConfig, destination: str = "") -> tuple[Key, Body]:
+    """Return the Application of a bundle for one cluster; `destination` is the name or URL of the cluster in Argo CD, "" for that of the
+    settings."""
     argocd = settings.argocd
+    destination = destination or argocd.destination.replace(CLUSTER_PLACEHOLDER, delivery.cluster)
     name = make_name(delivery.bundle.namespace, delivery.bundle.name, delivery.cluster)
     metadata: Body = {"name": name, "namespace": argocd.namespace, "annotations": {SOURCE_DIGEST: delivery.variant.digest}}
     if argocd.prune:
@@ -48,11 +47,6 @@ def make_application(delivery: BundleDelivery, settings: DeliveryConfig, destina
 def make_destination(destination: str) -> dict[str, str]:
     """Return the destination of an Application: a URL is that of the API server, anything else is a name."""
     return {"server" if destination.startswith(("https://", "http://")) else "name": destination}
-
-
-def find_destination(cluster: str, annotations: Mapping[str, str], settings: ArgoSettings) -> str:
-    """Return the name or URL of a cluster in Argo CD."""
-    return annotations.get(DESTINATION) or settings.destination.replace(CLUSTER_PLACEHOLDER, cluster)
 
 
 def find_release_namespace(delivery: BundleDelivery) -> str:
