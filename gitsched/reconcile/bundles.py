@@ -73,7 +73,8 @@ def read_bundles(
     used = {use.digest for choice in choices.values() for use in choice.uses.values()}
     built = build_bundle_directories({d: r for d, r in requests.items() if d in used}, files, commit, reader, context)
     assembler = _Assembler(built, DirectoryReader(commit, reader), commit, findings)
-    printed = {use: assembler.read(use) for choice in choices.values() for use in choice.uses.values()}
+    uses = dict.fromkeys(use for choice in choices.values() for use in choice.uses.values())
+    printed = {use: assembler.read(use) for use in uses}
     scopes = KindScopes([*documents, *(raw for raws in printed.values() for raw in raws or ())], kinds)
     variants = {key: assembler.assemble(choice, printed, scopes, context.commit) for key, choice in choices.items()}
     findings = [*built.findings, *findings]
@@ -198,11 +199,18 @@ class _Assembler:
     def __init__(self, built: BuiltBundles, reader: DirectoryReader, commit: CommitTree, findings: list[Finding]) -> None:
         self._built, self._reader, self._commit, self._findings = built, reader, commit, findings
         self._count = 0
+        self._exceeded = False
 
     def read(self, use: _Use) -> tuple[RawDocument, ...] | None:
         """Return the documents of a directory with some values; None if it cannot be used."""
         directory = self._built.directories[use.digest]
-        if directory.failed or self._count > MAX_OBJECTS:
+        if directory.failed:
+            return None
+        if self._count > MAX_OBJECTS:
+            if not self._exceeded:
+                self._exceeded = True
+                text = f"the variants of all Bundles have more than {MAX_OBJECTS} objects: further ones are not built; place fewer directories"
+                self._findings.append(Finding("error", "bundle-limit", text))
             return None
         omitted: list[RawDocument] = []
         documents = self._reader.read(directory, dict(use.values) if use.values else None, self._findings, omitted)
