@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
@@ -167,6 +168,39 @@ def make_duplicate_finding(copies: tuple[Document, ...]) -> Finding:
         )
     message = f"{key} is defined more than once: {locations}; {cure}"
     return Finding("error", "duplicate-identity", message, locate_document(copies[0]), key.resource)
+
+
+def make_duplicate_findings(duplicates: Iterable[tuple[Document, ...]]) -> list[Finding]:
+    """Return the errors that objects are defined more than once: one for all objects that the same directories define differently."""
+    by_directories: dict[tuple[str, ...], list[tuple[Document, ...]]] = {}
+    for copies in duplicates:
+        by_directories.setdefault(tuple(dict.fromkeys(map(_get_directory, copies))), []).append(copies)
+    findings: list[Finding] = []
+    for directories, group in by_directories.items():
+        if len(group) == 1 or len(directories) == 1:
+            findings += map(make_duplicate_finding, group)
+        else:
+            findings.append(_make_directory_finding(directories, group))
+    return findings
+
+
+def _make_directory_finding(directories: tuple[str, ...], group: list[tuple[Document, ...]]) -> Finding:
+    names = [str(copies[0].key) for copies in group]
+    more = f" and {len(names) - MAX_DUPLICATE_LOCATIONS} more" if len(names) > MAX_DUPLICATE_LOCATIONS else ""
+    others = len(directories) - MAX_DUPLICATE_LOCATIONS - 1
+    where = ", ".join(directories[: MAX_DUPLICATE_LOCATIONS + 1]) + (f" and {others} more" if others > 0 else "")
+    message = (
+        f"{len(group)} objects are defined with different content in {where}: {', '.join(names[:MAX_DUPLICATE_LOCATIONS])}{more}; if these "
+        "directories are for different clusters, map them to clusters in source.variants, else keep one"
+    )
+    first = group[0][0]
+    return Finding("error", "duplicate-identity", message, locate_document(first), first.key.resource)
+
+
+def _get_directory(document: Document) -> str:
+    """Return the root that builds a document, else the directory of its file."""
+    origin = document.origin
+    return "" if origin is None else origin.root or posixpath.dirname(origin.path) or "."
 
 
 def _name_root(document: Document) -> str:

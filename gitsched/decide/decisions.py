@@ -16,6 +16,7 @@ from gitsched.decide.catalog import (
     RawDocument,
     build_catalog,
     make_duplicate_finding,
+    make_duplicate_findings,
     make_scope_finding,
     resolve_key,
 )
@@ -177,13 +178,19 @@ def decide(
             outcomes[key] = outcome
     findings = [*catalog.findings, *(finding for engine in engines for finding in engine.findings)]
     quarantined: set[Key] = set()
+    duplicates: list[tuple[Document, ...]] = []
     for key, document, why, make_finding in (*_list_quarantined(catalog), *map(_quarantine_kustomized, parts)):
         kept = next((kept for engine in engines if (kept := engine.keep_previous(document, why))), None)
         if make_finding is not None and (kept is not None or any(engine.selects(document) for engine in engines)):
-            findings.append(make_finding())
+            copies = catalog.duplicate_templates.get(key)
+            if copies is None:
+                findings.append(make_finding())
+            else:
+                duplicates.append(copies)
         if kept is not None and key not in outcomes:
             outcomes[key], templates[key] = adapt_outcome(document, kept, snapshot), document
             quarantined.add(key)
+    findings += make_duplicate_findings(duplicates)
     own: set[Key] = set()
     for document, decided in (decision for engine in engines for decision in engine.own_workloads()):
         outcome = _adapt_variants(document, decided, snapshot)

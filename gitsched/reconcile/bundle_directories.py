@@ -61,7 +61,9 @@ def build_bundle_directories(
         record = built.record
         for digest in wanted:
             own = tuple(built.roots[root] for root in files[digest].roots)
-            found[digest] = found[digest]._replace(roots=own, failed=any(root.failed for root in own))
+            read = {path: blob for root in own for path, blob in root.closure.files.items()}  # with those of other repositories
+            listed = files[digest]._replace(files={**files[digest].files, **read})
+            found[digest] = found[digest]._replace(files=listed, roots=own, failed=any(root.failed for root in own))
     charts = {digest: request for digest, request in wanted.items() if files[digest].format == "helm"}
     if charts:
         from gitsched.reconcile.bundle_charts import render_bundle_charts  # few Bundles are charts

@@ -13,7 +13,6 @@ from gitsched.decide.catalog import (
     make_duplicate_finding,
     read_declared_scopes,
 )
-from gitsched.git import TreeEntry
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, locate_origin
 from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, HelmOptions, Variant, WorkloadVariants
@@ -50,7 +49,7 @@ class _Choice(NamedTuple):
 
 def read_bundles(
     documents: Sequence[RawDocument],
-    entries: Iterable[TreeEntry],
+    commit: CommitTree,
     reader: FileReader,
     kinds: Iterable[KindScope],
     context: BuildContext,

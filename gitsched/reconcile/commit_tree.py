@@ -53,7 +53,7 @@ class CommitTree:
 
     def list_roots(self, pattern: str) -> list[str]:
         """Return the directories with a kustomization that is no component, and whose path matches a pattern."""
-        matches = _compile_pattern(pattern)
+        matches = compile_path_pattern(pattern)
         found = {
             posixpath.dirname(path) or ".": (path, blob)
             for path, (blob, _) in self.entries.items()
@@ -87,7 +87,7 @@ def resolve_closures(roots: Sequence[str], commit: CommitTree) -> list[Closure]:
     return closures
 
 
-def _compile_pattern(pattern: str) -> re.Pattern[str]:
+def compile_path_pattern(pattern: str) -> re.Pattern[str]:
     """Return the expression for a path with `*` for any part of a name and `**` for any directories."""
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
     text = ""

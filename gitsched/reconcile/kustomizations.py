@@ -25,6 +25,7 @@ from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile
 from gitsched.manifests.sourceignore import SourceIgnore
 from gitsched.model.document import Origin, is_unread_kind
 from gitsched.model.finding import Finding, Location
+from gitsched.model.variants import TemplateVariants
 from gitsched.reconcile.bundle_parts import NO_PARTS, BundleParts
 from gitsched.reconcile.cache.caches import SourceFile, TreeCache
 from gitsched.reconcile.plugin_inputs import PluginInputs
@@ -65,6 +66,7 @@ class KustomizedTree(NamedTuple):
     parts: KustomizeParts
     built: BuiltRoots
     bundles: BundleParts = NO_PARTS
+    variants: TemplateVariants = {}
 
     def contains(self, document: RawDocument) -> bool:
         """Return whether a document of an earlier version of a file is a part of a kustomization now."""
@@ -91,7 +93,11 @@ class KustomizedTree(NamedTuple):
             builder=built.record.builder or bundles.record.builder, helm=built.record.helm or bundles.record.helm
         )
         tree = tree._replace(
-            documents=documents, kustomized=self.documents, config=config, builds=record, variants=bundles.variants
+            documents=documents,
+            kustomized=self.documents,
+            config=config,
+            builds=record,
+            variants={**bundles.variants, **self.variants},
         )
         return cache._replace(
             source_tree=tree,

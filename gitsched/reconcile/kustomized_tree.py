@@ -31,7 +31,7 @@ def read_kustomized_tree(
     `builds` is None where nothing is built, as for documents that name metrics only. `documents` are all documents of the files, and the
     last valid ones of broken files.
     """
-    patterns = config.source.kustomize.build
+    patterns = list(config.source.kustomize.build)
     built, bundles = NO_ROOTS, NO_PARTS
     regular = [entry for entry in entries if entry.mode & 0o170000 == _REGULAR and not entry.unsafe]
     if builds is not None:
@@ -41,13 +41,19 @@ def read_kustomized_tree(
 
         context = builds()
         commit = open_commit_tree(context, entries, reader)
+        patterns += [rule.path for rule in config.source.variants if rule.path not in patterns and commit.list_roots(rule.path)]
         reconciled = build_reconciled_paths(commit, files, reader, config, context)
         if patterns:
             built = build_roots(entries, reader, patterns, context, reconciled.directories)
         if reconciled != NO_PATHS:
             built = reconciled.add_to(built, frozenset(root for pattern in patterns for root in commit.list_roots(pattern)))
-    if builds is not None and has_bundles(documents):
-        from gitsched.reconcile.bundles import read_bundles  # starts processes
+        if has_bundles(documents):
+            from gitsched.reconcile.bundles import read_bundles  # few sources have Bundles
 
-        bundles = read_bundles(documents, entries, reader, config.kinds, builds())
-    return separate_parts(regular, files, reader, config, built, bundles)
+            bundles = read_bundles(documents, commit, reader, config.kinds, context)
+    tree = separate_parts(regular, files, reader, config, built, bundles)
+    if builds is None or not config.source.variants:
+        return tree
+    from gitsched.reconcile.source_variants import separate_variants  # few sources have variants
+
+    return separate_variants(tree, config, documents)

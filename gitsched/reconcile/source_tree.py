@@ -201,7 +201,7 @@ def read_source_tree(
         findings += find_hidden_sources(repository, [entry for entry in every if entry.path not in files], ignore, files)
     kustomized = None
     documents = _list_last_valid(files, reader, last_valid)
-    if has_bundles(documents) or _needs_builds(config, entries, files):
+    if config.source.variants or has_bundles(documents) or _needs_builds(config, entries, files):
         from gitsched.reconcile.kustomized_tree import read_kustomized_tree
 
         kustomized = read_kustomized_tree(entries, files, reader, config, builds, documents)

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar
 
+from gitsched.apis.gitsched.bundle import ClusterRule, parse_cluster_rule
 from gitsched.apis.gitsched.config_section import ConfigSection, SettingError, SettingsSection
 from gitsched.apis.gitsched.delivery_config import parse_delivery
 from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Body
 from gitsched.model.finding import Issue
+from gitsched.model.labels import parse_selector
 
 T = TypeVar("T")
 
@@ -57,6 +59,13 @@ class DeliveryToolsConfig(NamedTuple):
     repositories: tuple[str, ...] = ()
 
 
+class SourceVariant(NamedTuple):
+    """A directory, with `*` and `**`, whose objects are for some clusters."""
+
+    path: str
+    clusters: ClusterRule
+
+
 class SourceConfig(NamedTuple):
     """The source: `branch` is "" for the branch of HEAD; no `paths` means all paths; `ignore` has the syntax of .gitignore."""
 
@@ -66,6 +75,7 @@ class SourceConfig(NamedTuple):
     facts: FactsConfig = FactsConfig()
     kustomize: KustomizeConfig = KustomizeConfig()
     delivery_tools: DeliveryToolsConfig = DeliveryToolsConfig()
+    variants: tuple[SourceVariant, ...] = ()
 
 
 class AuthorConfig(NamedTuple):
@@ -246,7 +256,20 @@ def _parse_source(source: ConfigSection, output: OutputConfig) -> SourceConfig:
     kustomize = _parse_kustomize(source.get_section("kustomize"))
     tools = source.get_section("deliveryTools")
     delivery_tools = DeliveryToolsConfig(tools.get_strings("ignore"), tools.get_strings("repositories"))
-    return SourceConfig(branch, source.get_strings("paths"), source.get_strings("ignore"), facts, kustomize, delivery_tools)
+    variants = tuple(_parse_source_variant(entry) for entry in source.list_sections("variants"))
+    return SourceConfig(
+        branch, source.get_strings("paths"), source.get_strings("ignore"), facts, kustomize, delivery_tools, variants
+    )
+
+
+def _parse_source_variant(entry: ConfigSection) -> SourceVariant:
+    path = entry.require_string("path")
+    if path.startswith("/") or ".." in path.split("/"):
+        entry.reject("path", "a directory of the repository, such as overlays/production, without a leading / and without ..")
+    clusters = entry.get_section("clusters").values
+    if ("matchLabels" in clusters or "matchExpressions" in clusters) and parse_selector(clusters) is None:
+        entry.reject("clusters", "a valid label selector, or names")
+    return SourceVariant(path.strip("/"), parse_cluster_rule(clusters))
 
 
 def _parse_kustomize(kustomize: ConfigSection) -> KustomizeConfig:

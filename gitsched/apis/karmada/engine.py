@@ -143,9 +143,20 @@ class KarmadaEngine(PolicyEngine):
         if outcome is None or not outcome.records:
             return outcome
         outcome = outcome._replace(targets=mark_suspended(outcome.targets, outcome.records[0][1]))
+        outcome = self._count_sets(template, outcome)
         if self.state.autoscalers is not NO_AUTOSCALERS:
             outcome = self.state.autoscalers.divide_limits(template, outcome, self.state.snapshot.templates, self.decide)
         return outcome if attachment is None or self.dependencies is None else self.dependencies.merge_dependents(template, outcome)
+
+    def _count_sets(self, template: Document, outcome: Outcome) -> Outcome:
+        """Return the outcome without numbers of replicas if whole variants are placed: their replicas differ between clusters."""
+        variants = self.state.read_variant_requirements(template)
+        if variants is None or not variants.places_sets:
+            return outcome
+        targets, before = (
+            tuple(target._replace(replicas=None) for target in targets) for targets in (outcome.targets, outcome.previous_targets)
+        )
+        return outcome._replace(targets=targets, previous_targets=before, replicas=None)
 
     def _find_attachment(self, template: Document) -> Attachment | None:
         """Return what the dependents of an object require; None without dependents."""
@@ -207,7 +218,8 @@ class KarmadaEngine(PolicyEngine):
         return passes
 
     def keep_previous(self, template: Document, why: str) -> Outcome | None:
-        return keep_previous(self.state, template, self._find_attachment(template), why)
+        outcome = keep_previous(self.state, template, self._find_attachment(template), why)
+        return self._count_sets(template, outcome) if outcome is not None else None
 
     def evaluate_candidates(self, template: Document) -> list[CandidateResult]:
         state = self.state

@@ -46,6 +46,11 @@ class VariantRequirements(NamedTuple):
     variants: WorkloadVariants
     reason: str = ""
 
+    @property
+    def places_sets(self) -> bool:
+        """Whether a variant is placed as a whole, so that its number of replicas says nothing."""
+        return self.divisible is None
+
     def revise_replicas(self, assignments: Sequence[Assignment], descending: bool) -> dict[str, Edits]:
         """ReviseReplica: return the changes to the workload of each cluster when replicas are divided."""
         edits: dict[str, Edits] = {}
