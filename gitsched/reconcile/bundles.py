@@ -20,7 +20,7 @@ from gitsched.reconcile.bundle_directories import BuiltBundles, DirectoryReader,
 from gitsched.reconcile.bundle_files import DirectoryFiles, DirectoryRequest, list_directory_files
 from gitsched.reconcile.bundle_parts import NO_PARTS, BundleParts, list_bundles
 from gitsched.reconcile.cluster_metadata import list_cluster_metadata
-from gitsched.reconcile.commit_tree import CommitTree, open_commit_tree
+from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import FileReader
 from gitsched.reconcile.run import BuildContext
 
@@ -61,7 +61,6 @@ def read_bundles(
     bundles = {_get_key(raw): raw for raw in reversed(list(list_bundles(documents)))}
     if not bundles:
         return NO_PARTS
-    commit = open_commit_tree(context, entries, reader)
     clusters = list_cluster_metadata(documents)
     findings: list[Finding] = []
     choices = {key: _choose_variants(raw, clusters, findings) for key, raw in sorted(bundles.items())}
