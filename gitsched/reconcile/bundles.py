@@ -94,7 +94,8 @@ def _get_key(raw: RawDocument) -> Key:
 def _choose_variants(bundle: RawDocument, clusters: Sequence[ClusterMetadata], findings: list[Finding]) -> _Choice:
     """Choose the variant of each cluster. Variants that no cluster gets are findings."""
     spec = parse_bundle(bundle.body)
-    requests = {request.digest: request for request in (DirectoryRequest(rule.path, rule.helm) for rule in spec.variants)}
+    digests = [DirectoryRequest(rule.path, rule.helm).digest for rule in spec.variants]
+    requests = {digest: DirectoryRequest(rule.path, rule.helm) for digest, rule in zip(digests, spec.variants, strict=True)}
     uses: dict[str, _Use] = {}
     failed: dict[str, str] = {}
     chosen: dict[int, list[str]] = {}
@@ -109,9 +110,12 @@ def _choose_variants(bundle: RawDocument, clusters: Sequence[ClusterMetadata], f
             references = ", ".join(spec.values[name] for name in missing[:MAX_NAMED])
             failed[cluster.name] = f"the cluster has no {references}"
             continue
-        request = DirectoryRequest(rule.path, _add_values(bundle.body, rule.helm, dict(values)))
-        requests[request.digest] = request
-        uses[cluster.name] = _Use(request.digest, values if rule.helm is None else ())
+        digest = digests[index]
+        if rule.helm is not None and values:
+            request = DirectoryRequest(rule.path, _add_values(bundle.body, rule.helm, dict(values)))
+            digest = request.digest
+            requests[digest] = request
+        uses[cluster.name] = _Use(digest, values if rule.helm is None else ())
     if clusters:
         findings += _find_unused(bundle, spec, clusters, chosen)
     return _Choice(bundle, spec, requests, uses, failed)
@@ -207,7 +211,9 @@ class _Assembler:
         if self._count > MAX_OBJECTS:
             if not self._exceeded:
                 self._exceeded = True
-                text = f"the variants of all Bundles have more than {MAX_OBJECTS} objects: further ones are not built; place fewer directories"
+                text = (
+                    f"the variants of all Bundles have more than {MAX_OBJECTS} objects: no more are built; place fewer directories"
+                )
                 self._findings.append(Finding("error", "bundle-limit", text))
             return None
         omitted: list[RawDocument] = []
