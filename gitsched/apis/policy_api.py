@@ -246,9 +246,9 @@ class RecordDescription(NamedTuple):
 
 class BundleStarter(NamedTuple):
     """What `gitsched init` writes for a repository in which it finds bundles. `write_clusters` returns documents for clusters, given their
-    labels by name; `policies` places every bundle that has the annotations on all clusters for which it has a variant."""
+    labels and annotations by name; `policies` places every bundle that has the annotations on all clusters for which it has a variant."""
 
-    write_clusters: Callable[[Mapping[str, Mapping[str, str]]], str]
+    write_clusters: Callable[[Mapping[str, Body]], str]
     policies: str
     annotations: Mapping[str, str] = {}
 

@@ -104,14 +104,22 @@ def _recognize(root: Path | None, api: str) -> RecognizedLayout | None:
 
     topology = policy_apis[api].topology
     found = recognize_worktree(root, (topology.group, topology.kind) if topology is not None else None)
-    return found if found.layout.bundles or found.layout.build else None
+    return found if found.layout.recognitions or found.layout.build else None
 
 
 def _propose(found: RecognizedLayout | None, starter: StarterFiles) -> tuple[Mapping[str, str], str]:
     """Return the files to write, by path, and the text about the layout."""
     if found is None:
         return {"gitsched.yaml": _CONFIG.format(schemas=SCHEMA_DIRECTORY, source="") + starter.settings, **starter.files}, ""
-    from gitsched.layouts.proposal import BUNDLES, CLUSTERS, POLICIES, describe_layout, write_bundles, write_source_settings
+    from gitsched.layouts.proposal import (
+        BUNDLES,
+        CLUSTERS,
+        POLICIES,
+        describe_layout,
+        list_cluster_metadata,
+        write_bundles,
+        write_source_settings,
+    )
 
     layout, bundles = found.layout, starter.bundles
     source = write_source_settings(layout, found.hidden)
@@ -124,14 +132,11 @@ def _propose(found: RecognizedLayout | None, starter: StarterFiles) -> tuple[Map
         files |= starter.files
     else:
         files[BUNDLES] = write_bundles(layout, bundles.annotations, found.label)
-        clusters = {
-            name: {found.label: environment} if environment else {}
-            for name, environment in layout.clusters.items()
-            if name not in found.described
-        }
+        files[POLICIES] = bundles.policies
+    if bundles is not None:
+        clusters = list_cluster_metadata(layout, found.label, found.described)
         if clusters:
             files[CLUSTERS] = bundles.write_clusters(clusters)
-        files[POLICIES] = bundles.policies
     return files, text
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from gitsched.layouts.layout import DeployedPath, Findings, LeftOut, Recognition, Target, count_words
 from gitsched.layouts.overlay_names import split_path
 from gitsched.layouts.repository_files import DeliveryDocument, RepositoryFiles, normalize_path
-from gitsched.model.document import get_field, list_objects
+from gitsched.model.document import as_object, get_field, list_objects
 
 _KUSTOMIZATION = "kustomize.toolkit.fluxcd.io", "Kustomization"
 _ONLY_CLUSTER = "cluster"
@@ -25,18 +25,18 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
     for document in kustomizations:
         by_file.setdefault(document.path, []).append(document)
     own_paths = set(entries)
-    found: dict[str, dict[str, None]] = {}
+    found: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {}
     left_out: dict[LeftOut, None] = {}
     for entry, cluster in entries.items():
         for document in _list_reached_documents(files, entry, by_file):
             path = _resolve_artifact(files, document)
             if path in own_paths:
                 continue
-            reason = _find_exclusion(files, path, by_file)
+            reason = _find_exclusion(files, path, by_file) or _find_changes(document)
             if reason:
                 left_out[LeftOut(document.place, reason, path)] = None
             else:
-                found.setdefault(path, {})[cluster] = None
+                found.setdefault(path, {})[cluster] = _list_variables(document)
     deployed = [
         DeployedPath(
             path,
@@ -44,6 +44,7 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
             split_path(path, entries.values()).bundle,
             files.find_kind(path) or "plain",
             explicit=True,
+            variables=tuple(clusters.items()),
         )
         for path, clusters in sorted(found.items())
     ]
@@ -141,3 +142,25 @@ def _find_exclusion(files: RepositoryFiles, path: str, by_file: dict[str, list[D
         if any(file in by_file for file in reached)
         else ""
     )
+
+
+_CHANGES = (
+    *("targetNamespace", "namePrefix", "nameSuffix", "commonMetadata", "components", "images"),
+    *("patches", "patchesStrategicMerge", "patchesJson6902"),
+)
+"""Fields with which a Kustomization changes what its directory builds, and for which a Bundle has no equivalent."""
+
+
+def _find_changes(document: DeliveryDocument) -> str:
+    """Return why a Bundle of the directory would differ from what Flux builds; "" if it would not."""
+    spec = as_object(document.body.get("spec"))
+    fields = [field for field in _CHANGES if spec.get(field)]
+    fields += ["postBuild.substituteFrom"] if get_field(spec, "postBuild", "substituteFrom") else []
+    if not fields:
+        return ""
+    return f"the Kustomization sets {', '.join(fields)}: have policies select its objects, which gitsched builds as Flux does"
+
+
+def _list_variables(document: DeliveryDocument) -> tuple[tuple[str, str], ...]:
+    values = as_object(get_field(document.body, "spec", "postBuild", "substitute"))
+    return tuple(sorted((str(name), str(value)) for name, value in values.items()))

@@ -15,9 +15,17 @@ class Target(NamedTuple):
     environment: str = ""
 
 
+class HelmRelease(NamedTuple):
+    """The release of a chart: its name and namespace, "" for those of the Bundle."""
+
+    name: str = ""
+    namespace: str = ""
+
+
 class DeployedPath(NamedTuple):
     """A directory that the layout deploys. `bundle` identifies the directories that are variants of each other; `values_files` are those
-    of a Helm chart, from its directory. `explicit` says that a document of a delivery tool names the directory and its clusters."""
+    of a Helm chart, from its directory. `variables` are what Flux substitutes, for each cluster. `explicit` says that a document of a
+    delivery tool names the directory and its clusters."""
 
     path: str
     target: Target
@@ -25,6 +33,8 @@ class DeployedPath(NamedTuple):
     kind: DirectoryKind = "kustomize"
     values_files: tuple[str, ...] = ()
     explicit: bool = False
+    variables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    release: HelmRelease = HelmRelease()
 
 
 class LeftOut(NamedTuple):
@@ -59,6 +69,15 @@ class ProposedBundle(NamedTuple):
 
     name: str
     variants: tuple[DeployedPath, ...]
+
+    def list_variables(self) -> dict[str, dict[str, str]]:
+        """Return the variables by name, with their values by cluster."""
+        found: dict[str, dict[str, str]] = {}
+        for variant in self.variants:
+            for cluster, values in variant.variables:
+                for name, value in values:
+                    found.setdefault(name, {})[cluster] = value
+        return found
 
 
 class Layout(NamedTuple):

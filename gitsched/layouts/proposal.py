@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from gitsched.layouts.layout import DeployedPath, Layout, LeftOut, ProposedBundle, Target, count_words
@@ -36,6 +36,9 @@ def _make_bundle(bundle: ProposedBundle, annotations: Mapping[str, str], label: 
         spec["path"] = for_all.path
     if bundle.variants[0].kind == "helm":
         spec["helm"] = {"releaseName": bundle.name[:53], **(_make_values(for_all) if for_all is not None else {})}
+    values = {name: _describe_value(bundle, name, clusters) for name, clusters in bundle.list_variables().items()}
+    if values:
+        spec["values"] = values
     variants = [_make_variant(variant, label) for variant in bundle.variants if variant is not for_all]
     if variants:
         spec["variants"] = variants
@@ -52,7 +55,39 @@ def _make_variant(variant: DeployedPath, label: str) -> Body:
 def _make_values(variant: DeployedPath) -> Body:
     """Return the values files of a chart, whose paths a Bundle has from the root of the repository."""
     files = [posixpath.normpath(posixpath.join(variant.path, name)) for name in variant.values_files]
-    return {"valuesFiles": files} if files else {}
+    release = {"releaseName": variant.release.name, "namespace": variant.release.namespace}
+    return {**{name: text for name, text in release.items() if text}, **({"valuesFiles": files} if files else {})}
+
+
+def _describe_value(bundle: ProposedBundle, name: str, values: Mapping[str, str]) -> str:
+    """Return the value of a variable in a Bundle: the text, or where clusters differ, the annotation of `list_cluster_metadata`."""
+    texts = set(values.values())
+    return texts.pop() if len(texts) == 1 else f"cluster.annotations.{_make_annotation(bundle, name)}"
+
+
+def _list_annotations(layout: Layout) -> dict[str, dict[str, str]]:
+    """Return the annotations of clusters with the values of variables in which they differ."""
+    found: dict[str, dict[str, str]] = {}
+    for bundle in layout.bundles:
+        for name, values in bundle.list_variables().items():
+            for cluster, value in values.items() if len(set(values.values())) > 1 else ():
+                found.setdefault(cluster, {})[_make_annotation(bundle, name)] = value
+    return found
+
+
+def list_cluster_metadata(layout: Layout, label: str, described: Collection[str]) -> dict[str, Body]:
+    """Return the labels and annotations of the clusters without documents, by name."""
+    annotations = _list_annotations(layout)
+    found: dict[str, Body] = {}
+    for name, environment in layout.clusters.items():
+        if name not in described:
+            metadata = {"labels": {label: environment} if environment else {}, "annotations": annotations.get(name, {})}
+            found[name] = {field: values for field, values in metadata.items() if values}
+    return found
+
+
+def _make_annotation(bundle: ProposedBundle, name: str) -> str:
+    return f"{bundle.name}.{name}"
 
 
 def write_source_settings(layout: Layout, hidden: bool) -> str:
@@ -96,12 +131,12 @@ def _describe_left_out(layout: Layout) -> Iterator[str]:
 
 
 def _describe_variants(bundle: ProposedBundle) -> str:
-    shown = [f"{variant.path}{_describe_values(variant)} for {_describe_target(variant)}" for variant in bundle.variants[:3]]
+    shown = [f"{variant.path}{__describe_values(variant)} for {_describe_target(variant)}" for variant in bundle.variants[:3]]
     more = len(bundle.variants) - len(shown)
     return "; ".join(shown) + (f"; {more} more" if more > 0 else "")
 
 
-def _describe_values(variant: DeployedPath) -> str:
+def __describe_values(variant: DeployedPath) -> str:
     return f" with {', '.join(variant.values_files)}" if variant.values_files else ""
 
 

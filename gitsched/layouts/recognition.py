@@ -39,6 +39,8 @@ def recognize_layout(files: Mapping[str, bytes], described: Collection[str] = ()
         ]
         own += found.own
         left_out += found.left_out
+        for path in {entry.detail for entry in found.left_out if entry.detail in repository.directories}:
+            covered |= {path, *repository.list_reached(path)[0]} if path in repository.kustomizations else {path}
         if found.deployed and not new:
             continue
         deployed += new
@@ -49,9 +51,9 @@ def recognize_layout(files: Mapping[str, bytes], described: Collection[str] = ()
             clusters[name] = clusters.get(name) or environment
     deployed = [_add_target(entry, clusters) for entry in _rename_clusters(deployed)]
     if not any(entry.target != Target() for entry in deployed):
-        build = tuple(sorted(entry.path for entry in deployed if entry.kind == "kustomize"))
+        build = () if recognitions else tuple(sorted(entry.path for entry in deployed if entry.kind == "kustomize"))
         charts = [entry for entry in deployed if entry.kind == "helm"]
-        return Layout(tuple(recognitions), _make_bundles(charts), build, {}, False, tuple(left_out))
+        return Layout(tuple(recognitions), _make_bundles(charts), build, _name_environments(clusters), False, tuple(left_out))
     placed = [entry for entry in deployed if entry.target != Target()]
     left_out += [
         LeftOut(entry.path, "no directory or document says where it is deployed: add a Bundle for it")
@@ -64,8 +66,13 @@ def recognize_layout(files: Mapping[str, bytes], described: Collection[str] = ()
     invented = not clusters
     if invented:
         clusters = {name: name for name in environments}
-    fleet = {name: environment or (name if name in ENVIRONMENTS else "") for name, environment in sorted(clusters.items())}
+    fleet = _name_environments(clusters)
     return Layout(tuple(recognitions), _make_bundles(placed, fleet), (), fleet, invented, tuple(left_out))
+
+
+def _name_environments(clusters: Mapping[str, str]) -> dict[str, str]:
+    """Return clusters with their environments; a cluster whose name is that of an environment is the cluster of it."""
+    return {name: environment or (name if name in ENVIRONMENTS else "") for name, environment in sorted(clusters.items())}
 
 
 def _rename_clusters(deployed: Iterable[DeployedPath]) -> Iterator[DeployedPath]:

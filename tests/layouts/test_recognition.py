@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.layouts.layout import Layout, Target
-from gitsched.layouts.proposal import describe_layout, write_bundles
+from gitsched.layouts.proposal import describe_layout, list_cluster_metadata, write_bundles
 from gitsched.layouts.recognition import recognize_layout
 
 BASE = "resources: [web.yaml]"
@@ -275,6 +275,45 @@ def test_two_directories_for_one_cluster_are_two_bundles() -> None:
         ("web", ["web/overlays/eu"]),
         ("web-overlays-eu-stage", ["web/overlays/eu-stage"]),
     ]
+
+
+def substitute(path: str, more: str) -> str:
+    return f"{flux(path)[:-1]}, {more}}}"
+
+
+def test_variables_of_flux_become_values_and_annotations_of_clusters() -> None:
+    tree = {
+        f"clusters/{name}/{bundle}.yaml": substitute(
+            f"./{bundle}", f"postBuild: {{substitute: {{REGION: {region}, APP: {bundle}}}}}"
+        )
+        for name, region in (("eu", "dublin"), ("us", "ashburn"))
+        for bundle in ("web", "dns")
+    } | {f"{bundle}/kustomization.yaml": BASE for bundle in ("web", "dns")}
+    layout = recognize_layout({path: text.encode() for path, text in tree.items()})
+    specs = [bundle["spec"] for bundle in yaml.safe_load_all(write_bundles(layout, {}))]
+    assert specs == [
+        {"path": name, "values": {"APP": name, "REGION": f"cluster.annotations.{name}.REGION"}} for name in ("dns", "web")
+    ]
+    assert list_cluster_metadata(layout, "env", ["us"]) == {"eu": {"annotations": {"dns.REGION": "dublin", "web.REGION": "dublin"}}}
+
+
+@pytest.mark.parametrize("more", ["targetNamespace: shop", "patches: [{patch: x}]", "postBuild: {substituteFrom: [{name: x}]}"])
+def test_a_kustomization_of_flux_that_changes_its_directory_is_left_out(more: str) -> None:
+    tree = {"clusters/eu/web.yaml": substitute("./web", more), "web/kustomization.yaml": BASE}
+    layout = recognize_layout({path: text.encode() for path, text in tree.items()})
+    assert layout.bundles == ()
+    assert [(entry.place, more.partition(":")[0] in entry.reason) for entry in layout.left_out] == [
+        ("clusters/eu/web.yaml:1", True)
+    ]
+
+
+def test_the_release_of_a_chart_is_that_of_its_application() -> None:
+    tree = {"web.yaml": application("shop-eu", "charts/web", "name: eu, namespace: shop"), "charts/web/Chart.yaml": "name: web"}
+    layout = recognize_layout({path: text.encode() for path, text in tree.items()})
+    (bundle,) = yaml.safe_load_all(write_bundles(layout, {}))
+    assert bundle["spec"] == {"path": "charts/web", "helm": {"releaseName": "shop-eu", "namespace": "shop"}}
+    inline = {**tree, "web.yaml": application("shop-eu", "charts/web", "name: eu", ", helm: {parameters: [{name: a, value: b}]}")}
+    assert recognize_layout({path: text.encode() for path, text in inline.items()}).bundles == ()
 
 
 NAMES = st.sampled_from(["base", "overlays", "clusters", "production", "staging", "web", "eu", "charts", ".git", "flux"])

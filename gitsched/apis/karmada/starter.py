@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gitsched.apis.policy_api import BundleStarter, StarterFiles
+from gitsched.model.document import Body
 
 _SETTINGS: Final = """\
   karmada:
@@ -55,13 +56,12 @@ spec:
 """
 
 
-def _write_clusters(clusters: Mapping[str, Mapping[str, str]]) -> str:
+def _write_clusters(clusters: Mapping[str, Body]) -> str:
     from gitsched.render.yaml import dump
 
     heads = {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster"}
     return "---\n".join(
-        dump({**heads, "metadata": {"name": name, **({"labels": dict(labels)} if labels else {})}, "spec": {"syncMode": "Pull"}})
-        for name, labels in clusters.items()
+        dump({**heads, "metadata": {"name": name, **metadata}, "spec": {"syncMode": "Pull"}}) for name, metadata in clusters.items()
     )
 
 

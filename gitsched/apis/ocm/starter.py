@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gitsched.apis.policy_api import BundleStarter, StarterFiles
+from gitsched.model.document import Body
 
 _CLUSTER_SET: Final = """\
 ---
@@ -54,7 +55,7 @@ spec: {}
 """
 
 
-def _write_clusters(clusters: Mapping[str, Mapping[str, str]]) -> str:
+def _write_clusters(clusters: Mapping[str, Body]) -> str:
     from gitsched.render.yaml import dump
 
     heads = {"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster"}
@@ -62,11 +63,11 @@ def _write_clusters(clusters: Mapping[str, Mapping[str, str]]) -> str:
         dump(
             {
                 **heads,
-                "metadata": {"name": name, **({"labels": dict(labels)} if labels else {})},
+                "metadata": {"name": name, **metadata},
                 "spec": {"hubAcceptsClient": True},
             }
         )
-        for name, labels in clusters.items()
+        for name, metadata in clusters.items()
     )
 
 
