@@ -50,6 +50,15 @@ class CapacityReporting(Protocol):
 
 
 @runtime_checkable
+class AvailabilityReporting(Protocol):
+    """Capability of an engine that knows which clusters cannot run workloads, so that leaving them is failover."""
+
+    def unavailable_clusters(self) -> Mapping[str, str]:
+        """Return the clusters that a taint, a condition or a state makes unavailable, with the reason."""
+        ...
+
+
+@runtime_checkable
 class ReferenceReading(Protocol):
     """Capability of an engine that reads documents outside the API's own groups: these are not counted as unclaimed workloads."""
 

@@ -265,11 +265,15 @@ class StarterFiles(NamedTuple):
 
 
 class RemovedWorkload(NamedTuple):
-    """A workload that only the previous output has, with its replicas by cluster; `dependent`: other workloads brought it along."""
+    """A workload that only the previous output has, with its replicas by cluster; `dependent`: other workloads brought it along.
+
+    `objects` are the objects in its clusters; None for the workload itself.
+    """
 
     key: Key
     replicas: Mapping[str, int | None]
     dependent: bool = False
+    objects: tuple[Key, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -15,7 +15,7 @@ CHANGES = USAGE
 
 MEANINGS = {
     DONE: "success; there may be warnings",
-    FINDINGS: "a finding of severity error, a change refused by the guard, or invalid input or settings",
+    FINDINGS: "a finding of severity error, changes that the guard withholds, or invalid input or settings",
     USAGE: "wrong usage; with `--detailed-exitcode` of `plan` or `tidy` also: there are changes or expired documents",
     BUG: "a bug in gitsched",
     TEMPORARY: "temporary failure: a remote did not answer, or five concurrent updates in a row prevented the push",

@@ -196,5 +196,7 @@ RECORDED_METRICS = _choose_observations(
 LIVE_METRICS = _choose_observations(
     "live", "recorded", help_text="Query the metrics providers, or use the metrics recorded in the output branch."
 )
-ALLOW_REMOVALS = click.option("--allow-removals", is_flag=True, help="Allow a commit that the guard would refuse.")
-RUN_CONDITIONS = combine(ALLOW_REMOVALS, NOW)
+ALLOWED = click.option(
+    "--allow", "allowed", metavar="DIGEST", multiple=True, help="Allow the withheld changes with this digest; may be repeated."
+)
+RUN_CONDITIONS = combine(ALLOWED, NOW)

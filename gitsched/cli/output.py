@@ -262,7 +262,7 @@ def get_run_code(
 ) -> int:
     """Return the exit code for a result; `pending` is the number of unplaced workloads, `changes` is for --detailed-exitcode.
 
-    A refused change fails regardless of --fail-on, because nothing was written. Errors take precedence over changes.
+    A refused or withheld change fails regardless of --fail-on, because it was not written. Errors take precedence over changes.
     """
     if refused:
         return exit_codes.FINDINGS
@@ -279,6 +279,6 @@ def get_review_code(reviewed: Review, fail_on: FailOn, *, detailed: bool = False
         reviewed.findings,
         fail_on,
         pending=reviewed.states["pending"],
-        refused=bool(reviewed.refused),
+        refused=bool(reviewed.refused or reviewed.withheld.moves),
         changes=detailed and reviewed.changed,
     )

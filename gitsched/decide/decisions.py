@@ -38,7 +38,7 @@ class DecisionSet(NamedTuple):
     `quarantined` are workloads whose document is broken or defined more than once: their manifests do not change. `unstable` are workloads
     that may be decided differently next time. `own_workloads` are those that an API creates and decides itself.
     `kustomized` are objects that only kustomizations and charts have, and that are not placed, with the reason. `variants` are what
-    clusters get in place of templates.
+    clusters get in place of templates. `withheld` are workloads that keep their previous placement because the guard withholds its change.
     """
 
     catalog: Catalog
@@ -51,6 +51,7 @@ class DecisionSet(NamedTuple):
     own_workloads: frozenset[Key] = frozenset()
     kustomized: Mapping[Key, str] = {}
     variants: TemplateVariants = {}
+    withheld: frozenset[Key] = frozenset()
 
     def explain(self, document: Document) -> Explanation | None:
         """Explain the placement of a workload, or a recorded decision; None if no API decides about the document."""

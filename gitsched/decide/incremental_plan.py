@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, resolve_key
 from gitsched.decide.decisions import decide_workload, is_unchanged, list_dependency_trackers
+from gitsched.decide.guard import list_guarded_moves, may_exceed_limit
 from gitsched.decide.plan import Plan, build_plan
 from gitsched.decide.plan_state import (
     ClusterRow,
@@ -126,6 +127,10 @@ def make_incremental_plan(
         lambda cluster: cluster not in totals.retiring and rows.read_cluster(cluster) is not None,
         engine_wakeups=(engine.wakeup for engine in state.engines),
     )
+    guarded = list_guarded_moves(plan.moves, state.engines)
+    replicas = sum(facts.replicas for facts in new.first_clusters.values())
+    if may_exceed_limit(guarded, totals.workload_count, replicas, totals.config.guard):
+        return None
     return IncrementalPlan(plan, new, workload_rows, cluster_rows)
 
 

@@ -1,4 +1,4 @@
-"""Make the complete plan of a commit: decisions, moves, files of the output branch and the result of the removal guard.
+"""Make the complete plan of a commit: decisions, moves, files of the output branch, without what the guard withholds.
 
 output tree = plan(source commit, previous output, observations, now)
 """
@@ -6,7 +6,7 @@ output tree = plan(source commit, previous output, observations, now)
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import NamedTuple
@@ -14,11 +14,13 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import KustomizedDocument, RawDocument
 from gitsched.decide.decisions import DecisionCache, DecisionSet, decide
+from gitsched.decide.guard import PlacedWorkload, find_withheld_changes, list_guarded_moves
 from gitsched.decide.plan_state import PreviousOutput, Totals, compute_totals, sort_findings
-from gitsched.decide.registry import apis_by_group
+from gitsched.decide.removals import RemovedPlacement, list_removed_placements, make_removal_move
 from gitsched.decide.rendered_tree import LastValidFile, RenderCache, RenderedTree, render, render_last_valid
-from gitsched.model.changes import Move
-from gitsched.model.document import Body, Key, parse_api_group
+from gitsched.decide.withheld_changes import make_withheld_finding, withhold
+from gitsched.model.changes import NOTHING_WITHHELD, Move, WithheldChanges
+from gitsched.model.document import Key
 from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
 from gitsched.model.planned_files import ClusterInfo, PlannedFile
@@ -57,12 +59,18 @@ class PlanTimes(NamedTuple):
 
 
 class PlanInput(NamedTuple):
-    """Everything that a plan is computed from."""
+    """Everything that a plan is computed from.
+
+    `list_allowed` returns the digests of withheld changes that are allowed. With `withholds`, changes over the limits of the guard are
+    left out of the plan; otherwise they are only reported.
+    """
 
     source: SourceTree
     previous: PreviousOutput
     times: PlanTimes
     observations: Observations = Observations()
+    list_allowed: Callable[[], Collection[str]] = tuple
+    withholds: bool = False
 
 
 class PlanDetails(NamedTuple):
@@ -76,7 +84,8 @@ class Plan(NamedTuple):
     """`outcomes` are by (namespace, name). `time` is the time of the latest event that changed something.
 
     `files` are the files of the output tree without README.md and the metadata of the run: all of them in a complete plan, otherwise those
-    that differ from the previous tree, with None for a removed file. `refusal` says why the guard refuses the commit, or is "".
+    that differ from the previous tree, with None for a removed file. `withheld` are the changes over the limits of the guard: they are not
+    in `moves` and `files`, unless the plan only reports them.
     """
 
     outcomes: Mapping[Key, Outcome]
@@ -86,7 +95,7 @@ class Plan(NamedTuple):
     next_wakeup: datetime | None
     time: datetime
     files: Mapping[str, PlannedFile | None]
-    refusal: str
+    withheld: WithheldChanges = NOTHING_WITHHELD
     observations: Observations = Observations()
     details: PlanDetails | None = None
 
@@ -171,7 +180,7 @@ def compute_plan_times(source_time: datetime, recorded_time: datetime | None, no
 def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     """Make the complete plan of a commit. Pure: the same input gives the same plan; the caches only save work."""
     caches = caches or InMemoryCaches()
-    tree, previous, (source_time, now), observations = source
+    tree, previous, (source_time, now), observations, _, _ = source
     decisions = decide(
         tree.documents,
         previous.records,
@@ -183,24 +192,71 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         kustomized=tree.kustomized,
         variants=tree.variants,
     )
-    retiring, retired = _list_retiring_clusters(source, {name for engine in decisions.engines for name in engine.clusters()})
+    removed = list_removed_placements(decisions, previous)
+    withheld = _check_guard(source, decisions, removed)
+    if withheld.moves:
+        finding = make_withheld_finding(withheld)
+        decisions = decisions._replace(findings=(*decisions.findings, finding))
+        if source.withholds:
+            decisions = withhold(decisions, withheld, removed, previous.records, source_time)
+            removed = {key: entry for key, entry in removed.items() if key not in decisions.outcomes}
+    return _render_plan(source, decisions, removed, withheld, caches)
+
+
+def _check_guard(source: PlanInput, decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement]) -> WithheldChanges:
+    """Return the changes that exceed a limit of the guard, unless exactly these are allowed."""
+    had_workloads, config = _find_active_clusters(source.previous), source.source.config.guard
+    moves = list(list_moves(decisions.outcomes.values(), had_workloads))
+    for entry in removed.values():
+        move = make_removal_move(entry, decisions)
+        moves.append(move._replace(before={cluster: count for cluster, count in move.before.items() if had_workloads(cluster)}))
+    guarded = list_guarded_moves(moves, decisions.engines)
+    if not guarded:
+        return NOTHING_WITHHELD
+    placed = [
+        PlacedWorkload(outcome.key, before, outcome.replicas or 0)
+        for outcome in decisions.outcomes.values()
+        if (before := list_previous_replicas(outcome, had_workloads))
+    ]
+    placed += [PlacedWorkload(key, entry.workload.replicas) for key, entry in removed.items()]
+    withheld = find_withheld_changes(guarded, placed, config)
+    return NOTHING_WITHHELD if withheld.moves and withheld.digest in source.list_allowed() else withheld
+
+
+def _find_active_clusters(previous: PreviousOutput) -> HadWorkloads:
+    active = previous.clusters - previous.retiring.keys()
+    return lambda cluster: escape_segment(cluster) in active
+
+
+def _render_plan(
+    source: PlanInput,
+    decisions: DecisionSet,
+    removed: Mapping[Key, RemovedPlacement],
+    withheld: WithheldChanges,
+    caches: InMemoryCaches,
+) -> Plan:
+    """Render the files of all decisions, and build the plan."""
+    tree, previous, (source_time, now), observations, _, _ = source
+    known = {name for engine in decisions.engines for name in engine.clusters()}
+    kept = {target.cluster for key in decisions.withheld for target in decisions.outcomes[key].targets} - known
+    retiring, retired = _list_retiring_clusters(source, known | kept)
     protected = tree.config.output.protected_namespaces
     delivered = previous.list_delivered(map(namespace_path, protected))
-    rendered = render(decisions, retiring, previous.find_blob, caches.rendered, protected, delivered, tree.config.delivery)
+    directories = {**retiring, **dict.fromkeys(sorted(kept), source_time)}
+    rendered = render(decisions, directories, previous.find_blob, caches.rendered, protected, delivered, tree.config.delivery)
     last_valid = ((kept_path(path), render_last_valid(file, decisions.outcomes)) for path, file in tree.last_valid.items())
-    active = previous.clusters - previous.retiring.keys()
     return build_plan(
         compute_totals(decisions, rendered, tree.config, source_time, now, tree.file_findings, tree.other_findings, retiring),
         decisions.outcomes,
         decisions.outcomes.values(),
         {**rendered.files, **{path: file for path, file in last_valid if file is not None}},
-        lambda cluster: escape_segment(cluster) in active,
+        _find_active_clusters(previous),
         engine_wakeups=(engine.wakeup for engine in decisions.engines),
         deadlines=(*retired, *(engine.time for engine in decisions.engines if engine.time is not None)),
-        removals=list_removed_workloads(decisions, previous),
+        removals=[make_removal_move(entry, decisions) for entry in removed.values()],
         observations=observations,
         details=PlanDetails(decisions, rendered),
-    )
+    )._replace(withheld=withheld)
 
 
 def build_plan(
@@ -233,7 +289,6 @@ def build_plan(
         # An outcome is later than the source only where a deadline changed it, such as the end of an eviction, which moves nothing.
         time=max((totals.source_time, *deadlines, *(outcome.time for outcome in decided))),
         files=files,
-        refusal=check_removal_guard(decided, had_workloads, totals.workload_count, totals.config),
         observations=Observations() if observations is None else observations,
         details=details,
     )
@@ -257,12 +312,6 @@ def _list_retiring_clusters(source: PlanInput, known: set[str]) -> tuple[dict[st
     return retiring, ended
 
 
-MAX_NAMED_WORKLOADS = 5
-"""The maximum number of workloads that the message of the guard lists."""
-
-REMOVED_REASON = "removed from the source"
-UNSELECTED_REASON = "no longer selected by a policy"
-
 HadWorkloads = Callable[[str], bool]
 """Whether a cluster received workloads in the previous output. False for a cluster without a document, even if bindings refer to it."""
 
@@ -270,7 +319,7 @@ HadWorkloads = Callable[[str], bool]
 def list_moves(outcomes: Iterable[Outcome], had_workloads: HadWorkloads) -> Iterator[Move]:
     """Yield a move for each outcome whose clusters or replicas differ from the previous output, in the order of the outcomes."""
     for outcome in outcomes:
-        before, after = _list_previous_replicas(outcome, had_workloads), outcome.replicas_by_cluster
+        before, after = list_previous_replicas(outcome, had_workloads), outcome.replicas_by_cluster
         if before != after:
             yield Move(outcome.key, before, after, describe_reason(outcome), copy_replicas=outcome.replicas or 0)
 
@@ -280,55 +329,13 @@ def describe_reason(outcome: Outcome) -> str:
     return "; ".join(filter(None, (outcome.reason, outcome.trigger)))
 
 
-def list_removed_workloads(decisions: DecisionSet, previous: PreviousOutput) -> list[Move]:
-    """Return a move for each workload that the previous output placed and that no API places now."""
-    recorded = [key for outcome in decisions.outcomes.values() for key, _ in outcome.records]
-    moves = []
-    for body in previous.list_other_records(recorded):
-        move = _make_removal(body, decisions)
-        if move is not None:
-            moves.append(move)
-    return moves
-
-
-def _make_removal(record: Body, decisions: DecisionSet) -> Move | None:
-    """Return the move of the workload that a record belongs to; None for a record without a placement."""
-    api = apis_by_group.get(parse_api_group(str(record.get("apiVersion") or record.get("api") or "")))
-    removed = api.read_removed_workload(record) if api is not None and api.read_removed_workload is not None else None
-    if removed is None:
-        return None
-    reason = REMOVED_REASON
-    if removed.key in decisions.templates:
-        reason = "no workload depends on it" if removed.dependent else UNSELECTED_REASON
-    return Move(removed.key, removed.replicas, {}, reason)
-
-
-def _list_previous_replicas(outcome: Outcome, had_workloads: HadWorkloads) -> dict[str, int | None]:
+def list_previous_replicas(outcome: Outcome, had_workloads: HadWorkloads) -> dict[str, int | None]:
     """Return the replicas of a workload by cluster in the previous output, without clusters that it was being evicted from."""
     return {
         target.cluster: target.replicas
         for target in outcome.previous_targets
         if not target.evicting and had_workloads(target.cluster)
     }
-
-
-def check_removal_guard(decided: Iterable[Outcome], had_workloads: HadWorkloads, workload_count: int, config: Config) -> str:
-    """Return why the plan is refused, or "". It is refused when too many workloads become unplaced while policies still select them,
-    because delivery tools would prune them.
-
-    `decided` are the outcomes that this run decided, of `workload_count` workloads in all.
-    """
-    lost = [
-        outcome
-        for outcome in decided
-        if outcome.previous_targets and not outcome.replicas_by_cluster and _list_previous_replicas(outcome, had_workloads)
-    ]
-    percent = 100 * len(lost) / workload_count if workload_count else 0.0
-    if len(lost) <= config.guard.max_removals or percent <= config.guard.max_removals_percent:
-        return ""
-    first = ", ".join(str(outcome.key) for outcome in sorted(lost, key=lambda outcome: outcome.key)[:MAX_NAMED_WORKLOADS])
-    more = ", ..." if len(lost) > MAX_NAMED_WORKLOADS else ""
-    return f"{len(lost)} of {workload_count} workloads would lose their last placement ({first}{more})"
 
 
 @contextmanager

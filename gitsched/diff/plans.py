@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from gitsched.decide.plan import REMOVED_REASON, UNSELECTED_REASON, Plan, describe_reason
+from gitsched.decide.plan import Plan, describe_reason
+from gitsched.decide.removals import REMOVED_REASON, UNSELECTED_REASON
 from gitsched.decide.rendered_tree import BlobLookup
 from gitsched.model.changes import ManifestChange, Move, RecordChange
 from gitsched.model.commit import Commit

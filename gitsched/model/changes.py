@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from gitsched.model.document import Key
 from gitsched.model.finding import FieldOrigin, Location
@@ -50,6 +50,54 @@ class Move(NamedTuple):
     def main_reason(self) -> str:
         """The main cause with its location, else the reason."""
         return str(self.causes[0]) if self.causes else self.reason
+
+
+GuardScope = Literal["fleet", "namespace", "cluster", "workload"]
+GuardEffect = Literal["removed", "moved", "replicasLost", "replicasAdded"]
+
+
+class ExceededLimit(NamedTuple):
+    """A limit of the guard that changes exceed: `amount` of `size` workloads or replicas of a scope, more than `percent`.
+
+    `name` is the namespace, cluster or workload, "" for the fleet.
+    """
+
+    scope: GuardScope
+    name: str
+    effect: GuardEffect
+    amount: int
+    size: int
+    percent: float
+
+    def __str__(self) -> str:
+        where = {"fleet": "the fleet", "workload": self.name}.get(self.scope, f"{self.scope} {self.name or '(none)'}")
+        if self.effect in ("removed", "moved"):
+            what = (
+                "would leave"
+                if self.scope == "cluster"
+                else f"would {'be removed from' if self.effect == 'removed' else 'move in'}"
+            )
+            change = f"{self.amount} of {self.size} workloads {what} {where}"
+        else:
+            change = (
+                f"{where} would {'lose' if self.effect == 'replicasLost' else 'get'} {self.amount} replicas, it has {self.size}"
+            )
+        return f"{change} (limit: {self.percent:g} %)"
+
+
+class WithheldChanges(NamedTuple):
+    """Changes that a run leaves out: the moves, the limits that they exceed, and the digest that allows exactly these moves.
+
+    `freeze` says why all placements are frozen, or is "".
+    """
+
+    moves: tuple[Move, ...] = ()
+    limits: tuple[ExceededLimit, ...] = ()
+    digest: str = ""
+    freeze: str = ""
+
+
+NOTHING_WITHHELD = WithheldChanges()
 
 
 class RecordChange(NamedTuple):

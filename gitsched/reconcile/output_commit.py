@@ -1,4 +1,4 @@
-"""Write the output tree of a plan, check it against the guard and the review, and publish it as a commit on the output branch."""
+"""Write the output tree of a plan, check it against the review, and publish it as a commit on the output branch."""
 
 from __future__ import annotations
 
@@ -36,9 +36,6 @@ from gitsched.render.run_metadata import GITATTRIBUTES
 from gitsched.report.review import DeliveryChanges
 from gitsched.report.summary import REVIEWED_TRAILER
 
-ALLOW_REMOVALS_TRAILER = "Gitsched-Allow-Removals"
-"""The trailer of a source commit that overrides the guard."""
-
 
 def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     """Write the output tree of a plan, and check whether it may be published."""
@@ -50,11 +47,6 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     if changed and plan.complete and (fetched.output_tree or plan.recorded):
         previous = open_records(context, fetched) if fetched.output_tree else {}
         records = compare_recorded(describe_previous(previous), plan.recorded)
-    allowed = context.settings.allow_removals or any(
-        name == ALLOW_REMOVALS_TRAILER and text == "true" for name, text in fetched.source.trailers
-    )
-    if plan.refusal and not allowed:
-        return Written(tree, changed, records, plan.refusal, ())
     if not changed:
         return Written(tree, changed, records, "", ())
     refused, messages = _check_reviewed_plan(context, fetched, plan, tree, records)

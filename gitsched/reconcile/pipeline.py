@@ -7,8 +7,10 @@ change a result: a run without them does more work and writes the same bytes.
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 
 from gitsched.decide.plan import PlanInput, compute_plan_times, gc_paused, make_plan
+from gitsched.reconcile.allowances import list_allowed_changes
 from gitsched.reconcile.facts import add_facts
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.observations import observe
@@ -30,7 +32,7 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
         fetched = fetch(context)
         cached = None if complete else context.caches.take_plan(fetched.cache_key)
         planned = plan_incrementally(context, fetched, cached, now, plan_source) if cached is not None else None
-        planned = planned or plan_source(context, fetched, now)
+        planned = planned or plan_source(context, fetched, now, withholds=not preview)
         written = write(context, fetched, planned)
         published = None
         if not (preview or written.refused):
@@ -40,8 +42,11 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
     return make_result(fetched, planned, written, published)
 
 
-def plan_source(context: RunContext, fetched: Fetched, now: datetime) -> Planned:
-    """Make the complete plan of the fetched source commit. Explanations, simulations and comparisons start from it, too."""
+def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withholds: bool = False) -> Planned:
+    """Make the complete plan of the fetched source commit. Explanations, simulations and comparisons start from it, too.
+
+    With `withholds`, changes over the limits of the guard are left out; otherwise the plan has them and reports that a run leaves them out.
+    """
     caches = context.caches
     source = load(context, fetched)
     if fetched.facts != Facts():
@@ -52,7 +57,8 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime) -> Planned
     if source.variants:
         source = add_source_commits(source, fetched, previous.records, context)
     times = compute_plan_times(fetched.time, fetched.record.time if fetched.record else None, now)
-    plan = make_plan(PlanInput(source, previous, times, observed.observations), caches.decisions)
+    allowed = partial(list_allowed_changes, context, fetched)
+    plan = make_plan(PlanInput(source, previous, times, observed.observations, allowed, withholds), caches.decisions)
     caches.plan_size = len(caches.files)
     # Observations are made again in each run and may change anything, so a plan with observations is never the start of the next one.
     tree = caches.tree if observed.empty else None

@@ -32,6 +32,8 @@ class RunSettings(NamedTuple):
     `location` is the path or URL of the source. `revision` and `worktree` (uncommitted files count) are for runs that write nothing.
     `output` is another repository for the output, `push` the name or URL of a remote. `signing` is (ssh or gpg, key).
 
+    `allowed` are the digests of withheld changes that are allowed.
+
     `observations` is live or recorded; `hosts` are the only ones that live observations may query (None: all). `trusted` says that
     documents of the source may choose which providers are queried.
 
@@ -49,7 +51,7 @@ class RunSettings(NamedTuple):
     output_branch: str | None = None
     push: str | None = None
     paths: tuple[str, ...] = ()
-    allow_removals: bool = False
+    allowed: tuple[str, ...] = ()
     author: tuple[str, str] | None = None
     signing: tuple[str, str] | None = None
     observations: str = "live"
@@ -264,4 +266,5 @@ def make_review(run: RunResult) -> Review:
         review_messages=run.reviewed,
         recorded=plan.recorded,
         record_changes=run.record_changes,
+        withheld=plan.withheld,
     )

@@ -19,6 +19,7 @@ from gitsched.report.summary import (
     abbreviate_oid,
     count_moves,
     describe_record_changes,
+    describe_withheld,
     format_clusters,
     format_count,
     format_finding_counts,
@@ -117,6 +118,9 @@ def _list_alerts(data: CommentData, detail: DetailLevel) -> Iterator[str]:
     review = data.review
     if review.refused:
         yield _format_alert("CAUTION", f"**gitsched would refuse this change:** {format_text(review.refused, 600)}.")
+    if review.withheld.moves:
+        title, *lines = describe_withheld(review.withheld, planned=True)
+        yield _format_alert("CAUTION", f"**{title}**", *(f"- {format_text(line.strip(), _MAX_LINE)}" for line in lines))
     unplaced = [outcome for outcome in review.outcomes if outcome.state == "pending"]
     if unplaced:
         yield _format_alert("WARNING", *_list_unplaced(unplaced, detail.unplaced))

@@ -9,7 +9,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import NamedTuple
 
-from gitsched.model.changes import ManifestChange, Move, RecordChange, RetainedWorkload
+from gitsched.model.changes import NOTHING_WITHHELD, ManifestChange, Move, RecordChange, RetainedWorkload, WithheldChanges
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome, RecordedDecision, RecordTarget
 from gitsched.model.simulation import Resilience, ResilienceChange
@@ -59,7 +59,8 @@ class Review(NamedTuple):
     placement because of scheduling history. `recorded` are the decisions that only records show, `record_changes` those that are added,
     changed or removed.
     `resilience` is the result of --resilience, a comparison if there is a base commit. `review_messages` are the result of the
-    comparison with a reviewed plan.
+    comparison with a reviewed plan. `withheld` are the changes over the limits of the guard: a plan shows them among the moves, a run
+    leaves them out.
     """
 
     source: str
@@ -90,6 +91,7 @@ class Review(NamedTuple):
     recorded: Sequence[RecordedDecision] = ()
     record_changes: Sequence[RecordChange] = ()
     resilience: Resilience | ResilienceChange | None = None
+    withheld: WithheldChanges = NOTHING_WITHHELD
 
     @property
     def new_findings(self) -> list[Finding]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from gitsched.model.changes import Cause, RecordChange
+from gitsched.model.changes import Cause, Move, RecordChange, WithheldChanges
 from gitsched.model.document import Key
 from gitsched.model.explanation import Explanation, ReplicaShare
 from gitsched.model.finding import SEVERITIES, Finding
@@ -19,6 +19,27 @@ from gitsched.report.summary import classify_move, count_moves
 API_VERSION = "gitsched.io/v1alpha1"
 
 
+def _serialize_move(move: Move) -> dict[str, Any]:
+    return {
+        "workload": _serialize_key(move.key),
+        "before": _serialize_clusters(move.before),
+        "after": _serialize_clusters(move.after),
+        "copyReplicas": move.copy_replicas,
+        "kind": classify_move(move),
+        "reason": move.reason,
+        "causes": _serialize_causes(move.causes),
+    }
+
+
+def _serialize_withheld(withheld: WithheldChanges) -> dict[str, Any]:
+    return {
+        "digest": withheld.digest,
+        "freeze": withheld.freeze,
+        "limits": [limit._asdict() for limit in withheld.limits],
+        "moves": list(map(_serialize_move, withheld.moves)),
+    }
+
+
 def serialize_review(review: Review) -> dict[str, Any]:
     """Return a plan as `kind: Plan` of docs/cli.md."""
     return {
@@ -29,6 +50,7 @@ def serialize_review(review: Review) -> dict[str, Any]:
         "output": {"branch": review.branch, "place": review.output_repository, "before": review.before, "after": review.after},
         "changed": review.changed,
         "refused": review.refused,
+        "withheld": _serialize_withheld(review.withheld),
         "base": {
             "commit": review.base.commit,
             "merged": review.base.merged,
@@ -41,18 +63,7 @@ def serialize_review(review: Review) -> dict[str, Any]:
         "notes": list(review.comparison_notes),
         "summary": _serialize_summary(review),
         "workloads": {"total": len(review.outcomes), **review.states, "unclaimed": review.unclaimed},
-        "moves": [
-            {
-                "workload": _serialize_key(move.key),
-                "before": _serialize_clusters(move.before),
-                "after": _serialize_clusters(move.after),
-                "copyReplicas": move.copy_replicas,
-                "kind": classify_move(move),
-                "reason": move.reason,
-                "causes": _serialize_causes(move.causes),
-            }
-            for move in review.moves
-        ],
+        "moves": list(map(_serialize_move, review.moves)),
         "placements": [
             {
                 "workload": _serialize_key(outcome.key),

@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from gitsched.model.changes import Cause, Move, RecordChange
+from gitsched.model.changes import Cause, Move, RecordChange, WithheldChanges
 from gitsched.model.document import Key
 from gitsched.model.finding import SEVERITIES, Finding
 from gitsched.model.scheduling import RecordedDecision, RecordTarget
 from gitsched.report.review import Review
 
 COLUMN_GAP = "  "
+LIMITS_SHOWN = 10
+"""The number of exceeded limits that are listed."""
 # GitHub runs commands in lines that start with two colons (after blanks) and after `##[` anywhere; Azure uses `##vso[`, TeamCity
 # `##teamcity[`.
 _CI_COMMAND = re.compile(r"^[^\S\n]*(?=::)|##(?=(?:vso|teamcity)?\[)", re.MULTILINE | re.IGNORECASE)
@@ -202,6 +204,19 @@ def format_headline(review: Review) -> str:
         if review.delivery.files
         else ("No workload moves, only status records change" if review.changed else "No changes")
     )
+
+
+def describe_withheld(withheld: WithheldChanges, *, planned: bool = False) -> list[str]:
+    """Return what the guard withholds, the limits that are exceeded, and how to allow it. `planned`: a run will withhold it."""
+    count = format_count(len(withheld.moves), "change")
+    lines = [f"Withheld by the guard: a run leaves out {count}." if planned else f"Withheld by the guard: {count}."]
+    if withheld.freeze:
+        lines.append(f"  Placements are frozen: {withheld.freeze}")
+    lines += [f"  {limit}" for limit in withheld.limits[:LIMITS_SHOWN]]
+    if len(withheld.limits) > LIMITS_SHOWN:
+        lines.append(f"  and {format_count(len(withheld.limits) - LIMITS_SHOWN, 'more limit')}")
+    allow = f"add the trailer Gitsched-Allow: {withheld.digest} to a commit, or pass --allow {withheld.digest}"
+    return [*lines, f"To allow exactly these, {allow}."]
 
 
 def describe_record_changes(changes: Sequence[RecordChange]) -> str:

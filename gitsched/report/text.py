@@ -16,6 +16,7 @@ from gitsched.report.summary import (
     abbreviate_oid,
     describe_output_branch,
     describe_record_changes,
+    describe_withheld,
     escape_unprintable,
     fits_width,
     format_clusters,
@@ -52,6 +53,8 @@ RECORDS_SHOWN = 100
 """The number of changed recorded decisions that are printed."""
 LOSSES_SHOWN = 20
 """The number of lines of a resilience report that are printed."""
+WITHHELD_SHOWN = 20
+"""The number of withheld moves that are printed; JSON contains all."""
 DIFF_LINES = 400
 """The number of lines of manifest diffs that are printed; JSON contains more."""
 
@@ -62,6 +65,7 @@ def write_plan(review: Review, width: int) -> str:
         wrap(summarize_plan(review), width),
         _comparison_lines(review, width),
         wrap(f"Refused: {review.refused}", width) if review.refused else [],
+        _withheld_lines(review, width, planned=True),
         _summary_lines(review, width),
         _cause_lines(review.moves, width),
         _move_lines(sort_moves(review.moves), width),
@@ -81,6 +85,7 @@ def write_run(review: Review, width: int) -> str:
         [line for text in review.review_messages for line in wrap(text, width)],
         wrap(f"Refused: {review.refused}", width) if review.refused else [],
         _move_lines(review.moves, width),
+        _withheld_lines(review, width),
         _record_lines(review.record_changes, width),
         _finding_lines(review, width),
         _count_lines(review, width),
@@ -119,6 +124,14 @@ def _comparison_lines(review: Review, width: int) -> list[str]:
     for note in list_comparison_notes(review):
         lines += wrap(note, width)
     return [*lines, f"Plan {review.digest}"] if review.digest else lines
+
+
+def _withheld_lines(review: Review, width: int, *, planned: bool = False) -> list[str]:
+    """Return what the guard withholds. The moves are listed unless the plan shows them among its moves."""
+    if not review.withheld.moves:
+        return []
+    lines = [line for text in describe_withheld(review.withheld, planned=planned) for line in wrap(text, width)]
+    return lines if planned else [*lines, *_move_lines(sort_moves(review.withheld.moves)[:WITHHELD_SHOWN], width)]
 
 
 def _summarize_run(review: Review) -> str:

@@ -152,8 +152,8 @@ class _LastRunCollector(Collector):
         for (severity, code), number in sorted(Tally((f.severity, f.code) for f in review.findings).items()):
             findings.add_metric([severity, code], number)
         yield findings
-        refused = bool(review.refused)
-        yield GaugeMetricFamily("gitsched_guard_refused", "Whether the removal guard blocks a commit.", value=refused)
+        withheld = len(review.withheld.moves)
+        yield GaugeMetricFamily("gitsched_guard_withheld_changes", "Changes of workloads that the guard withholds.", value=withheld)
         if review.next_wakeup is not None:
             time = review.next_wakeup.timestamp()
             yield GaugeMetricFamily(

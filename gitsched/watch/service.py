@@ -145,7 +145,9 @@ class WatchService:
         parts += [f"{states[state]} {state}" for state in ("pending", "stale") if states[state]]
         errors = sum(finding.severity == "error" for finding in review.findings)
         parts += [f"{errors} error{'s' if errors > 1 else ''} in the source"] if errors else []
-        text = f"the removal guard blocks the commit: {review.refused}" if review.refused else ", ".join(parts)
+        withheld = len(review.withheld.moves)
+        parts += [f"the guard withholds {withheld} change{'s' if withheld > 1 else ''}"] if withheld else []
+        text = f"nothing was committed: {review.refused}" if review.refused else ", ".join(parts)
         success = self._watch_context.is_success(review)
         link = self._watch_context.link_commit(review, head) if head else ""
         return CommitStatus(review.source, "success" if success else "failure", text, self._status_context, link)

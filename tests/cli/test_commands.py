@@ -223,17 +223,22 @@ def test_kinds_can_be_abbreviated_as_in_kubectl(text: str, kind: str) -> None:
     assert parse_workload(f"{text}/a/b", None) == (kind, "a", "b")
 
 
-def test_the_guard_refuses_many_removals_until_they_are_allowed(
+def test_the_guard_withholds_many_removals_until_they_are_allowed(
     gitsched: Run, fleet: Path, git: Callable[..., str], commit: Callable[..., None]
 ) -> None:
     text, policy = (fleet / "web.yaml").read_text(), (fleet / "policy.yaml").read_text()
     many = {f"web-{n}": text.replace("name: web", f"name: web-{n}") for n in range(11)}
     commit(fleet, policy=policy.replace(", name: web}", "}"), **many)
     assert gitsched("reconcile").returncode == 0
-    before = git("rev-parse", "placements", at=fleet)
-    commit(fleet, **{name: (fleet / f"{name}.yaml").read_text() + TAINT for name in ("one", "two")})
-    refused = gitsched("reconcile", "--fail-on", "none")
-    assert (refused.returncode, "Refused:" in refused.stdout) == (1, True), refused.stdout
-    assert git("rev-parse", "placements", at=fleet) == before
-    assert gitsched("reconcile", "--allow-removals").returncode == 0
-    assert git("rev-parse", "placements", at=fleet) != before
+    before = git("rev-parse", "placements:clusters/one/shop", at=fleet)
+    commit(fleet, policy=policy.replace("name: web}", "name: wbe}"))
+    planned = gitsched("plan")
+    assert (planned.returncode, "a run leaves out 12 changes" in planned.stdout) == (1, True), planned.stdout
+    withheld = gitsched("reconcile", "--fail-on", "none")
+    assert (withheld.returncode, "Withheld by the guard: 12 changes." in withheld.stdout) == (1, True), withheld.stdout
+    assert "12 of 12 workloads would be removed from the fleet (limit: 20 %)" in withheld.stdout
+    assert git("rev-parse", "placements:clusters/one/shop", at=fleet) == before
+    digest = json.loads(gitsched("plan", "-o", "json").stdout)["withheld"]["digest"]
+    assert f"--allow {digest}" in withheld.stdout
+    assert gitsched("reconcile", "--allow", digest).returncode == 0
+    assert "clusters/one/shop/" not in git("ls-tree", "-r", "--name-only", "placements", at=fleet)

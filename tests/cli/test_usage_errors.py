@@ -90,7 +90,7 @@ def test_a_source_without_clusters_is_reported(gitsched: Run, commit: Callable[.
     assert message not in gitsched("plan").stdout
     commit(fleet, one=None, two=None)
     assert message in gitsched("plan").stdout
-    assert message in gitsched("reconcile", "--allow-removals").stdout
+    assert message in gitsched("reconcile").stdout
 
 
 def test_a_shell_can_complete_commands_and_options(gitsched: Run) -> None:

@@ -113,6 +113,25 @@ class Fleet:
         return into
 
 
+def allow_withheld(settings: RunSettings) -> RunSettings:
+    """Return the settings of a run that allows what the guard would withhold."""
+    digest = preview(settings).plan.withheld.digest
+    return settings._replace(allowed=(digest,)) if digest else settings
+
+
+UNGUARDED = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Config
+metadata: {name: gitsched}
+spec:
+  guard:
+    fleet: {removed: 100, moved: 100, replicasLost: 100, replicasAdded: 100000}
+    namespace: {removed: 100}
+    cluster: {removed: 100}
+"""
+"""Settings with which the guard withholds nothing."""
+
+
 def at_hour(hour: float) -> datetime:
     return START + timedelta(hours=hour)
 

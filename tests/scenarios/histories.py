@@ -51,7 +51,7 @@ kind: Config
 metadata: {name: gitsched}
 spec:
   karmada: {failback: %s, autoscalerLimits: divide}
-  guard: {maxRemovals: %d, maxRemovalsPercent: 0}
+  guard: {fleet: {removed: %d, moved: 40}, namespace: {removed: 100}}
   output: {retireAfter: %dm}
 """
 SCALER = """\
@@ -111,7 +111,7 @@ def start_karmada(dice: Random) -> Files:
         "policies/scalers.yaml": policy("", name="scalers", kind="HorizontalPodAutoscaler").replace("apps/v1", "autoscaling/v2")
     }
     files |= {"policies/all.yaml": dice.choice(POLICIES), "policies/maps.yaml": policy("", name="maps", kind="ConfigMap")}
-    files |= {"policies/mirror.yaml": mirror("mirror.example.net", "second"), "gitsched.yaml": SETTINGS % ("Never", 1, 60)}
+    files |= {"policies/mirror.yaml": mirror("mirror.example.net", "second"), "gitsched.yaml": SETTINGS % ("Never", 20, 60)}
     return files
 
 
@@ -170,7 +170,7 @@ def turn_karmada(dice: Random) -> Files:
         {"policies/all.yaml": dice.choice(POLICIES)},
         {"policies/mirror.yaml": dice.choice((None, mirror("other.example.net", "first", place)))},
         {"policies/dead.yaml": dice.choice((None, TAINTS, TAINTS))},
-        {"gitsched.yaml": SETTINGS % (dice.choice(FAILBACK), number % 3, 20 * number)},
+        {"gitsched.yaml": SETTINGS % (dice.choice(FAILBACK), (20, 50, 100)[number % 3], 20 * number)},
         {"gitsched.yaml": dice.choice(("kind: Nothing\n", None))},
         {"rebalancer.yaml": dice.choice((None, REBALANCER % (number, name)))},
         {".sourceignore": dice.choice((None, f"apps/{name}.yaml\n"))},

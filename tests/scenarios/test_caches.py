@@ -86,7 +86,7 @@ def test_caches_change_no_byte(fleet: Fleet, tmp_path: Path, seed: int) -> None:
     dice, files, hour = random.Random(seed), start(), 0.0
     fleet.commit(files)
     caches = {name: tmp_path / name for name in ("resident", "disk", "none")}
-    resident = Reconciler(fleet.settings(0, cache=caches["resident"], output_branch="resident", allow_removals=True))
+    resident = Reconciler(fleet.settings(0, cache=caches["resident"], output_branch="resident"))
     amended = 0
     for step in range(14):
         if step:
@@ -103,9 +103,7 @@ def test_caches_change_no_byte(fleet: Fleet, tmp_path: Path, seed: int) -> None:
         runs = [resident.run(fleet.settings(now).now)]
         for name in ("disk", "none"):
             cache = caches[name] if name == "disk" else tmp_path / f"none-{step}"
-            runs.append(
-                Reconciler(fleet.settings(now, cache=cache, output_branch=name, allow_removals=True)).run(fleet.settings(now).now)
-            )
+            runs.append(Reconciler(fleet.settings(now, cache=cache, output_branch=name)).run(fleet.settings(now).now))
         heads = [fleet.git("rev-parse", name) for name in caches]
         assert len(set(heads)) == 1, f"step {step}"
         assert len({tuple(run.plan.findings) for run in runs}) == 1, f"step {step}"

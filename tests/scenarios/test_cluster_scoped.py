@@ -103,6 +103,6 @@ def test_the_guard_counts_cluster_scoped_objects(fleet: Fleet) -> None:
     fill(fleet, *(f"role-{number}" for number in range(12)))
     fleet.commit({"policy.yaml": WIDE.replace("first", "nowhere").replace("second", "neither")}, hour=1)
     run = fleet.reconcile(1)
-    assert "12 of 12 workloads would lose their last placement (ClusterRole.rbac.authorization.k8s.io/role-0" in run.refused
+    assert "12 of 12 workloads would be removed from namespace (none) (limit: 50 %)" in map(str, run.plan.withheld.limits)
     assert Key("rbac.authorization.k8s.io", "ClusterRole", "", "role-0") in run.plan.outcomes
     assert fleet.where("_/clusterrole.rbac.authorization.k8s.io-role-0") == ["first"]

@@ -1,20 +1,28 @@
-"""The removal guard refuses a commit that leaves many workloads unplaced, unless removals are allowed."""
+"""The guard withholds changes over its limits, commits all others, and lets exactly these changes pass when they are allowed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from gitsched.reconcile import RunResult
+
 from .conftest import Fleet, cluster, deployment, policy
+from .histories import APPLICATION, FOLLOWER, PLACEMENT, SITE
+from .test_rollouts import SETS, managed
+
+SETTINGS = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: gitsched}}\nspec: {{{}}}\n"
 
 
-def fill(fleet: Fleet, doomed: int, safe: int) -> None:
-    """Place the given numbers of Deployments on `first` (by label) and on other clusters."""
+def fill(fleet: Fleet, doomed: int, safe: int, groups: tuple[str, ...] = ("first",)) -> None:
+    """Place the given numbers of Deployments on `first` (by label, with other groups to fall back on) and on `second`."""
     files = {
         f"{kind}/{n}.yaml": labelled(f"{kind}-{n}", kind)
         for kind, count in (("doomed", doomed), ("safe", safe))
         for n in range(count)
     }
-    files |= {"doomed.yaml": select("doomed", "first"), "safe.yaml": select("safe", "second")}
+    files |= {"doomed.yaml": select("doomed", *groups), "safe.yaml": select("safe", "second")}
     fleet.commit({**files, "clusters/first.yaml": cluster("first"), "clusters/second.yaml": cluster("second")})
     fleet.reconcile()
     assert len(on(fleet, "first")) == doomed
@@ -36,69 +44,177 @@ def on(fleet: Fleet, name: str) -> list[str]:
 NOWHERE = {"doomed.yaml": select("doomed", "nowhere")}
 
 
-def test_too_many_removals_are_refused_and_nothing_is_written(fleet: Fleet) -> None:
+def withheld(run: RunResult) -> tuple[str, ...]:
+    return tuple(map(str, run.plan.withheld.limits))
+
+
+def test_removals_over_a_limit_are_withheld_and_everything_else_is_committed(fleet: Fleet) -> None:
     fill(fleet, doomed=11, safe=5)
-    fleet.commit(NOWHERE, hour=1)
-    before = fleet.git("for-each-ref")
+    new = {
+        **NOWHERE,
+        "safe/0.yaml": labelled("safe-0", "safe").replace("replicas: 2", "replicas: 3"),
+        "new.yaml": labelled("new", "safe"),
+    }
+    fleet.commit(new, hour=1)
+    planned = fleet.preview(1)
     run = fleet.reconcile(1)
-    assert run.refused.startswith("11 of 16 workloads would lose their last placement")
-    assert (run.after, run.changed) == (None, True)
-    assert fleet.git("for-each-ref") == before
-    assert fleet.preview(1).refused == run.refused
+    assert (
+        withheld(run)
+        == withheld(planned)
+        == (
+            "11 of 16 workloads would be removed from the fleet (limit: 20 %)",
+            "11 of 16 workloads would be removed from namespace default (limit: 50 %)",
+            "11 of 11 workloads would leave cluster first (limit: 90 %)",
+        )
+    )
+    assert (run.refused, run.after, len(on(fleet, "first"))) == ("", fleet.head, 11)
+    assert "clusters/second/default/deployment-new.yaml" in fleet.files()
+    assert len(planned.plan.moves) == 13, "a plan shows what would move, a run only what moved"
+    assert [move.key.name for move in run.plan.moves] == ["new", "safe-0"]
+    again = fleet.reconcile(2)
+    assert (again.changed, again.plan.withheld.digest) == (False, run.plan.withheld.digest)
 
 
 @pytest.mark.parametrize(
-    ("doomed", "safe"),
-    [pytest.param(10, 0, id="ten, though they are all"), pytest.param(11, 44, id="eleven, but only a fifth")],
+    ("edit", "limit"),
+    [
+        pytest.param(lambda: {"doomed.yaml": None}, "removed from the fleet", id="the policy is deleted"),
+        pytest.param(lambda: {"doomed.yaml": select("domed", "first")}, "removed from the fleet", id="its selector is mistyped"),
+        pytest.param(
+            lambda: {f"doomed/{n}.yaml": None for n in range(12)}, "removed from the fleet", id="the documents are deleted"
+        ),
+        pytest.param(
+            lambda: {"gitsched.yaml": SETTINGS.format("source: {paths: [safe, clusters, safe.yaml, doomed.yaml]}")},
+            "removed from the fleet",
+            id="the path is left out",
+        ),
+        pytest.param(lambda: {"doomed.yaml": select("doomed", "second")}, "move in the fleet", id="its group is another cluster"),
+        pytest.param(lambda: {"clusters/first.yaml": None}, "move in the fleet", id="the cluster is deleted"),
+        pytest.param(
+            lambda: {
+                f"doomed/{n}.yaml": labelled(f"doomed-{n}", "doomed").replace("replicas: 2", "replicas: 9") for n in range(12)
+            },
+            "the fleet would get 84 replicas, it has 32",
+            id="replicas are added",
+        ),
+    ],
 )
-def test_fewer_removals_are_accepted(fleet: Fleet, doomed: int, safe: int) -> None:
-    fill(fleet, doomed, safe)
-    fleet.commit(NOWHERE, hour=1)
+def test_likely_mistakes_are_withheld(fleet: Fleet, edit: Callable[[], dict[str, str | None]], limit: str) -> None:
+    fill(fleet, doomed=12, safe=4, groups=("first", "second"))
+    before = fleet.files()
+    fleet.commit(edit(), hour=1)
     run = fleet.reconcile(1)
-    assert (run.refused, run.after) == ("", fleet.head)
-    assert on(fleet, "first") == []
+    assert any(limit in text for text in withheld(run)), withheld(run)
+    after = fleet.files()
+    assert {path: after.get(path) for path in before if path.startswith("clusters/first/default/")} == {
+        path: blob for path, blob in before.items() if path.startswith("clusters/first/default/")
+    }
+    assert withheld(fleet.reconcile(30)) == withheld(run), "a day later nothing has retired"
+    assert len(on(fleet, "first")) == 12
+    fleet.commit({}, hour=31, message=f"As meant\n\nGitsched-Allow: {run.plan.withheld.digest}")
+    fleet.commit({}, hour=32)
+    allowed = fleet.reconcile(32)
+    assert (withheld(allowed), allowed.after) == ((), fleet.head)
 
 
-def test_an_option_of_the_run_allows_removals(fleet: Fleet) -> None:
+@pytest.mark.parametrize(
+    ("doomed", "safe", "removed"),
+    [
+        pytest.param(3, 0, 3, id="all of a namespace of three"),
+        pytest.param(4, 3, 3, id="three of seven"),
+        pytest.param(10, 0, 9, id="nine of ten"),
+        pytest.param(30, 30, 12, id="a fifth of the fleet, of one cluster less than half"),
+    ],
+)
+def test_changes_within_the_limits_pass(fleet: Fleet, doomed: int, safe: int, removed: int) -> None:
+    fill(fleet, doomed, safe)
+    fleet.commit({f"doomed/{n}.yaml": None for n in range(removed)}, hour=1)
+    run = fleet.reconcile(1)
+    assert (withheld(run), run.after, len(on(fleet, "first"))) == ((), fleet.head, doomed - removed)
+
+
+def test_exactly_these_changes_are_allowed_by_an_option(fleet: Fleet) -> None:
     fill(fleet, doomed=11, safe=5)
     fleet.commit(NOWHERE, hour=1)
-    assert fleet.reconcile(1).refused
-    run = fleet.reconcile(1, allow_removals=True)
-    assert (run.refused, run.after) == ("", fleet.head)
-    assert on(fleet, "first") == []
+    digest = fleet.reconcile(1).plan.withheld.digest
+    assert fleet.preview(1, allowed=("0" * 16,)).plan.withheld.digest == digest
+    run = fleet.reconcile(1, allowed=("0" * 16, digest))
+    assert (withheld(run), run.after, on(fleet, "first")) == ((), fleet.head, [])
+    fill(fleet, doomed=12, safe=5)
+    fleet.commit(NOWHERE, hour=3)
+    assert fleet.reconcile(3, allowed=(digest,)).plan.withheld.moves, "the allowance was for eleven workloads"
 
 
 @pytest.mark.parametrize(
     ("message", "passes"),
     [
-        pytest.param("Close the first site\n\nGitsched-Allow-Removals: true", True, id="a trailer"),
-        pytest.param("Close the first site\n\nGitsched-Allow-Removals: false", False, id="a trailer that says no"),
-        pytest.param("Gitsched-Allow-Removals: true is how\n\nwe would allow it.", False, id="a sentence is no trailer"),
+        pytest.param("Close the first site\n\nGitsched-Allow: {}", True, id="a trailer"),
+        pytest.param("Gitsched-Allow: {} is how\n\nwe would allow it.", False, id="a sentence is no trailer"),
+        pytest.param("Close the first site\n\nGitsched-Allow: true", False, id="not everything at once"),
     ],
 )
-def test_a_trailer_of_the_commit_allows_removals(fleet: Fleet, message: str, passes: bool) -> None:
+def test_a_trailer_allows_changes(fleet: Fleet, message: str, passes: bool) -> None:
     fill(fleet, doomed=11, safe=5)
-    fleet.commit(NOWHERE, hour=1, message=message)
-    assert (not fleet.reconcile(1).refused) is passes
+    fleet.commit(NOWHERE, hour=1)
+    digest = fleet.preview(1).plan.withheld.digest
+    fleet.commit({}, hour=1, message=message.format(digest))
+    assert (not fleet.reconcile(1).plan.withheld.moves) is passes
 
 
-def test_a_move_is_not_a_removal(fleet: Fleet) -> None:
-    fill(fleet, doomed=12, safe=0)
-    fleet.commit({"doomed.yaml": select("doomed", "second")}, hour=1)
-    assert fleet.reconcile(1).refused == ""
-    assert len(on(fleet, "second")) == 12
-
-
-def test_a_workload_deleted_from_the_source_is_not_a_removal(fleet: Fleet) -> None:
-    fill(fleet, doomed=12, safe=0)
-    fleet.commit({f"doomed/{n}.yaml": None for n in range(12)}, hour=1)
-    assert fleet.reconcile(1).refused == ""
-    assert on(fleet, "first") == []
-
-
-def test_a_taint_on_all_clusters_is_refused_before_and_after_the_deadline(fleet: Fleet) -> None:
-    fill(fleet, doomed=12, safe=0)
+def test_failover_passes_but_a_workload_is_not_removed_from_its_last_cluster(fleet: Fleet) -> None:
+    fill(fleet, doomed=12, safe=0, groups=("first", "second"))
     fleet.commit({"clusters/first.yaml": cluster("first", "power:NoExecute")}, hour=1)
-    for hour in (1, 3):
-        assert fleet.reconcile(hour).refused
-        assert len(on(fleet, "first")) == 12
+    assert withheld(fleet.reconcile(1)) == ()
+    assert len(on(fleet, "second")) == 12
+    fleet.commit({"clusters/second.yaml": cluster("second", "power:NoExecute")}, hour=2)
+    for hour in (2, 4):
+        assert withheld(fleet.reconcile(hour))
+        assert len(on(fleet, "second")) == 12
+
+
+def test_a_freeze_withholds_every_change_of_placed_workloads_but_failover(fleet: Fleet) -> None:
+    fill(fleet, doomed=2, safe=2, groups=("first", "second"))
+    frozen = {"gitsched.yaml": SETTINGS.format("guard: {freeze: migration of the network}")}
+    fleet.commit({**frozen, "safe/0.yaml": None, "new.yaml": labelled("new", "safe")}, hour=1)
+    run = fleet.reconcile(1)
+    assert (run.plan.withheld.freeze, [move.key.name for move in run.plan.withheld.moves]) == (
+        "migration of the network",
+        ["safe-0"],
+    )
+    assert {f"clusters/second/default/deployment-{name}.yaml" for name in ("safe-0", "new")} <= fleet.files().keys()
+    fleet.commit({"clusters/first.yaml": cluster("first", "power:NoExecute")}, hour=2)
+    fleet.reconcile(2)
+    assert "clusters/second/default/deployment-doomed-0.yaml" in fleet.files()
+    fleet.commit({"gitsched.yaml": None}, hour=3)
+    fleet.reconcile(3)
+    assert "clusters/second/default/deployment-safe-0.yaml" not in fleet.files()
+
+
+def test_applications_of_krake_keep_their_objects(fleet: Fleet) -> None:
+    """An application has other objects than itself: the record lists them, also after its document is deleted."""
+    apps = {f"app-{n}.yaml": APPLICATION.replace("echo", f"echo-{n}") % 2 for n in range(5)}
+    kubeconfig = "kubeconfig: {contexts: [{name: c}], clusters: [{name: c}], users: [{name: u}]}, metrics: []"
+    fleet.commit({**apps, "ash.yaml": (SITE % "ash").replace("metrics: []", kubeconfig)})
+    fleet.reconcile()
+    objects = [path for path in fleet.files() if path.startswith("clusters/tenant.ash/shop/deployment-echo-")]
+    fleet.commit(dict.fromkeys(apps), hour=1)
+    run = fleet.reconcile(1)
+    assert (len(objects), withheld(run)[0]) == (5, "5 of 5 workloads would be removed from the fleet (limit: 20 %)")
+    assert set(objects) <= fleet.files().keys()
+    fleet.reconcile(2, allowed=(run.plan.withheld.digest,))
+    assert not set(objects) & fleet.files().keys()
+
+
+def test_workloads_of_a_placement_keep_their_clusters(fleet: Fleet) -> None:
+    followers = {f"map-{n}.yaml": FOLLOWER % (f"map-{n}", "everywhere", 1) for n in range(12)}
+    files = {f"{name}.yaml": managed(name, "x") for name in ("ash", "bru")} | {"sets.yaml": SETS}
+    fleet.commit({**files, **followers, "placement.yaml": PLACEMENT % (2, 1)})
+    fleet.reconcile()
+    assert {len(fleet.where(f"shop/configmap-map-{n}")) for n in range(12)} == {2}
+    fleet.commit({"placement.yaml": None}, hour=1)
+    run = fleet.reconcile(1)
+    assert "12 of 12 workloads would be removed from the fleet (limit: 20 %)" in withheld(run)
+    assert {len(fleet.where(f"shop/configmap-map-{n}")) for n in range(12)} == {2}
+    fleet.commit({**dict.fromkeys(followers), "placement.yaml": PLACEMENT % (2, 1)}, hour=2)
+    assert "12 of 12 workloads would be removed from the fleet (limit: 20 %)" in withheld(fleet.reconcile(2))
+    assert {len(fleet.where(f"shop/configmap-map-{n}")) for n in range(12)} == {2}

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gitsched.reconcile import Reconciler, RunResult
-from tests.scenarios.conftest import Fleet
+from tests.scenarios.conftest import Fleet, allow_withheld
 from tests.scenarios.histories import History, differs
 
 APIS = (("ocm",), (), ("ocm",), ("knative",), ("ocm", "krake"), ())
@@ -33,7 +33,9 @@ class ReconcilerVariant:
         return self.fleet.settings(hour, cache=self.cache, output_branch=self.name, **more)
 
     def run(self, hour: float, *, fresh: bool, allow: bool, preview: bool = False) -> RunResult:
-        settings = self.settings(hour, allow_removals=allow)
+        settings = self.settings(hour)
+        if allow:
+            settings = allow_withheld(settings._replace(cache=self.cache / "preview"))._replace(cache=self.cache)
         if fresh or self.session is None:
             self.session = Reconciler(settings)
         self.session.settings = settings
@@ -50,6 +52,7 @@ def summarize(run: RunResult) -> dict[str, object]:
         "time": plan.time,
         "retiring": dict(plan.retiring),
         "refused": run.refused,
+        "withheld": (plan.withheld.digest, plan.withheld.limits),
         "moves": list(map(str, plan.moves)),
         "states": {state: count for state, count in plan.state_counts.items() if count},
         "outcomes": [

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from gitsched.model.time import format_time
 from gitsched.reconcile import Reconciler, RunResult, reconcile
@@ -326,14 +327,14 @@ def test_a_removed_application_is_removed_from_its_cluster(tenant: Fleet) -> Non
     assert [path for path in tenant.files() if "deployment-other" in path] != []
 
 
-def test_removing_the_only_cluster_is_refused(fleet: Fleet) -> None:
+def test_removing_the_only_cluster_is_withheld(fleet: Fleet) -> None:
     apps = {f"app-{number}.yaml": application_yaml(f"app-{number}") for number in range(12)}
     fleet.commit({"one.yaml": cluster_yaml("one"), **apps})
     fleet.reconcile()
     fleet.commit({"one.yaml": None}, hour=1)
-    before = fleet.head
-    assert "12 of 12 workloads" in fleet.reconcile(1).refused
-    assert fleet.head == before
+    delivered = {path: blob for path, blob in fleet.files().items() if path.startswith("clusters/tenant.one/")}
+    assert "12 of 12 workloads would be removed from the fleet (limit: 20 %)" in map(str, fleet.reconcile(1).plan.withheld.limits)
+    assert delivered.items() <= fleet.files().items()
     fleet.commit({"one.yaml": cluster_yaml("one", state="OFFLINE")}, hour=2)
     run = fleet.reconcile(2)
     assert (run.refused, run.plan.moves) == ("", ()), "what is bound stays where it is"
@@ -417,7 +418,9 @@ def test_observations_are_recorded_as_json(tenant: Fleet, prometheus: Prometheus
 def test_a_duplicate_document_moves_nothing(tenant: Fleet, prometheus: Prometheus, copy: str) -> None:
     prometheus.values = {"a": 0.9, "b": 0.1}
     tenant.reconcile()
-    tenant.commit({"copy.yaml": copy}, hour=1)
+    body = yaml.safe_load(copy)
+    body["metadata"]["labels"] = {"copy": "yes"}
+    tenant.commit({"copy.yaml": yaml.safe_dump(body)}, hour=1)
     run = tenant.reconcile(1)
     assert "duplicate-identity" in codes(run)
     assert (target_cluster(tenant), run.plan.moves) == ("one", ())
@@ -435,7 +438,9 @@ def test_a_duplicate_cloud_moves_nothing(fleet: Fleet) -> None:
     fleet.commit({"cloud.yaml": cloud, "inheriting.yaml": inheriting, "echo.yaml": application_yaml(more=ZONE)})
     fleet.reconcile()
     assert target_cluster(fleet) == "inheriting"
-    fleet.commit({"again.yaml": cloud, "other.yaml": other, "new.yaml": application_yaml("new", ZONE)}, hour=1)
+    fleet.commit(
+        {"again.yaml": cloud.replace("url: u", "url: v"), "other.yaml": other, "new.yaml": application_yaml("new", ZONE)}, hour=1
+    )
     run = fleet.reconcile(1)
     assert target_cluster(fleet) == "inheriting"
     assert fleet.load(STATUS.replace("echo", "new"))["status"]["scheduled_to"]["name"] == "other"

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from gitsched.reconcile import Reconciler, RunResult
-from tests.scenarios.conftest import START, Fleet, cluster
+from tests.scenarios.conftest import START, Fleet, allow_withheld, cluster
 from tests.scenarios.histories import History
 
 STEPS, DEADLINES = 9, 40
@@ -19,7 +19,7 @@ SECOND = 1 / 3600
 
 
 def run(fleet: Fleet, branch: str, hour: float, cache: Path) -> RunResult:
-    settings = fleet.settings(hour, output_branch=branch, cache=cache / branch, allow_removals=True)
+    settings = allow_withheld(fleet.settings(hour, output_branch=branch, cache=cache / branch))
     return Reconciler(settings).run(settings.now)
 
 

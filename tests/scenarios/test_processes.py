@@ -12,7 +12,7 @@ import pytest
 
 from gitsched.reconcile import RunSettings, reconcile
 
-from .conftest import Fleet, at_hour, cluster, deployment, execute, policy, start_process
+from .conftest import UNGUARDED, Fleet, at_hour, cluster, deployment, execute, policy, start_process
 
 ROUNDS = 10
 
@@ -29,6 +29,7 @@ def wait_for_writing(fleet: Fleet, process: subprocess.Popen[str]) -> None:
 
 
 def test_a_killed_reconcile_leaves_the_old_or_the_new_commit(pair: Fleet, tmp_path: Path) -> None:
+    pair.commit({"gitsched.yaml": UNGUARDED})
     pair.reconcile()
     generator = random.Random(20260302)
     killed = 0

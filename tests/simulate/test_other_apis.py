@@ -90,7 +90,7 @@ def test_zones_are_read_from_labels_and_a_drained_cluster_is_left(simulate: Simu
 @pytest.mark.parametrize(
     ("verb", "why"),
     [
-        ("--lose", "prod has no cluster"),
+        ("--lose", "the source has no ManagedCluster; commit those of the hub (kubectl get managedclusters -o yaml)"),
         ("--drain", "of 3 clusters, 3 excluded because their taint gitsched.io/drain:NoSelect is not tolerated"),
     ],
 )

@@ -133,11 +133,23 @@ class KindScope(NamedTuple):
     namespaced: bool
 
 
-class GuardConfig(NamedTuple):
-    """The removal guard rejects a plan that exceeds both limits: workloads that become unplaced, and their share in percent."""
+GUARD_LIMITS: Mapping[str, Mapping[str, float]] = {
+    "fleet": {"removed": 20.0, "moved": 30.0, "replicasLost": 30.0, "replicasAdded": 50.0},
+    "namespace": {"removed": 50.0},
+    "cluster": {"removed": 90.0},
+    "workload": {"replicasLost": 90.0},
+}
+GUARD_EFFECTS = ("removed", "moved", "replicasLost", "replicasAdded")
 
-    max_removals: int = 10
-    max_removals_percent: float = 20.0
+
+class GuardConfig(NamedTuple):
+    """The guard withholds changes over one of the limits, in percent by scope and effect; without a limit an effect is not guarded.
+
+    `freeze` says why no placement changes except by failover; "" if placements are not frozen.
+    """
+
+    limits: Mapping[str, Mapping[str, float]] = GUARD_LIMITS
+    freeze: str = ""
 
 
 class ForgeConfig(NamedTuple):
@@ -382,7 +394,12 @@ def _parse_kind(entry: ConfigSection) -> KindScope:
 
 
 def _parse_guard(guard: ConfigSection) -> GuardConfig:
-    default = GuardConfig()
-    removals = guard.get_integer("maxRemovals", default.max_removals, 0)
-    percent = guard.get_number("maxRemovalsPercent", default.max_removals_percent)
-    return GuardConfig(default.max_removals if removals is None else removals, percent)
+    limits = {}
+    for scope, defaults in GUARD_LIMITS.items():
+        section = guard.get_section(scope)
+        limits[scope] = {
+            effect: section.get_number(effect, defaults.get(effect, 0.0))
+            for effect in GUARD_EFFECTS
+            if effect in defaults or section.values.get(effect) is not None
+        }
+    return GuardConfig(limits, guard.get_string("freeze"))

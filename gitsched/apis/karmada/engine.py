@@ -51,6 +51,7 @@ from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Assignment, CandidateResult, Outcome
+from gitsched.model.taints import NO_EXECUTE
 from gitsched.schedule import pipeline
 from gitsched.schedule.estimator import Capacity
 
@@ -232,6 +233,19 @@ class KarmadaEngine(PolicyEngine):
         decision = pipeline.schedule(request, state.fleet)
         group = next((g for g in request.groups if g.name == decision.group), request.groups[request.first_group])
         return pipeline.explain_group(request, group, state.fleet)
+
+    def unavailable_clusters(self) -> Mapping[str, str]:
+        """Return the clusters that evict, are not ready or are being deleted."""
+        found = {}
+        for candidate in self.state.fleet.candidates:
+            taint = next((taint for taint in candidate.taints if taint.effect == NO_EXECUTE), None)
+            if candidate.deleting:
+                found[candidate.name] = "it is being deleted"
+            elif taint is not None:
+                found[candidate.name] = f"it has the taint {taint.key}:{taint.effect}"
+            elif candidate.name in self.state.unready_clusters:
+                found[candidate.name] = "it is not ready"
+        return found
 
     def evaluate_own(self, _kind: str, _name: str, _namespace: str, /) -> list[CandidateResult] | None:
         return None

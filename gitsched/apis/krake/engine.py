@@ -61,6 +61,14 @@ class KrakeEngine(PolicyEngine):
         infos = (ClusterInfo(cluster_directory(key.namespace, key.name), labels) for key, labels in (*read, *quarantined))
         return {info.name: info for info in infos}
 
+    def unavailable_clusters(self) -> Mapping[str, str]:
+        """Return the clusters that are not online, or are being deleted."""
+        return {
+            cluster_directory(key.namespace, key.name): f"its state is {cluster.candidate.state or 'unknown'}"
+            for key, cluster in self.scheduler.clusters.items()
+            if not cluster.candidate.online
+        }
+
     def records(self) -> Iterable[tuple[Key, Body]]:
         scheduler = self.scheduler
         owners = index_clouds_and_projects(self.snapshot.documents)
@@ -143,7 +151,7 @@ class KrakeEngine(PolicyEngine):
         missing = status.target is not None and not targets and not is_deleted(document.body)
         was_deleted = is_deleted(self.snapshot.previous.get(key, {}))
         previous = None if was_deleted else decision.previous.target  # the objects of a deleted application have left its cluster
-        last = decision.decisive_attempt
+        last, manifests = decision.decisive_attempt, _index_manifests(document)
         return Outcome(
             key=key,
             api=self.name,
@@ -152,13 +160,13 @@ class KrakeEngine(PolicyEngine):
             group="",
             targets=targets,
             replicas=count_copy_replicas(list_manifests(document), self.snapshot.config),
-            records=((key, make_application_record(document, status)),),
+            records=((key, make_application_record(document, status, dict(manifests) if targets else ())),),
             reason=PLACED_REASON if targets else attempt.reason or "it has no cluster",
             time=last.time if last.changes_status else self.snapshot.at,
             wakeup=attempt.next_change,
             findings=tuple(report_application(decision, Key(*status.target) if missing and status.target else None, bool(targets))),
             previous_targets=tuple(TargetCluster(cluster_directory(ref.namespace, ref.name)) for ref in (previous,) if ref),
-            manifests=_index_manifests(document),
+            manifests=manifests,
             trigger=_describe_move(decision) if targets else "",
         )
 

@@ -68,8 +68,11 @@ def _read_removed_workload(record: Body) -> RemovedWorkload | None:
     target, metadata = get_field(record, "status", "scheduled_to"), as_object(record.get("metadata"))
     if (record.get("api"), record.get("kind")) != APPLICATION or not isinstance(target, dict):
         return None
+    from gitsched.apis.krake.status import read_recorded_objects  # most plans remove nothing
+
     key = Key(*APPLICATION, str(metadata.get("namespace")), str(metadata.get("name")))
-    return RemovedWorkload(key, {cluster_directory(str(target.get("namespace")), str(target.get("name"))): None})
+    cluster = cluster_directory(str(target.get("namespace")), str(target.get("name")))
+    return RemovedWorkload(key, {cluster: None}, objects=read_recorded_objects(record))
 
 
 def _describe_record(key: Key, record: Body) -> RecordedDecision | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
@@ -18,7 +19,7 @@ from gitsched.apis.krake.pending_clusters import find_pending_cluster, has_bindi
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler
 from gitsched.apis.krake.scheduling_status import SchedulingStatus, format_optional_time, make_record
 from gitsched.apis.krake.settings import SETTINGS
-from gitsched.model.document import Body, Document, Key, get_field, read_labels
+from gitsched.model.document import Body, Document, Key, get_field, read_annotations, read_json, read_labels
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.time import format_time
 from gitsched.render.output_files import status_path
@@ -27,8 +28,12 @@ _COPIED_FIELDS = ("running_on", "migration_retries", "migration_timeout")
 """Status fields that other controllers write. Other fields may contain secrets and are not copied."""
 
 
-def make_application_record(document: Document, scheduling: SchedulingStatus) -> Body:
-    """Return the record of an Application."""
+OBJECTS_ANNOTATION = "gitsched.io/objects"
+"""On the record of an Application: its objects in the cluster as JSON, each with group, kind, namespace and name."""
+
+
+def make_application_record(document: Document, scheduling: SchedulingStatus, objects: Iterable[Key]) -> Body:
+    """Return the record of an Application. `objects` are those in its cluster; none without one."""
     source = document.body.get("status") or {}
     status = {
         "state": scheduling.state,
@@ -41,7 +46,19 @@ def make_application_record(document: Document, scheduling: SchedulingStatus) ->
         "auto_cluster_create_started": scheduling.awaited_cluster or None,
         **{name: source.get(name) for name in _COPIED_FIELDS},
     }
-    return make_record(document, scheduling, status)
+    record = make_record(document, scheduling, status)
+    keys = [list(key) for key in sorted(objects)]
+    if keys:
+        record["metadata"]["annotations"][OBJECTS_ANNOTATION] = json.dumps(keys, separators=(",", ":"))
+    return record
+
+
+def read_recorded_objects(record: Body) -> tuple[Key, ...]:
+    """Return the objects of an Application in its cluster, as its record has them; none if it was written without them."""
+    try:
+        return tuple(Key(*map(str, entry)) for entry in read_json(read_annotations(record).get(OBJECTS_ANNOTATION, "[]")))
+    except (ValueError, TypeError):
+        return ()
 
 
 def make_cluster_record(

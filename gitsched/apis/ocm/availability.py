@@ -23,7 +23,7 @@ TAINT_KEYS: Mapping[str, str] = {"False": f"{GROUP}/unavailable", "Unknown": f"{
 """Keys of the taints by the status of the condition."""
 TAINTS_ADDED = "gitsched.io/taints-added"
 """On the record of a ManagedCluster: the taint that is not in its document, as JSON, with what added it."""
-_NO_SELECT = "NoSelect"
+NO_SELECT = "NoSelect"
 _MAX_LISTED = 5
 
 
@@ -49,7 +49,7 @@ def derive_availability_taint(cluster: Body, record: Body | None, time: datetime
     status = str(condition.get("status"))
     if status not in TAINT_KEYS or get_field(cluster, "metadata", "deletionTimestamp"):
         return None
-    taint = Taint(TAINT_KEYS[status], "", _NO_SELECT)
+    taint = Taint(TAINT_KEYS[status], "", NO_SELECT)
     own = map(parse_taint, list_objects(get_field(cluster, "spec", "taints")))
     if any(entry._replace(since=None) == taint for entry in own):
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from gitsched.apis.capabilities import ChangeProposal
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.ocm import names
-from gitsched.apis.ocm.availability import find_availability_findings, write_cluster_record
+from gitsched.apis.ocm.availability import NO_SELECT, find_availability_findings, write_cluster_record
 from gitsched.apis.ocm.cel.cluster_expressions import ExpressionCompiler
 from gitsched.apis.ocm.managed_clusters import ClusterSets, read_managed_clusters
 from gitsched.apis.ocm.manifestworkreplicaset import (
@@ -110,6 +110,15 @@ class OcmEngine(PolicyEngine):
             yield from state.decisions
         if self.run.basis is not None:
             yield write_basis(self.run.basis)
+
+    def unavailable_clusters(self) -> Mapping[str, str]:
+        """Return the clusters with a taint that no Placement may select."""
+        found = {}
+        for candidate in self.fleet.candidates:
+            taint = next((taint for taint in candidate.taints if taint.effect == NO_SELECT), None)
+            if taint is not None:
+                found[candidate.name] = f"it has the taint {taint.key}:{taint.effect}"
+        return found
 
     def selects(self, template: Document, /) -> bool:
         return read_placement_annotation(template) is not None

@@ -29,6 +29,7 @@ from gitsched.apis.policy_api import (
     PolicyAPI,
     PolicyEngine,
     RecordDescription,
+    RemovedWorkload,
     ScoreInput,
     ScoreMeasurement,
     Snapshot,
@@ -88,6 +89,12 @@ def _is_current(before: Body, document: Body, now: datetime) -> bool:
     from gitsched.apis.ocm.cluster_scores import is_current  # only services that receive scores need it
 
     return is_current(before, document, now)
+
+
+def _read_removed_workload(record: Body) -> RemovedWorkload | None:
+    from gitsched.apis.ocm.removed_workload import read_removed_workload  # most plans remove nothing
+
+    return read_removed_workload(record)
 
 
 def _make_export(found: ExportInput) -> ExportResult:
@@ -150,6 +157,7 @@ API = PolicyAPI(
     apply_defaults=_apply_defaults,
     find_validator=_find_validator,
     validated_objects={(GITSCHED_GROUP, CLUSTER_SCORES): frozenset()},
+    read_removed_workload=_read_removed_workload,
     delivery_reports=DeliveryReports(GROUPS, _list_reporting_clusters, "ocm-statuses-unknown"),
     scoring=ClusterScoring(
         (GITSCHED_GROUP, CLUSTER_SCORES),

@@ -30,7 +30,7 @@ from gitsched.report.page.content import (
     list_totals,
 )
 from gitsched.report.review import Review
-from gitsched.report.summary import escape_unprintable, list_comparison_notes, list_summary_rows, sort_moves
+from gitsched.report.summary import describe_withheld, escape_unprintable, list_comparison_notes, list_summary_rows, sort_moves
 from gitsched.report.text import summarize_plan
 
 MANIFESTS_SHOWN = 1_000
@@ -70,6 +70,9 @@ def write_page(review: Review, fleet: FleetView) -> str:
         time=format_time(review.time),
         wakeup=format_time(review.next_wakeup) if review.next_wakeup else "",
         refused=escape_unprintable(review.refused),
+        withheld=[escape_unprintable(line) for line in describe_withheld(review.withheld, planned=True)]
+        if review.withheld.moves
+        else [],
         sections=sections,
         sums=list_totals(review, len(matrix["clusters"])),
         rows=[build_summary_row(row) for row in list_summary_rows(review)],

@@ -51,7 +51,7 @@ krake: {rescheduleAfter: 90, stickiness: 0.5, stickinessFormula: krake}
 knative: {capacity: 10, policy: MAXFILLUP, scaleUp: replace, cluster: private-1, autoscaler: {attemptScaleDown: true}}
 workloads: [{apiVersion: example.io/v1, kind: Widget, replicasPath: spec.replicas, podTemplatePath: spec.template}]
 kinds: [{apiVersion: example.io/v1, kind: Tenant, scope: Cluster}]
-guard: {maxRemovals: 5, maxRemovalsPercent: 12.5}
+guard: {freeze: a holiday, fleet: {removed: 12.5, replicasAdded: 400}, namespace: {moved: 5}}
 observations: {onFailure: exclude, timeout: 5}
 notifications: [{to: somebody}]
 """
@@ -103,7 +103,9 @@ def test_every_setting_is_parsed() -> None:
     assert (config.settings_of(KNATIVE).capacity, config.settings_of(KNATIVE).scale_up) == (10, "replace")
     assert config.workloads == (WorkloadKind("example.io/v1", "Widget", "spec.replicas", "spec.template"),)
     assert config.kinds == (KindScope("example.io/v1", "Tenant", namespaced=False),)
-    assert (config.guard.max_removals, config.guard.max_removals_percent) == (5, 12.5)
+    assert config.guard.freeze == "a holiday"
+    assert config.guard.limits["fleet"] == {"removed": 12.5, "moved": 30, "replicasLost": 30, "replicasAdded": 400}
+    assert config.guard.limits["namespace"] == {"removed": 50, "moved": 5}
     assert all(getattr(config, name) != getattr(Config(), name) for name in Config._fields if name != "upstream_defaults")
 
 

@@ -1,0 +1,172 @@
+"""Find changes that look like a mistake: too many workloads that are removed or move, too many replicas that are lost or added.
+
+Each change of a placed workload counts for the workload, its namespace, the clusters that it leaves, and the fleet. A move away from
+clusters that their API reports as unavailable is failover, and never counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import NamedTuple
+
+from gitsched.apis.capabilities import AvailabilityReporting
+from gitsched.apis.gitsched.config import GuardConfig
+from gitsched.apis.policy_api import PolicyEngine
+from gitsched.model.changes import NOTHING_WITHHELD, ExceededLimit, GuardEffect, GuardScope, Move, WithheldChanges
+from gitsched.model.document import Key
+
+MIN_PERCENT_SIZE = 10
+"""Limits in percent apply to scopes with more workloads than this, and to workloads with more replicas."""
+MIN_SCOPE_SIZE = 3
+"""In a smaller fleet or namespace only the removal of everything counts, if it has more workloads than this."""
+_DIGEST_LENGTH = 16
+
+
+class PlacedWorkload(NamedTuple):
+    """A workload of the previous output: its replicas by cluster, None where it has no number, and the replicas of a full copy."""
+
+    key: Key
+    replicas: Mapping[str, int | None]
+    copy_replicas: int = 0
+
+
+class _Change(NamedTuple):
+    """An amount by which a move counts against one limit: `name` is the namespace, cluster or workload."""
+
+    scope: GuardScope
+    name: str
+    effect: GuardEffect
+    amount: int
+
+
+def list_unavailable_clusters(engines: Iterable[PolicyEngine]) -> dict[str, str]:
+    """Return the clusters that their APIs report as unavailable, with the reason."""
+    found: dict[str, str] = {}
+    for engine in engines:
+        if isinstance(engine, AvailabilityReporting):
+            found |= engine.unavailable_clusters()
+    return found
+
+
+def list_guarded_moves(moves: Iterable[Move], engines: Iterable[PolicyEngine]) -> list[Move]:
+    """Return the moves that the guard counts, by key: those of placed workloads, without failover."""
+    guarded = sorted((move for move in moves if move.before), key=lambda move: move.key)
+    unavailable = list_unavailable_clusters(engines) if guarded else {}
+    return [move for move in guarded if not _is_failover(move, unavailable)]
+
+
+def _is_failover(move: Move, unavailable: Mapping[str, str]) -> bool:
+    """Return whether a workload leaves only unavailable clusters, and has a cluster afterwards."""
+    left = move.before.keys() - move.after.keys()
+    return bool(move.after) and bool(left) and left <= unavailable.keys()
+
+
+def find_withheld_changes(guarded: Iterable[Move], placed: Iterable[PlacedWorkload], config: GuardConfig) -> WithheldChanges:
+    """Return the changes that exceed a limit. `placed` are the workloads of the previous output.
+
+    While placements are frozen, all guarded moves are withheld.
+    """
+    changes = [(move, list(_list_changes(move))) for move in guarded]
+    if not changes:
+        return NOTHING_WITHHELD
+    amounts: Counter[tuple[GuardScope, str, GuardEffect]] = Counter()
+    for entry in (entry for _, entries in changes for entry in entries):
+        amounts[entry[:3]] += entry.amount
+    sizes = _compute_sizes(placed)
+    limits = {
+        measured: exceeded for measured, amount in amounts.items() if (exceeded := _check_limit(*measured, amount, sizes, config))
+    }
+    withheld = tuple(
+        move for move, entries in changes if config.freeze or any(entry[:3] in limits for entry in entries if entry.amount)
+    )
+    if not withheld:
+        return NOTHING_WITHHELD
+    order = sorted(limits.values(), key=lambda limit: (_SCOPES.index(limit.scope), limit.name, limit.effect))
+    return WithheldChanges(withheld, tuple(order), compute_digest(withheld), config.freeze)
+
+
+_SCOPES: tuple[GuardScope, ...] = ("fleet", "namespace", "cluster", "workload")
+
+
+def _list_changes(move: Move) -> Iterator[_Change]:
+    """Yield what a move counts for. A workload that leaves a cluster counts as removed from it, wherever it goes."""
+    namespace, left = move.key.namespace, sorted(move.before.keys() - move.after.keys())
+    scopes: tuple[tuple[GuardScope, str], ...] = (("fleet", ""), ("namespace", namespace), ("workload", str(move.key)))
+    if not move.after:
+        yield from (_Change(scope, name, "removed", 1) for scope, name in scopes[:2])
+    elif left:
+        yield from (_Change(scope, name, "moved", 1) for scope, name in scopes[:2])
+    yield from (_Change("cluster", cluster, "removed", 1) for cluster in left)
+    if move.after:
+        before, after = (_count_replicas(replicas, move.copy_replicas) for replicas in (move.before, move.after))
+        effect: GuardEffect = "replicasLost" if after < before else "replicasAdded"
+        yield from (_Change(scope, name, effect, abs(after - before)) for scope, name in scopes if after != before)
+
+
+def _count_replicas(replicas: Mapping[str, int | None], copy_replicas: int) -> int:
+    return sum(copy_replicas if count is None else count for count in replicas.values())
+
+
+def _compute_sizes(placed: Iterable[PlacedWorkload]) -> Counter[tuple[GuardScope, str, str]]:
+    """Return the number of workloads and of replicas of each scope."""
+    sizes: Counter[tuple[GuardScope, str, str]] = Counter()
+    for workload in placed:
+        namespace, key = workload.key.namespace, str(workload.key)
+        for cluster in workload.replicas:
+            sizes["cluster", cluster, "workloads"] += 1
+        replicas = _count_replicas(workload.replicas, workload.copy_replicas)
+        for scope, name in (("fleet", ""), ("namespace", namespace), ("workload", key)):
+            sizes[scope, name, "workloads"] += 1  # type: ignore[index]
+            sizes[scope, name, "replicas"] += replicas  # type: ignore[index]
+    return sizes
+
+
+def _check_limit(
+    scope: GuardScope,
+    name: str,
+    effect: GuardEffect,
+    amount: int,
+    sizes: Counter[tuple[GuardScope, str, str]],
+    config: GuardConfig,
+) -> ExceededLimit | None:
+    """Return the limit that an amount exceeds; None if it exceeds none."""
+    percent = config.limits.get(scope, {}).get(effect)
+    size = sizes[scope, name, "workloads" if effect in ("removed", "moved") else "replicas"]
+    if percent is None:
+        return None
+    if (size if scope == "workload" else sizes[scope, name, "workloads"]) > MIN_PERCENT_SIZE:
+        exceeded = 100 * amount > percent * size
+    else:
+        exceeded = effect == "removed" and scope != "cluster" and MIN_SCOPE_SIZE < size <= amount and percent < 100
+    return ExceededLimit(scope, name, effect, amount, size, percent) if exceeded else None
+
+
+def compute_digest(moves: Iterable[Move]) -> str:
+    """Return hex digits that identify changes: each workload with its clusters and replicas before and after."""
+    lines = [[*move.key, sorted(move.before.items()), sorted(move.after.items())] for move in moves]
+    return sha256(json.dumps(lines, separators=(",", ":")).encode()).hexdigest()[:_DIGEST_LENGTH]
+
+
+def may_exceed_limit(guarded: Iterable[Move], workloads: int, replicas: int, config: GuardConfig) -> bool:
+    """Return whether changes may exceed a limit, given at most the numbers of workloads and replicas in the fleet.
+
+    For a namespace, cluster or workload the least number counts to which a limit applies, so `find_withheld_changes` has the last word.
+    """
+    amounts: Counter[str] = Counter()
+    for change in (change for move in guarded for change in _list_changes(move)):
+        if change.scope != "namespace":  # the fleet has the same amount
+            amounts[change.effect] += change.amount
+    if amounts["removed"] > MIN_SCOPE_SIZE or (config.freeze and amounts):
+        return True
+    for scope, limits in config.limits.items():
+        if scope == "fleet" and workloads <= MIN_PERCENT_SIZE:
+            continue
+        for effect, percent in limits.items():
+            known = workloads if effect in ("removed", "moved") else replicas
+            size = max(known if scope == "fleet" else 0, MIN_PERCENT_SIZE + 1)
+            if 100 * amounts[effect] > percent * size:
+                return True
+    return False

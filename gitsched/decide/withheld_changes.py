@@ -1,0 +1,101 @@
+"""Leave withheld changes out of a plan: their workloads keep the records and manifests of the previous output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.registry import policy_apis
+from gitsched.decide.removals import RemovedPlacement
+from gitsched.decide.variant_outcomes import read_kept_paths
+from gitsched.model.changes import WithheldChanges
+from gitsched.model.document import Body, Document, Key
+from gitsched.model.finding import Finding
+from gitsched.model.scheduling import Outcome, TargetCluster
+from gitsched.model.variants import is_bundle
+
+MAX_NAMED_WORKLOADS = 5
+"""The maximum number of workloads that the message about withheld changes lists."""
+WITHHELD_REASON = "its change is withheld by the guard"
+
+
+def withhold(
+    decisions: DecisionSet,
+    withheld: WithheldChanges,
+    removed: Mapping[Key, RemovedPlacement],
+    previous: Mapping[Key, Body],
+    source_time: datetime,
+) -> DecisionSet:
+    """Return the decisions with the previous placement of each workload whose change is withheld.
+
+    `removed` are the workloads that no API places now, `previous` the records of the previous output.
+    """
+    outcomes, templates = dict(decisions.outcomes), dict(decisions.templates)
+    for move in withheld.moves:
+        outcome = outcomes.get(move.key)
+        if outcome is not None:
+            outcomes[move.key] = _keep_placement(outcome, previous, source_time)
+        elif move.key in removed:
+            outcomes[move.key] = _restore_placement(removed[move.key], previous, source_time)
+            templates.setdefault(move.key, Document(move.key, "", {}, None))
+    order = sorted(outcomes, key=lambda key: (key.namespace, key.name, key))
+    keys = frozenset(move.key for move in withheld.moves)
+    return decisions._replace(
+        outcomes={key: outcomes[key] for key in order},
+        templates=templates,
+        quarantined=decisions.quarantined | keys,
+        withheld=keys,
+    )
+
+
+def _keep_placement(outcome: Outcome, previous: Mapping[Key, Body], source_time: datetime) -> Outcome:
+    """Return the outcome of a workload that keeps its previous clusters, manifests and records."""
+    targets = tuple(target._replace(keeps_manifest=True, edits=(), body=None) for target in outcome.previous_targets)
+    records = tuple((key, previous[key]) for key, _ in outcome.records if key in previous)
+    read = policy_apis[outcome.api].read_removed_workload
+    recorded = [found for _, body in records if read is not None and (found := read(body)) is not None]
+    objects = tuple(key for workload in recorded for key in workload.objects or ())
+    kept = outcome._replace(
+        state="stale", targets=targets, records=records, reason=WITHHELD_REASON, time=source_time, wakeup=None, trigger=""
+    )
+    return kept if outcome.manifests is None else kept._replace(manifests=(), previous_objects=objects)
+
+
+def _restore_placement(removed: RemovedPlacement, previous: Mapping[Key, Body], source_time: datetime) -> Outcome:
+    """Return the outcome of a workload that is no longer in the source or selected, from its previous record."""
+    workload, is_whole = removed.workload, is_bundle(removed.workload.key.group, removed.workload.key.kind)
+    bundle = previous.get(workload.key) if is_whole else None
+    targets = tuple(TargetCluster(cluster, replicas, keeps_manifest=True) for cluster, replicas in workload.replicas.items())
+    return Outcome(
+        key=workload.key,
+        api=removed.api,
+        state="stale",
+        policy="",
+        group="",
+        targets=targets,
+        replicas=None,
+        records=(removed.record, *([(workload.key, bundle)] if bundle is not None else [])),
+        reason=WITHHELD_REASON,
+        time=source_time,
+        previous_targets=targets,
+        manifests=None if workload.objects is None else (),
+        previous_objects=workload.objects or (),
+        bundles=(workload.key,) if is_whole else (),
+        kept_paths=read_kept_paths(bundle),
+    )
+
+
+def make_withheld_finding(withheld: WithheldChanges) -> Finding:
+    """Return the error that says which limits are exceeded, and how to make exactly these changes."""
+    why = [f"placements are frozen ({withheld.freeze})"] if withheld.freeze else []
+    why += list(map(str, withheld.limits[:MAX_NAMED_WORKLOADS]))
+    if len(withheld.limits) > MAX_NAMED_WORKLOADS:
+        why.append(f"{len(withheld.limits) - MAX_NAMED_WORKLOADS} more limits are exceeded")
+    names = ", ".join(str(move.key) for move in withheld.moves[:MAX_NAMED_WORKLOADS])
+    more = f" and {len(withheld.moves) - MAX_NAMED_WORKLOADS} more" if len(withheld.moves) > MAX_NAMED_WORKLOADS else ""
+    message = (
+        f"The changes of {len(withheld.moves)} workloads are withheld ({names}{more}): {'; '.join(why)}. If they are intended, add the "
+        f"trailer Gitsched-Allow: {withheld.digest} to a commit, or pass --allow {withheld.digest}"
+    )
+    return Finding("error", "changes-withheld", message)
