@@ -118,12 +118,19 @@ def argocd(
 ) -> None:
     """Print an ApplicationSet that creates an Application for each cluster, to be applied where Argo CD runs.
 
-    Argo CD must know the clusters by the same names as gitsched.
+    Argo CD must know the clusters by the same names as gitsched. If the plan has Bundles with delivery argocd, a second ApplicationSet
+    creates an Application for each of them and each of its clusters.
     """
     from gitsched.render.delivery_tools import ArgoOptions, make_argocd_objects
 
     found = _read_delivery(url, clusters, chosen)
-    _print_objects(make_argocd_objects(found.branch, clusters or None, ArgoOptions(name, namespace, project, generator)), form)
+    selected = clusters or None
+    objects = make_argocd_objects(found.branch, selected, ArgoOptions(name, namespace, project, generator))
+    if found.has_applications:
+        from gitsched.render.bundle_delivery.argocd import make_application_set
+
+        objects.append(make_application_set(found.branch, selected, f"{name}-bundles", namespace, found.prunes_applications))
+    _print_objects(objects, form)
 
 
 def _read_delivery(url: str | None, clusters: Sequence[str], chosen: dict[str, Any]) -> DeliverySource:
@@ -215,7 +222,7 @@ def _format_value(value: str | bool) -> str:
 _EXPORTS = {api.name: (api, api.export) for api in policy_apis.values() if api.export is not None}
 CONSUMERS = {
     "flux": "Print the Flux objects that deliver the directory of a cluster.",
-    "argocd": "Print the Argo CD ApplicationSet that delivers all directories.",
+    "argocd": "Print the Argo CD ApplicationSets that deliver all directories and Bundles.",
     **{name: export.summary for name, (_, export) in _EXPORTS.items()},
 }
 

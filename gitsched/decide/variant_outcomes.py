@@ -20,6 +20,9 @@ from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_VERSION, MANIFESTS, TemplateVariants, Variant, WorkloadVariants, is_bundle
 from gitsched.render.output_files import relative_path
 
+_KEEP_CURE = (
+    "annotate the objects with kustomize.toolkit.fluxcd.io/prune: disabled or argocd.argoproj.io/sync-options: Prune=false first"
+)
 MAX_NAMED = 3
 """Clusters that one finding names."""
 
@@ -46,6 +49,9 @@ def adapt_variants(
     for key in bundles:
         found_variants = variants.get(key) or WorkloadVariants((), {})
         tool = read_delivery(find_bundle(document, outcome, key))
+        outcome = outcome._replace(
+            findings=(*outcome.findings, *_find_changed_delivery(document, outcome, key, tool, previous.get(key)))
+        )
         if tool != MANIFESTS:
             outcome, found_variants = _keep_undeliverable(document, outcome, key, tool, found_variants, kept[key], config)
         outcome = _keep_variants(document, outcome, found_variants, kept[key], bundle=key)
@@ -72,6 +78,26 @@ def read_kept_paths(record: Body | None) -> dict[str, tuple[str, ...]]:
         paths = tuple(map(str, objects)) if isinstance(objects, list) else ()
         found |= dict.fromkeys(map(str, clusters) if isinstance(clusters, list) else (), paths)
     return found
+
+
+def _find_changed_delivery(document: Document, outcome: Outcome, key: Key, tool: str, record: Body | None) -> Iterable[Finding]:
+    """Yield a warning if clusters get a Bundle by another tool than before: the former one deletes what the next one creates."""
+    targets = {target.cluster for target in outcome.targets if not target.keeps_manifest}
+    changed: dict[str, list[str]] = {}
+    for row in list_objects(get_field(record, "status", "variants")) if record is not None else []:
+        before, clusters = str(row.get("delivery") or MANIFESTS), row.get("clusters")
+        if before != tool and not row.get("kept") and isinstance(clusters, list):
+            changed.setdefault(before, []).extend(name for name in map(str, clusters) if name in targets)
+    for before, names in sorted(changed.items()):
+        if names:
+            cure = f"set delivery.{before}.prune to false and reconcile first" if before != MANIFESTS else _KEEP_CURE
+            message = (
+                f"{key}: the delivery to {_list_names(sorted(names))} changes from {before} to {tool}: what delivered the objects before "
+                f"deletes them, and {tool} creates them again; to keep them, {cure}"
+            )
+            yield Finding(
+                "warning", "bundle-delivery-changed", message, locate_document(document), document.key.resource, is_change=True
+            )
 
 
 def _keep_undeliverable(

@@ -11,14 +11,20 @@ from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.run import RunSettings, open_context
 from gitsched.render.delivery_tools import OutputBranch
+from gitsched.render.hub_directory import HUB_KUSTOMIZATION
 
 
 class DeliverySource(NamedTuple):
-    """`clusters` are the sorted names of those with a directory. `signed` says that gitsched.yaml configures signed commits."""
+    """`clusters` are the sorted names of those with a directory. `signed` says that gitsched.yaml configures signed commits.
+
+    `has_applications` says that the output has Applications of Bundles, `prunes_applications` that Argo CD deletes what leaves a cluster.
+    """
 
     branch: OutputBranch
     clusters: tuple[str, ...]
     signed: bool
+    has_applications: bool
+    prunes_applications: bool
 
 
 def read_delivery_source(settings: RunSettings, url: str | None) -> DeliverySource:
@@ -36,4 +42,10 @@ def read_delivery_source(settings: RunSettings, url: str | None) -> DeliverySour
         raise Permanent(f"{what} that a cluster can reach; set --url to an https or ssh URL")
     planned = plan_source(context, fetched, settings.now)
     branch = OutputBranch(address, output.branch, fetched.prefix)
-    return DeliverySource(branch, tuple(sorted(planned.plan.cluster_facts)), planned.config.output.signing is not None)
+    return DeliverySource(
+        branch,
+        tuple(sorted(planned.plan.cluster_facts)),
+        planned.config.output.signing is not None,
+        HUB_KUSTOMIZATION in planned.plan.files,
+        planned.config.delivery.argocd.prune,
+    )

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from gitsched.model.delivery import CLUSTER_PLACEHOLDER, ArgoSettings, BundleDelivery, DeliveryConfig
+from gitsched.model.delivery import CLUSTER_PLACEHOLDER, BundleDelivery, DeliveryConfig
 from gitsched.model.document import Body, Key
 from gitsched.render.bundle_delivery.source_reference import SOURCE_DIGEST, find_ambiguous_edit, make_name, make_patches
+from gitsched.render.delivery_tools import OutputBranch
+from gitsched.render.output_files import HUB, escape_segment
 
 _GROUP, _VERSION = "argoproj.io", "argoproj.io/v1alpha1"
 _FINALIZER = "resources-finalizer.argocd.argoproj.io"
@@ -83,23 +85,22 @@ def list_uncreated_namespaces(delivery: BundleDelivery) -> list[str]:
     return sorted(used - own)
 
 
-def make_application_set(
-    url: str, revision: str, directory: str, clusters: Collection[str] | None, name: str, settings: ArgoSettings
-) -> Body:
-    """Return an ApplicationSet that creates the Applications of a directory on the output branch, for all clusters if `clusters` is None.
+def make_application_set(branch: OutputBranch, clusters: Collection[str] | None, name: str, namespace: str, prune: bool) -> Body:
+    """Return an ApplicationSet that creates the Applications of the output branch, for all clusters if `clusters` is None.
 
-    `clusters` are names of directories. The generator reads the Applications themselves, so the ApplicationSet does not change with them.
-    A bundle that leaves a cluster is deleted there, unless the settings say that nothing is pruned.
+    The generator reads the Applications themselves, so the ApplicationSet does not change with them. With `prune`, the Application of a
+    bundle that leaves a cluster is deleted with its objects.
     """
-    paths = [f"{directory}/{cluster}/*.yaml" for cluster in (["*"] if clusters is None else clusters)]
+    directories = ["*"] if clusters is None else [escape_segment(cluster) for cluster in clusters]
+    paths = [f"{branch.prefix}{HUB}/{directory}/*.yaml" for directory in directories]
     spec: dict[str, Any] = {
         "goTemplate": True,
         "goTemplateOptions": ["missingkey=error"],
         "generators": [
             {
                 "git": {
-                    "repoURL": url,
-                    "revision": revision,
+                    "repoURL": branch.url,
+                    "revision": branch.name,
                     "requeueAfterSeconds": 60,
                     "files": [{"path": path} for path in paths],
                 }
@@ -115,12 +116,12 @@ def make_application_set(
         },
         "templatePatch": 'metadata: {{omit .metadata "name" "namespace" | toJson}}\nspec: {{.spec | toJson}}\n',
     }
-    if not settings.prune:
+    if not prune:
         spec["syncPolicy"] = {"preserveResourcesOnDeletion": True, "applicationsSync": "create-update"}
     return {
         "apiVersion": _VERSION,
         "kind": "ApplicationSet",
-        "metadata": {"name": name, "namespace": settings.namespace},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": spec,
     }
 
