@@ -45,7 +45,8 @@ class Closure(NamedTuple):
 
     `root` is the directory, `kustomization` the path of its kustomization. `resources` are the files whose objects are built, `charts` the
     directories of the Helm charts that are rendered. `remotes` are the directories with files of other repositories, with the positions
-    of the references to them; `replaced` are the references that name them, by the path of the kustomization. Nothing is built if there
+    of the references to them; `replaced` are the references that name them, by the path of the kustomization. `outside` are files that a
+    kustomization reads from outside of its own directory, which kustomize does only without its load restrictor. Nothing is built if there
     is a problem.
     """
 
@@ -57,6 +58,7 @@ class Closure(NamedTuple):
     charts: tuple[str, ...] = ()
     remotes: Mapping[str, Position] = {}
     replaced: Mapping[str, tuple[ReplacedReference, ...]] = {}
+    outside: frozenset[str] = frozenset()
 
     def list_chart_files(self) -> list[str]:
         """Return the files of the charts."""
@@ -77,6 +79,7 @@ class _Resolver:
         self._charts: dict[str, None] = {}
         self._problems: dict[BuildProblem, None] = {}
         self._remotes: dict[str, Position] = {}
+        self._outside: set[str] = set()
         self._replaced: dict[str, list[ReplacedReference]] = {}
         # directory, whether its resources configure plug-ins, and the reference to it: path of the kustomization, line and column
         self._directories: list[tuple[str, bool, Position | None]] = [(root, False, None)]
@@ -100,6 +103,7 @@ class _Resolver:
             tuple(self._charts),
             self._remotes,
             {path: tuple(references) for path, references in self._replaced.items()},
+            frozenset(self._outside),
         )
 
     def _locate(self, problem: BuildProblem) -> BuildProblem:
@@ -157,6 +161,8 @@ class _Resolver:
                 self._directories.append((target, is_plugin, (path, *position)))
         elif blob := self._find(target, path, *position, reference=reference):
             self._files[target] = blob
+            if directory != "." and not target.startswith(f"{directory}/"):
+                self._outside.add(target)
             if reference.role == "resource":
                 self._resources.add(target)
             if reference.field in _PLUGIN_FIELDS or plugins:

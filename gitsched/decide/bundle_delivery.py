@@ -11,7 +11,12 @@ from gitsched.model.planned_files import PlannedFile
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.urls import normalize_repository_url
 from gitsched.model.variants import MANIFESTS, Variant, WorkloadVariants, is_bundle
-from gitsched.render.bundle_delivery.argocd import find_argocd_problem, list_uncreated_namespaces, make_application
+from gitsched.render.bundle_delivery.argocd import (
+    find_argocd_problem,
+    list_build_options,
+    list_uncreated_namespaces,
+    make_application,
+)
 from gitsched.render.bundle_delivery.flux import find_flux_problem, make_flux_objects
 from gitsched.render.bundle_delivery.source_reference import make_name
 from gitsched.render.output_files import hub_path, relative_path, write_manifest
@@ -128,6 +133,9 @@ def _list_warnings(delivery: BundleDelivery, tool: str, settings: DeliveryConfig
         return
     if encrypted is not None:
         yield f"{encrypted} is encrypted by SOPS, which Argo CD does not decrypt without a plug-in; use delivery flux"
+    options = list_build_options(delivery)
+    if options:
+        yield f"kustomize needs the options {' '.join(options)}; set them in kustomize.buildOptions of the ConfigMap argocd-cm"
     namespaces = list_uncreated_namespaces(delivery)
     if namespaces:
         yield f"Argo CD does not create the namespace {_join(namespaces)}; add a Namespace to the bundle"

@@ -37,7 +37,8 @@ class DirectoryRequest(NamedTuple):
 class DirectoryFiles(NamedTuple):
     """The files of the commit that a directory reads. `resources` are those whose documents are built; `inputs` contain no documents of
     their own. `roots` are the kustomizations to build, `plain` the files that are read as they are. `missing` says that the directory is
-    none that can be built, or is ""."""
+    none that can be built, or is "". `charts` are the directories of charts that kustomizations render, `outside` the files that
+    kustomizations read from outside of their directories."""
 
     format: VariantFormat
     files: Mapping[str, str] = {}
@@ -46,11 +47,14 @@ class DirectoryFiles(NamedTuple):
     missing: str = ""
     roots: tuple[str, ...] = ()
     plain: tuple[str, ...] = ()
+    charts: tuple[str, ...] = ()
+    outside: frozenset[str] = frozenset()
 
-    def make_source(self, commit: CommitTree, helm: HelmOptions | None) -> VariantSource:
-        """Return what a delivery tool needs to build the directory."""
-        links = frozenset(path for path in self.files if commit.entries.get(path, ("", 0))[1] == SYMLINK_MODE)
-        return VariantSource(self.format, frozenset(self.files), links, helm)
+    def make_source(self, commit: CommitTree, helm: HelmOptions | None, omitted: Iterable[str] = ()) -> VariantSource:
+        """Return what a delivery tool needs to build the directory. `omitted` are files with documents that gitsched does not deliver."""
+        files = frozenset(path for path in self.files if path in commit.entries)  # without those of other repositories
+        links = frozenset(path for path in files if commit.entries[path][1] == SYMLINK_MODE)
+        return VariantSource(self.format, files, links, helm, self.charts, self.outside & files, tuple(sorted(set(omitted))))
 
     @property
     def digest(self) -> str:
@@ -79,7 +83,9 @@ def list_directory_files(request: DirectoryRequest, commit: CommitTree) -> Direc
         return DirectoryFiles("helm", chart.files, frozenset(), inputs)
     if any(f"{prefix}{name}" in commit.entries for name in KUSTOMIZATION_NAMES):
         (closure,) = resolve_closures([path], commit)
-        return DirectoryFiles("kustomize", closure.files, closure.resources, roots=(path,))
+        return DirectoryFiles(
+            "kustomize", closure.files, closure.resources, roots=(path,), charts=closure.charts, outside=closure.outside
+        )
     return _list_plain_files(path, prefix, commit)
 
 
@@ -112,7 +118,9 @@ def _list_plain_files(path: str, prefix: str, commit: CommitTree) -> DirectoryFi
     if not files or len(files) > MAX_FILES:
         return DirectoryFiles("yaml", missing=f"{path} has {f'more than {MAX_FILES}' if files else 'no'} YAML files")
     resources = frozenset((*plain, *(file for closure in closures for file in closure.resources)))
-    return DirectoryFiles("yaml", files, resources, roots=roots, plain=tuple(plain))
+    charts = tuple(chart for closure in closures for chart in closure.charts)
+    outside = frozenset(file for closure in closures for file in closure.outside)
+    return DirectoryFiles("yaml", files, resources, roots=roots, plain=tuple(plain), charts=charts, outside=outside)
 
 
 def _list_inner_roots(paths: Iterable[str]) -> tuple[str, ...]:

@@ -201,6 +201,7 @@ class _Assembler:
     def __init__(self, built: BuiltBundles, reader: DirectoryReader, commit: CommitTree, findings: list[Finding]) -> None:
         self._built, self._reader, self._commit, self._findings = built, reader, commit, findings
         self._count = 0
+        self._omitted: dict[_Use, list[str]] = {}
         self._exceeded = False
 
     def read(self, use: _Use) -> tuple[RawDocument, ...] | None:
@@ -220,6 +221,7 @@ class _Assembler:
         documents = self._reader.read(directory, dict(use.values) if use.values else None, self._findings, omitted)
         self._count += len(documents or ())
         self._findings += _find_omitted(omitted)
+        self._omitted[use] = [raw.origin.path for raw in omitted if raw.origin is not None]
         return documents
 
     def assemble(
@@ -246,7 +248,8 @@ class _Assembler:
 
     def _make_variant(self, choice: _Choice, use: _Use, objects: tuple[Document, ...], commit: str) -> Variant:
         request, files = choice.requests[use.digest], self._built.directories[use.digest].files
-        return Variant(request.path, objects, files.digest, use.values, commit, files.make_source(self._commit, request.helm))
+        source = files.make_source(self._commit, request.helm, self._omitted.get(use, ()))
+        return Variant(request.path, objects, files.digest, use.values, commit, source)
 
     def _resolve(self, use: _Use, documents: Iterable[RawDocument], scopes: KindScopes) -> tuple[Document, ...] | None:
         """Return documents with their identities; None with a finding if one is defined more than once with different content."""

@@ -13,6 +13,7 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.variants import HelmOptions, Variant, VariantSource
 from gitsched.render.bundle_delivery.argocd import (
     find_argocd_problem,
+    list_build_options,
     list_uncreated_namespaces,
     make_application,
 )
@@ -183,9 +184,12 @@ def test_characters_of_patterns_are_escaped() -> None:
     assert rules == "/*\n!/a\\ b\n!/apps/\\[web\\]\n"
 
 
-def test_flux_cannot_read_links_or_apply_objects_without_a_namespace() -> None:
+def test_what_flux_cannot_do_is_a_problem() -> None:
     assert "apps/web/link.yaml" in find_flux_problem(deliver(links=frozenset({"apps/web/link.yaml"})))
     assert "Deployment/default/web" in find_flux_problem(deliver("Deployment -/web"))
+    assert "charts/db" in find_flux_problem(deliver(charts=("charts/db",)))
+    assert "apps/web/a.json" in find_flux_problem(deliver(format="yaml", files={"apps/web/a.json", "apps/web/b.yaml"}))
+    assert find_flux_problem(deliver(files={"apps/web/a.json", "apps/web/kustomization.yaml"})) == ""
     assert find_flux_problem(deliver("Namespace _/shop")) == ""
     assert find_flux_problem(deliver("Deployment -/web", **chart())) == ""
 
@@ -238,7 +242,23 @@ def test_what_argocd_cannot_do_is_a_problem() -> None:
     assert "${region}" in find_argocd_problem(deliver(values=(("region", "eu"),)))
     edit = FieldEdit(Key("apps", "Deployment", "shop", "web"), "spec.replicas", 3)
     assert "chart" in find_argocd_problem(deliver(edits=(edit,), **chart()))
-    assert "directory" in find_argocd_problem(deliver(edits=(edit,), format="yaml"))
+    files = {"apps/web/a.yaml"}
+    assert "directory" in find_argocd_problem(deliver(edits=(edit,), format="yaml", files=files))
+    assert find_argocd_problem(deliver(format="yaml", files=files)) == ""
+    inner = deliver(format="yaml", files={*files, "apps/web/db/kustomization.yaml"})
+    assert "apps/web/db/kustomization.yaml" in find_argocd_problem(inner)
+
+
+def test_neither_tool_builds_a_directory_with_documents_of_gitsched() -> None:
+    delivery = deliver(omitted=("apps/web/production/policy.yaml",))
+    assert find_flux_problem(delivery) == find_argocd_problem(delivery)
+    assert "apps/web/production/policy.yaml has a document of gitsched" in find_flux_problem(delivery)
+
+
+def test_argocd_needs_options_for_charts_and_for_files_outside_of_the_root() -> None:
+    assert list_build_options(deliver()) == []
+    delivery = deliver(charts=("charts/db",), outside=frozenset({"common.yaml"}))
+    assert list_build_options(delivery) == ["--load-restrictor LoadRestrictionsNone", "--enable-helm"]
 
 
 def test_argocd_creates_only_the_namespace_of_the_destination() -> None:

@@ -5,15 +5,17 @@ They are applied where Argo CD runs. Shapes as in the CRDs Application and Appli
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Collection
 from typing import Any
 
 from gitsched.model.delivery import CLUSTER_PLACEHOLDER, BundleDelivery, DeliveryConfig
 from gitsched.model.document import Body, Key
-from gitsched.render.bundle_delivery.source_reference import SOURCE_DIGEST, find_ambiguous_edit, make_name, make_patches
+from gitsched.render.bundle_delivery.source_reference import SOURCE_DIGEST, find_common_problem, make_name, make_patches
 from gitsched.render.delivery_tools import OutputBranch
 from gitsched.render.output_files import HUB, escape_segment
 
+KUSTOMIZATION_FILES = frozenset(("kustomization.yaml", "kustomization.yml", "Kustomization"))
 _GROUP, _VERSION = "argoproj.io", "argoproj.io/v1alpha1"
 _FINALIZER = "resources-finalizer.argocd.argoproj.io"
 """With this finalizer, Argo CD deletes the objects of an Application that is deleted."""
@@ -69,13 +71,16 @@ def find_argocd_problem(delivery: BundleDelivery) -> str:
     if delivery.edits and delivery.source.format != "kustomize":
         what = "a chart" if delivery.source.format == "helm" else "a directory without kustomization"
         return f"its replicas are divided, and Argo CD cannot set those of {what}; use delivery flux or manifests"
-    edit = find_ambiguous_edit(delivery)
-    if edit is not None:
-        return (
-            f"its replicas are divided, and a patch cannot select {edit.key} alone, because the bundle has several objects of this kind; "
-            "use delivery manifests"
-        )
-    return ""
+    inner = min((path for path in delivery.source.files if posixpath.basename(path) in KUSTOMIZATION_FILES), default="")
+    if inner and delivery.source.format == "yaml":
+        return f"Argo CD does not build {inner} as a part of a directory; add a kustomization to {delivery.variant.path} that lists all files"
+    return find_common_problem(delivery)
+
+
+def list_build_options(delivery: BundleDelivery) -> list[str]:
+    """Return the options of kustomize that a bundle needs, and that are not set in Argo CD by default."""
+    options = ["--load-restrictor LoadRestrictionsNone"] if delivery.source.outside else []
+    return [*options, "--enable-helm"] if delivery.source.charts else options
 
 
 def list_uncreated_namespaces(delivery: BundleDelivery) -> list[str]:

@@ -17,7 +17,7 @@ from gitsched.model.urls import normalize_repository_url
 from gitsched.model.variants import HelmOptions
 from gitsched.render.bundle_delivery.source_reference import (
     SOURCE_DIGEST,
-    find_ambiguous_edit,
+    find_common_problem,
     find_unset_namespace,
     list_directories,
     make_name,
@@ -38,14 +38,18 @@ def make_flux_objects(delivery: BundleDelivery, settings: DeliveryConfig) -> lis
 
 def find_flux_problem(delivery: BundleDelivery) -> str:
     """Return why Flux cannot build what gitsched builds, with a cure; "" if it can."""
-    edit, links = find_ambiguous_edit(delivery), delivery.source.links
-    if edit is not None:
+    source, common = delivery.source, find_common_problem(delivery)
+    if common:
+        return common
+    if source.links:
+        return f"{min(source.links)} is a symbolic link, which Flux leaves out; replace it by a copy, or use delivery manifests"
+    if source.charts:
         return (
-            f"its replicas are divided, and a patch of Flux cannot select {edit.key} alone, because the bundle has several objects of this "
-            "kind; use delivery manifests"
+            f"a kustomization renders the chart {source.charts[0]}, which Flux does not do; place the chart as a Bundle of its own"
         )
-    if links:
-        return f"{min(links)} is a symbolic link, which Flux leaves out; replace it by a copy, or use delivery manifests"
+    json = min((path for path in source.files if path.endswith(".json")), default="") if source.format == "yaml" else ""
+    if json:
+        return f"Flux does not apply {json} without a kustomization that lists it; add one, or use delivery manifests"
     unset = find_unset_namespace(delivery) if delivery.source.helm is None else None
     if unset is not None:
         return f"{unset.title} has no namespace, and Flux does not apply it without one; set it, for example in the kustomization"

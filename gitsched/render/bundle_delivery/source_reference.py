@@ -68,3 +68,16 @@ def find_unset_namespace(delivery: BundleDelivery) -> Key | None:
         ),
         None,
     )
+
+
+def find_common_problem(delivery: BundleDelivery) -> str:
+    """Return why neither Flux nor Argo CD builds what gitsched builds, with a cure; "" if they do."""
+    source, edit = delivery.source, find_ambiguous_edit(delivery)
+    if edit is not None:
+        return (
+            f"its replicas are divided, and a patch cannot select {edit.key} alone, because the bundle has several objects of this kind; "
+            "use delivery manifests"
+        )
+    if source.omitted:
+        return f"{source.omitted[0]} has a document of gitsched, which it would apply; move it out of the directory"
+    return ""
