@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test docs bench clean
+.PHONY: help demo test search docs bench clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -20,7 +20,12 @@ test: $(VENV)/.dev ## ruff, mypy, import-linter and every test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n auto --dist worksteal -rs --no-fold-skipped
+	@directory=$$(mktemp -d) && \
+		$(BIN)/python -m pytest -n auto --dist worksteal -rs --no-fold-skipped --basetemp="$$directory/tests" && \
+		{ rm -rf "$$directory" & } || { echo "the directories of the tests are in $$directory/tests" >&2; exit 1; }
+
+search: $(VENV)/.dev ## look for counterexamples of the tested properties for a long time, with random examples
+	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -n auto --dist worksteal -m "hypothesis or search"
 
 docs: $(VENV)/.docs ## build the documentation in build/site; a broken link fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir build/site

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import shutil
@@ -14,11 +15,12 @@ from hypothesis import HealthCheck, settings
 
 import gitsched.decide.registry  # noqa: F401 - registers the policy APIs, as every command does
 from tests.metrics.conftest import Server
+from tests.search_depth import count_examples
 
 # The health check that measures time fails on a busy machine, so it is off.
 _STEADY = [HealthCheck.too_slow]
 settings.register_profile("default-run", derandomize=True, deadline=None, max_examples=100, suppress_health_check=_STEADY)
-settings.register_profile("deep", deadline=None, max_examples=5000, print_blob=True, suppress_health_check=_STEADY)
+settings.register_profile("deep", deadline=None, max_examples=count_examples(100), print_blob=True, suppress_health_check=_STEADY)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default-run"))
 
 PROGRAMS = {
@@ -30,24 +32,35 @@ PROGRAMS = {
 }
 """Marker → programs, one of which is needed. `make test` skips tests without them; GITSCHED_REQUIRE_ALL=1 requires them."""
 
-_IDENTITY = {
+_COMMITS = {
     "GIT_AUTHOR_NAME": "Ada Author",
     "GIT_AUTHOR_EMAIL": "ada@example.com",
     "GIT_COMMITTER_NAME": "Carl Committer",
     "GIT_COMMITTER_EMAIL": "carl@example.com",
+    "GIT_AUTHOR_DATE": "1772442000 +0000",
+    "GIT_COMMITTER_DATE": "1772442000 +0000",
 }
+"""Who commits, and when, in tests that do not say it: no test depends on the clock of the machine."""
 _GIT_CONFIG = """\
 [gc]
 auto = 0
 [maintenance]
 auto = false
+[core]
+fsync = none
 [init]
 templateDir = {template}
 """
-"""Without a check for maintenance after each commit, and without the examples of hooks in each new repository."""
+"""Without a check for maintenance after each commit, waits for the disk, and examples of hooks in each new repository."""
 _REQUIRE_ALL = os.environ.get("GITSCHED_REQUIRE_ALL") == "1"
 _SEARCH_PATH = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", "")))
 _caches = itertools.count()
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector skip what pytest keeps for each of the tests: gitsched collects garbage after each run."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -73,7 +86,7 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.Mo
         patch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         patch.setenv("GIT_TERMINAL_PROMPT", "0")
-        for name, value in _IDENTITY.items():
+        for name, value in _COMMITS.items():
             patch.setenv(name, value)
         yield patch
 

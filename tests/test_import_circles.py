@@ -47,7 +47,7 @@ def absolute_module(node: ast.ImportFrom, name: str, is_package: bool) -> str:
 
 
 class Module(NamedTuple):
-    tree: ast.Module
+    imports: list[ast.Import | ast.ImportFrom]
     defined: set[str]
     passed_on: dict[str, tuple[str, str]]
     """Imported name → module and name that it comes from."""
@@ -56,11 +56,12 @@ class Module(NamedTuple):
 def read_module(name: str, path: Path) -> Module:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     is_package = path.name == "__init__.py"
-    for node in ast.walk(tree):
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    for node in imports:
         if isinstance(node, ast.ImportFrom):
             node.module, node.level = absolute_module(node, name, is_package), 0
-    imports = [(node.module or "", alias) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names]
-    return Module(tree, defined_names(tree), {alias.asname or alias.name: (base, alias.name) for base, alias in imports})
+    named = [(node.module or "", alias) for node in imports if isinstance(node, ast.ImportFrom) for alias in node.names]
+    return Module(imports, defined_names(tree), {alias.asname or alias.name: (base, alias.name) for base, alias in named})
 
 
 def resolve(base: str, name: str, modules: Mapping[str, Module]) -> str:
@@ -77,10 +78,10 @@ def resolve(base: str, name: str, modules: Mapping[str, Module]) -> str:
 
 
 def imported_modules(module: Module, modules: Mapping[str, Module]) -> Iterator[str]:
-    for node in ast.walk(module.tree):
+    for node in module.imports:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             yield from (resolve(node.module or "", alias.name, modules) for alias in node.names)
 
 

@@ -38,13 +38,19 @@ class Definition(NamedTuple):
     name: str
 
 
+@cache
 def split_words(name: str) -> list[str]:
     """Split a name in snake_case or CamelCase into its words, in lower case."""
     return [word.lower() for word in WORD.findall(name)]
 
 
-def list_definitions(root: Path, top: str) -> Iterator[Definition]:
-    """Yield all modules below root/top with their classes and functions, nested ones and methods included."""
+@cache
+def list_definitions(root: Path, top: str) -> tuple[Definition, ...]:
+    """Return all modules below root/top with their classes and functions, nested ones and methods included."""
+    return tuple(_find_definitions(root, top))
+
+
+def _find_definitions(root: Path, top: str) -> Iterator[Definition]:
     for path in sorted((root / top).rglob("*.py")):
         relative = path.relative_to(root).as_posix()
         yield Definition(relative, 1, "module", path.parent.name if path.stem == "__init__" else path.stem)

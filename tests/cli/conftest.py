@@ -15,10 +15,9 @@ import pytest
 
 from tests import fork_server
 from tests.builders.ocm import bound_global_set, managed_cluster, to_yaml
+from tests.local import PATIENCE
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-PATIENCE = 120.0
-"""Timeout of waits in seconds."""
 
 CLUSTER = """\
 apiVersion: cluster.karmada.io/v1alpha1
@@ -95,8 +94,15 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def git(environment: dict[str, str]) -> Callable[..., str]:
+    """Run git; a commit is dated ten seconds after the last one of the repository, however fast the machine is."""
+
     def run(*arguments: str, at: Path, **more: str) -> str:
-        done = subprocess.run(["git", *arguments], cwd=at, env=environment | more, capture_output=True, text=True, check=True)
+        variables = environment | more
+        if arguments[0] == "commit" and "GIT_COMMITTER_DATE" not in variables:
+            previous = run("log", "-1", "--format=%ct", "--all", at=at)
+            date = f"{int(previous or FIRST_COMMIT) + 10} +0000"
+            variables |= {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+        done = subprocess.run(["git", *arguments], cwd=at, env=variables, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
     return run
@@ -104,16 +110,14 @@ def git(environment: dict[str, str]) -> Callable[..., str]:
 
 @pytest.fixture
 def commit(git: Callable[..., str]) -> Callable[..., None]:
-    """Write files (None: remove) and commit them, ten seconds after the last commit, however fast the machine is."""
+    """Write files (None: remove) and commit them."""
 
     def make(at: Path, **files: str | None) -> None:
         for name, text in files.items():
             path = at / f"{name}.yaml"
             path.unlink() if text is None else path.write_text(text)
         git("add", "--all", ".", at=at)
-        previous = git("log", "-1", "--format=%ct", "--all", at=at).strip()
-        date = f"{int(previous or FIRST_COMMIT) + 10} +0000"
-        git("commit", "-qm", "Change", at=at, GIT_AUTHOR_DATE=date, GIT_COMMITTER_DATE=date)
+        git("commit", "-qm", "Change", at=at)
 
     return make
 

@@ -15,6 +15,7 @@ from gitsched.git import FactsNames, FactsRepository, open_source
 from tests.builders.ocm import addon_scores, to_yaml
 from tests.cli.conftest import Run
 from tests.cli.test_scores import ASKED, AT, PUSHED, chosen, vector
+from tests.local import PATIENCE
 from tests.metrics.conftest import Server
 from tests.scenarios.test_krake_servers import Prometheus
 
@@ -362,7 +363,7 @@ def test_nan_and_infinity_of_a_real_prometheus_cost_single_scores(
     query = " or ".join(f'label_replace(vector({value}), "cluster", "{name}", "", "")' for name, value in series.items())
     text = ASKED.replace("URL", prometheus.url).replace("'free by (cluster)'", json.dumps(query))
     commit(facts, source=text)
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while (done := gitsched("scores", "--dry-run", *AT)).returncode != 0:
         assert time.monotonic() < end, done.stderr
         time.sleep(0.2)

@@ -12,6 +12,7 @@ from gitsched.model.document import Body, Key
 from gitsched.model.errors import GitschedError, Permanent, Temporary
 from gitsched.model.merge_patch import ApplicablePatches, MergePatch
 from gitsched.reconcile.live_apply import MAX_ATTEMPTS, MAX_CONSECUTIVE_FAILURES, LiveApplier, LiveRecords
+from tests.local import PATIENCE
 
 PATCHES = tuple(
     MergePatch(
@@ -73,8 +74,8 @@ def test_errors_of_kubectl_are_classified_by_their_last_line(text: str, error: t
 
 
 SCRIPTS = {
-    "sleep 60": (Temporary, r"kubectl patch did not finish within 0\.2 s"),
-    "exit 1": (Permanent, r"kubectl patch: no output"),
+    "sleep 60": (0.2, Temporary, r"kubectl patch did not finish within 0\.2 s"),
+    "exit 1": (PATIENCE, Permanent, r"kubectl patch: no output"),
 }
 
 
@@ -84,9 +85,9 @@ def test_errors_of_kubectl_do_not_repeat_the_patch(script: str, tmp_path: Path, 
     kubectl = tmp_path / "kubectl"
     kubectl.write_text(f"#!/bin/sh\n{script}\n")
     kubectl.chmod(0o755)
-    expected, message = SCRIPTS[script]
+    timeout, expected, message = SCRIPTS[script]
     with pytest.raises(expected, match=f"^{message}$"):
-        KubectlClient(KubectlOptions(timeout=0.2, executable=str(kubectl))).patch(PATCHES[0])
+        KubectlClient(KubectlOptions(timeout=timeout, executable=str(kubectl))).patch(PATCHES[0])
 
 
 def test_a_kubectl_that_cannot_be_executed_is_an_error_that_remains(tmp_path: Path) -> None:

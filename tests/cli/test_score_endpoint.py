@@ -17,6 +17,7 @@ from tests.builders.ocm import addon_scores, to_yaml
 from tests.cli.conftest import Process, Run
 from tests.cli.test_facts import CLUSTERS_ONLY
 from tests.cli.test_service import Site
+from tests.local import PATIENCE
 
 Git, Commit = Callable[..., str], Callable[..., None]
 TOKENS = {"ash": "ash-0123456789abcdef", "bru": "bru-0123456789abcdef", "edi": "edi-0123456789abcdef"}
@@ -187,7 +188,7 @@ def test_clusters_push_at_the_same_time(site: Site, git: Git, remote: Path) -> N
     for cluster, token in TOKENS.items():
         command = ["curl", "-sS", "-X", "PUT", "-d", make_scores(cluster), "-H", f"Authorization: Bearer {token}"]
         processes.append(subprocess.Popen([*command, f"http://{site.address}/scores/{cluster}"], stdout=subprocess.PIPE, text=True))
-    answers = [process.communicate(timeout=60)[0] for process in processes]
+    answers = [process.communicate(timeout=PATIENCE)[0] for process in processes]
     assert [answer.split()[0] for answer in answers] == ["committed"] * 3
     assert git("for-each-ref", "--format=%(refname)", "refs/heads/cluster-facts", at=remote).split() == [
         f"refs/heads/cluster-facts/{cluster}" for cluster in TOKENS

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import lzma
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 import gitsched
 from gitsched.model.observation import MetricFailure
 from tests.conformance.test_krake import FORMULAS, list_differences, recorded
+from tests.local import PATIENCE
 from tests.metrics.conftest import Received, Response, Server
 
 with lzma.open(Path(__file__).with_name("krake-providers.jsonl.xz"), "rt", encoding="utf-8") as lines:
@@ -25,10 +26,13 @@ with lzma.open(Path(__file__).with_name("krake-providers.jsonl.xz"), "rt", encod
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_queries_and_responses_equal_those_of_krake(case: dict[str, Any], server: Server) -> None:
     answer = case["response"] or {}
-    patience = 0.3 if answer.get("delay_s") else 10.0
+    patience = 0.3 if answer.get("delay_s") else PATIENCE
+
+    observed = threading.Event()
 
     def handle(_: Received) -> Response:
-        time.sleep(1.0 if answer.get("delay_s") else 0.0)
+        if answer.get("delay_s"):
+            observed.wait(PATIENCE)
         return Response(answer.get("body") or "", answer.get("status", 200), answer.get("content_type") or "")
 
     server.handle = handle
@@ -39,6 +43,7 @@ def test_queries_and_responses_equal_those_of_krake(case: dict[str, Any], server
         {"api": "core", "kind": "GlobalMetric", "metadata": {"name": "m"}, "spec": case["metric_spec"]},
     ]
     got = gitsched.observe(documents, timeout=patience)["GlobalMetricsProvider", "", provider, metric]
+    observed.set()
     want = case["result"].get("raw")
     if isinstance(want, float | int):
         assert got == pytest.approx(want, abs=1e-9)
@@ -63,7 +68,7 @@ def test_a_decision_from_recorded_responses_equals_that_of_krake(case: dict[str,
 
     server.handle = handle
     case = json.loads(json.dumps(case).replace("${FAKE}", server.url))
-    found = gitsched.observe(case["resources"], timeout=10)
+    found = gitsched.observe(case["resources"], timeout=PATIENCE)
     assert found, "a case without metrics of servers would prove nothing"
     found.time = None  # the recorded decisions are those of the moment that the case names
     assert list(list_differences(case, formula, found)) == []

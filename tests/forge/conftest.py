@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.local import LocalServer
+from tests.local import PATIENCE, LocalServer
 
 
 class Received(NamedTuple):
@@ -27,17 +28,20 @@ class CannedResponse(NamedTuple):
 
 
 class Api(LocalServer):
-    """Says `answers` one after the other, then the last one again and again; `seen` is what it was asked."""
+    """Says `answers` one after the other, then the last one again and again, while `open` is set; `seen` is what it was asked."""
 
     def __init__(self) -> None:
         self.seen: list[Received] = []
         self.answers = [CannedResponse()]
+        self.open = threading.Event()
+        self.open.set()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 data = self.rfile.read(int(self.headers["Content-Length"]))
                 outer.seen.append(Received(self.command, self.path, dict(self.headers), json.loads(data)))
+                outer.open.wait(PATIENCE)
                 said = outer.answers.pop(0) if len(outer.answers) > 1 else outer.answers[0]
                 self.send_response(said.code)
                 for name, value in said.headers:
@@ -67,10 +71,9 @@ def until() -> Until:
     """Wait for something; the test fails when it does not come."""
 
     def wait(seen: Callable[[], bool]) -> None:
-        for _ in range(3000):
-            if seen():
-                return
-            threading.Event().wait(0.01)
-        raise AssertionError("it did not happen within 30 seconds")
+        end = time.monotonic() + PATIENCE
+        while not seen():
+            assert time.monotonic() < end, f"it did not happen within {PATIENCE:g} seconds"
+            time.sleep(0.01)
 
     return wait

@@ -16,6 +16,7 @@ from gitsched.git import Repository, open_repository, refs
 from gitsched.git.refs import check_ref, read_note, update_ref, write_note
 from gitsched.model.errors import Conflict, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
+from tests.local import PATIENCE
 
 AT = datetime(2024, 5, 1, tzinfo=UTC)
 ADA = {"name": "Ada", "email": "ada@example.org", "time": AT}
@@ -186,7 +187,7 @@ while won < 15:
 
 def test_racing_processes_lose_nothing(bare: Path, git):
     racers = [subprocess.Popen([sys.executable, "-c", RACE, str(bare), name]) for name in ("a", "b")]
-    assert [racer.wait(60) for racer in racers] == [0, 0]
+    assert [racer.wait(PATIENCE) for racer in racers] == [0, 0]
     repository = open_repository(bare)
     paths = {entry.path for entry in repository.entries(repository.commit(repository.resolve(OUT)).tree)}
     assert paths == {f"{name}-{i}" for name in "ab" for i in range(15)}

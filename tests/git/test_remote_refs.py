@@ -17,6 +17,7 @@ from gitsched.git import Repository, open_repository, refs
 from gitsched.git.refs import write_note
 from gitsched.model.errors import Conflict, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
+from tests.local import PATIENCE
 
 OUT = "refs/heads/placements"
 ADA = {"name": "Ada", "email": "ada@example.org", "time": datetime(2024, 5, 1, tzinfo=UTC)}
@@ -297,7 +298,7 @@ def test_two_writers_racing_on_one_remote_lose_nothing(git, bare: Path, tmp_path
     for name in "ab":
         git("init", "-q", "--bare", name)
     racers = [subprocess.Popen([sys.executable, "-c", RACE, str(tmp_path / name), f"file://{bare}", name]) for name in "ab"]
-    assert [racer.wait(60) for racer in racers] == [0, 0]
+    assert [racer.wait(PATIENCE) for racer in racers] == [0, 0]
     names = git("ls-tree", "--name-only", OUT, at=bare).splitlines()
     assert names == [f"{name}-{i}" for name in "ab" for i in range(5)]
     assert git("rev-list", "--count", OUT, at=bare) == "10"

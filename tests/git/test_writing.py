@@ -17,6 +17,7 @@ from gitsched.git.refs import update_ref
 from gitsched.git.trees import BLOB, apply_edits, check_path, hash_object
 from gitsched.model.errors import Permanent
 from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob, TextEdit
+from tests.search_depth import count_examples
 
 AT = datetime(2024, 5, 1, 10, tzinfo=UTC)
 ADA = {"name": "Ada", "email": "ada@example.org", "time": AT}
@@ -42,7 +43,7 @@ def write_tree(git, at: Path, files: dict[str, bytes], index: Path) -> str:
     return subprocess.run(["env", env, "git", "write-tree"], cwd=at, capture_output=True, check=True).stdout.decode().strip()
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=count_examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(before=FILES, after=FILES)
 def test_trees_are_those_that_git_writes(before, after, bare: Path, git, tmp_path: Path):
     repository = open_repository(bare)

@@ -13,6 +13,7 @@ from pathspec import GitIgnoreSpec
 
 from gitsched.manifests.sourceignore import MAX_RULE_LENGTH, MAX_RULES, ExcessRule, SourceIgnore
 from gitsched.reconcile.source_tree import is_manifest_path
+from tests.search_depth import count_examples
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return at
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=count_examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.lists(LINES, min_size=1, max_size=3), paths=PATHS)
 def test_what_git_ignores_is_ignored(empty: Path, lines: list[str], paths: list[str]) -> None:
     text = "\n".join(lines) + "\n"

@@ -13,6 +13,7 @@ import gitsched
 from gitsched.metrics.http_client import check_host, resolve_host
 from gitsched.metrics.observer import query_vector
 from gitsched.metrics.queries import ProviderUnreachable
+from tests.local import PATIENCE
 from tests.metrics.conftest import Response, Server, documents, find_error, key, vector
 
 
@@ -21,12 +22,12 @@ def test_a_response_has_a_maximum_size(server: Server) -> None:
         return Response(b"x" * (1 << 16) for _ in range(1 << 10))
 
     server.handle = endless
-    assert "more than" in find_error(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5))
+    assert "more than" in find_error(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=PATIENCE))
 
 
 def test_a_compressed_response_is_rejected(server: Server) -> None:
     server.handle = lambda _: Response("", headers=(("Content-Encoding", "gzip"),))
-    assert "compressed" in find_error(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5))
+    assert "compressed" in find_error(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=PATIENCE))
 
 
 def test_a_redirect_within_the_host_is_followed(server: Server) -> None:
@@ -35,18 +36,18 @@ def test_a_redirect_within_the_host_is_followed(server: Server) -> None:
         if received.path.startswith("/new")
         else Response(status=302, headers=(("Location", "/new?query=load"),))
     )
-    assert gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5) == {key("load"): 7.0}
+    assert gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=PATIENCE) == {key("load"): 7.0}
 
 
 def test_a_redirect_to_another_host_is_not_followed(server: Server, other_server: Server) -> None:
     server.handle = lambda _: Response(status=302, headers=(("Location", f"{other_server.url}/api/v1/query"),))
-    assert "another host" in find_error(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5))
+    assert "another host" in find_error(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=PATIENCE))
     assert other_server.seen == []
 
 
 def test_a_redirect_loop_ends(server: Server) -> None:
     server.handle = lambda _: Response(status=302, headers=(("Location", "/again"),))
-    assert "too often" in find_error(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5))
+    assert "too often" in find_error(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=PATIENCE))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_a_redirect_loop_ends(server: Server) -> None:
     ],
 )
 def test_reserved_addresses_are_not_queried(host: str) -> None:
-    observations = gitsched.observe(documents("prometheus", {"url": f"http://{host}/latest"}, "load"), timeout=5)
+    observations = gitsched.observe(documents("prometheus", {"url": f"http://{host}/latest"}, "load"), timeout=PATIENCE)
     assert "reserved address" in find_error(observations)
 
 
@@ -84,7 +85,9 @@ def test_addresses_of_a_name_are_tried_until_one_accepts_the_connection(server: 
     ]
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: addresses)
     server.handle = lambda _: vector("load", "7")
-    assert gitsched.observe(documents("prometheus", {"url": f"http://localhost:{port}"}, "load"), timeout=5) == {key("load"): 7.0}
+    assert gitsched.observe(documents("prometheus", {"url": f"http://localhost:{port}"}, "load"), timeout=PATIENCE) == {
+        key("load"): 7.0
+    }
 
 
 @pytest.mark.parametrize(
@@ -100,14 +103,18 @@ def test_addresses_of_a_name_are_tried_until_one_accepts_the_connection(server: 
     ],
 )
 def test_an_invalid_url_is_a_failure_of_its_provider(url: str) -> None:
-    assert "not an http or https URL" in find_error(gitsched.observe(documents("prometheus", {"url": url}, "load"), timeout=5))
+    assert "not an http or https URL" in find_error(
+        gitsched.observe(documents("prometheus", {"url": url}, "load"), timeout=PATIENCE)
+    )
 
 
 def test_connection_errors_are_described(server: Server) -> None:
     url = server.url.replace("http:", "https:")
-    assert "https" in find_error(gitsched.observe(documents("prometheus", {"url": url}, "load"), timeout=5))
+    assert "https" in find_error(gitsched.observe(documents("prometheus", {"url": url}, "load"), timeout=PATIENCE))
     server.close()
-    assert "connection refused" in find_error(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5))
+    assert "connection refused" in find_error(
+        gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=PATIENCE)
+    )
 
 
 def test_endless_headers_do_not_exceed_the_deadline() -> None:

@@ -8,19 +8,20 @@ from typing import Any
 
 import gitsched
 from gitsched.model.observation import MetricFailure
+from tests.local import PATIENCE
 from tests.metrics.conftest import Response, Server, documents, key, vector
 
 
 def test_queries_run_in_parallel(server: Server) -> None:
     names = [f"m{i}" for i in range(12)]
-    barrier = threading.Barrier(len(names), timeout=10)
+    barrier = threading.Barrier(len(names), timeout=PATIENCE)
 
     def respond(received: Any) -> Response:
         barrier.wait()  # times out unless all queries run in parallel
         return vector(received.path.partition("=")[2], "0.5")
 
     server.handle = respond
-    observations = gitsched.observe(documents("prometheus", {"url": server.url}, *names))
+    observations = gitsched.observe(documents("prometheus", {"url": server.url}, *names), timeout=PATIENCE)
     assert [observations[key(name)] for name in names] == [0.5] * 12
     assert observations.time is not None
 

@@ -10,6 +10,7 @@ import pytest
 
 import gitsched
 from gitsched.model.observation import MetricFailure
+from tests.local import PATIENCE
 from tests.metrics.conftest import Response, Server, documents, find_error, key, vector
 
 CANARY = "canary-5c1f0a"
@@ -38,7 +39,7 @@ def test_a_bearer_token_is_sent_if_configured(server: Server, monkeypatch: pytes
     monkeypatch.setenv("GITSCHED_TEST_TOKEN", CANARY)
     spec = {"url": server.url, "table": "t", "comparison_column": "c", "value_column": "v"}
     gitsched.observe(
-        documents(kind, spec | ({"tokenFrom": {"env": "GITSCHED_TEST_TOKEN"}} if configured else {}), "load"), timeout=5
+        documents(kind, spec | ({"tokenFrom": {"env": "GITSCHED_TEST_TOKEN"}} if configured else {}), "load"), timeout=PATIENCE
     )
     assert server.seen[0].headers.get("Authorization") == (f"Bearer {CANARY}" if configured else None)
 
@@ -60,10 +61,10 @@ def test_logs_contain_no_secrets(server: Server, caplog: pytest.LogCaptureFixtur
     caplog.set_level(logging.INFO)
     server.handle = lambda _: vector("load", "1")
     address = server.url.replace("http://", f"http://user:{CANARY}@")
-    assert gitsched.observe(documents("prometheus", {"url": address}, "load"), timeout=5) == {key("load"): 1.0}
+    assert gitsched.observe(documents("prometheus", {"url": address}, "load"), timeout=PATIENCE) == {key("load"): 1.0}
     assert server.seen[0].headers["Authorization"] == "Basic " + base64.b64encode(f"user:{CANARY}".encode()).decode()
     server.handle = lambda _: Response(CSV, media="text/csv")
-    gitsched.observe(documents("influx", {**INFLUX, "url": address, "token": CANARY}, "load"), timeout=5)
+    gitsched.observe(documents("influx", {**INFLUX, "url": address, "token": CANARY}, "load"), timeout=PATIENCE)
     assert server.seen[1].headers["Authorization"] == f"Token {CANARY}"
     assert "HTTP" in caplog.text, "httpx does log requests"
     assert CANARY not in caplog.text
@@ -79,7 +80,7 @@ def test_an_invalid_token_is_not_quoted(server: Server, token: str) -> None:
 @pytest.mark.parametrize("text", ["NaN", "+Inf", "-Inf", "1e999", "0x10", "1_000", "", "five", "5 5"])
 def test_a_value_must_be_a_finite_number(server: Server, text: str) -> None:
     server.handle = lambda _: vector("load", text)
-    observations = gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5)
+    observations = gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=PATIENCE)
     failure = observations[key("load")]
     assert isinstance(failure, MetricFailure)
     assert failure.code == "INVALID_METRIC"
@@ -107,7 +108,7 @@ ENTRY = '{"metric":{"__name__":"load"},"value":[1,"5"]}'
 )
 def test_the_first_series_with_the_metrics_name_counts(server: Server, entries: str, value: float | None) -> None:
     server.handle = lambda _: Response(f'{{"data":{{"result":[{entries}]}}}}', media="text/vendor+json")
-    observations = gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5)[key("load")]
+    observations = gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=PATIENCE)[key("load")]
     assert (
         observations == value
         if value is not None
@@ -118,20 +119,22 @@ def test_the_first_series_with_the_metrics_name_counts(server: Server, entries: 
 @pytest.mark.parametrize("data", ["[" * 100_000, '{"data":' * 50_000])
 def test_a_deeply_nested_response_is_a_failure(server: Server, data: str) -> None:
     server.handle = lambda _: Response(data)
-    assert "not valid JSON" in find_error(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5))
+    assert "not valid JSON" in find_error(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=PATIENCE))
 
 
 def test_json_must_be_utf_8_without_a_byte_order_mark(server: Server) -> None:
     response = '{"data":{"result":[' + ENTRY + "]}}"
     for data in (response.encode("utf-8-sig"), response.encode("utf-16")):
         server.handle = lambda _, data=data: Response(iter([data]))
-        assert "not valid JSON" in find_error(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5))
+        assert "not valid JSON" in find_error(
+            gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=PATIENCE)
+        )
 
 
 def test_spaces_in_queries_are_encoded_as_plus(server: Server) -> None:
     server.handle = lambda _: Response(CSV, media="text/csv")
-    gitsched.observe(documents("prometheus", {"url": server.url}, "sum by (job) (a+b)"), timeout=5)
-    gitsched.observe(documents("influx", {**INFLUX, "url": server.url, "token": "t", "org": "my org"}, "load"), timeout=5)
+    gitsched.observe(documents("prometheus", {"url": server.url}, "sum by (job) (a+b)"), timeout=PATIENCE)
+    gitsched.observe(documents("influx", {**INFLUX, "url": server.url, "token": "t", "org": "my org"}, "load"), timeout=PATIENCE)
     assert [seen.path.partition("?")[2] for seen in server.seen] == ["query=sum+by+(job)+(a%2Bb)", "org=my+org"]
 
 
@@ -151,7 +154,7 @@ def test_spaces_in_queries_are_encoded_as_plus(server: Server) -> None:
 )
 def test_an_influxdb_value_must_match_its_column_type(server: Server, kind: str, text: str, value: float | None) -> None:
     server.handle = lambda _: Response(CSV.replace("double", kind).replace("4.5", text), media="text/csv")
-    observations = gitsched.observe(documents("influx", {**INFLUX, "url": server.url, "token": "t"}, "load"), timeout=5)[
+    observations = gitsched.observe(documents("influx", {**INFLUX, "url": server.url, "token": "t"}, "load"), timeout=PATIENCE)[
         key("load")
     ]
     assert (
@@ -163,14 +166,14 @@ def test_an_influxdb_value_must_match_its_column_type(server: Server, kind: str,
 
 def test_an_empty_influxdb_value_is_the_default_of_its_column(server: Server) -> None:
     server.handle = lambda _: Response(CSV.replace("4.5", "").replace("_result,,", "_result,,7"), media="text/csv")
-    observations = gitsched.observe(documents("influx", {**INFLUX, "url": server.url, "token": "t"}, "load"), timeout=5)
+    observations = gitsched.observe(documents("influx", {**INFLUX, "url": server.url, "token": "t"}, "load"), timeout=PATIENCE)
     assert observations == {key("load"): 7.0}
 
 
 @pytest.mark.parametrize("removed", [",,0,4.5", "#group,false,false,false\r\n"], ids=["a record", "an annotation"])
 def test_an_incomplete_influxdb_response_is_a_failure(server: Server, removed: str) -> None:
     server.handle = lambda _: Response(CSV.replace(removed, ",,0" if "4.5" in removed else ""), media="text/csv")
-    observations = gitsched.observe(documents("influx", {**INFLUX, "url": server.url, "token": "t"}, "load"), timeout=5)[
+    observations = gitsched.observe(documents("influx", {**INFLUX, "url": server.url, "token": "t"}, "load"), timeout=PATIENCE)[
         key("load")
     ]
     assert isinstance(observations, MetricFailure)

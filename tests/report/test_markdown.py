@@ -16,6 +16,7 @@ from gitsched.model.finding import Finding, Location
 from gitsched.model.scheduling import Outcome, RecordTarget, TargetCluster
 from gitsched.report.markdown import COMMENT_LIMIT, MIN_COMMENT_LIMIT, fits_limit, write_markdown
 from gitsched.report.review import ComparisonBase, DeliveryChanges, Review
+from tests.search_depth import count_examples
 
 THEN = datetime(2026, 1, 12, 9, tzinfo=UTC)
 HOSTILE = "@team `a` | </details> <!-- [x](https://example.org) ![](//e) {0} ~~s~~ $x$ *b* _i_ #1 www.e.org a@b.example\n```\n# h\n---\n\\"
@@ -96,7 +97,7 @@ def test_the_comment_fits_the_limit_and_lists_omitted_parts(count: int) -> None:
         assert "5000 of 5000 workloads move" in text
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=count_examples(12), deadline=None)
 @given(st.integers(MIN_COMMENT_LIMIT, 40_000), st.integers(0, 120), texts)
 def test_the_comment_fits_any_limit_for_any_manifest(limit: int, count: int, text: str) -> None:
     written = write_markdown(review(count, text=text, name=text, diff=3), limit)
@@ -121,8 +122,9 @@ def test_parts_are_omitted_in_the_documented_order() -> None:
         "`Deployment shop/web-99`",
     ]
     seen: list[tuple[bool, ...]] = []
-    for limit in range(150_000, MIN_COMMENT_LIMIT, -2_000):
-        text = write_markdown(review(100, text="because of one thing and another, " * 4, diff=2), limit)
+    many = review(100, text="because of one thing and another, " * 4, diff=2)
+    for limit in range(92_000, MIN_COMMENT_LIMIT, -2_000):
+        text = write_markdown(many, limit)
         seen.append(tuple(sign in text for sign in signs))
     order = sorted(set(seen), reverse=True)
     assert all(shown == tuple(sorted(shown)) for shown in order), order

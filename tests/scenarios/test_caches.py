@@ -11,6 +11,7 @@ import pytest
 from gitsched.decide.plan import collect_garbage
 from gitsched.reconcile import Reconciler, RunResult
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
+from tests.search_depth import count_examples
 
 WORKLOADS = [f"app-{number}" for number in range(6)]
 TOLERANT = "    clusterTolerations: [{key: power, effect: NoExecute, operator: Exists, tolerationSeconds: 3600}]\n"
@@ -81,7 +82,8 @@ def spoil(dice: random.Random, cache: Path) -> None:
             path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.search
+@pytest.mark.parametrize("seed", range(count_examples(7)))
 def test_caches_change_no_byte(fleet: Fleet, tmp_path: Path, seed: int) -> None:
     dice, files, hour = random.Random(seed), start(), 0.0
     fleet.commit(files)

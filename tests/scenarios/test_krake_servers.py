@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -15,13 +14,11 @@ import pytest
 import gitsched
 from gitsched.model.observation import MetricFailure
 from tests.builders.krake import application_yaml, cluster_yaml, global_metric_yaml, global_provider_yaml
+from tests.local import PATIENCE
 from tests.metrics.conftest import Received, Response, Server
 from tests.metrics.conftest import documents as provider_documents
 from tests.scenarios.conftest import Fleet
 from tests.scenarios.test_krake import codes, target_cluster
-
-PATIENCE = 60.0
-"""The timeout in seconds for the start of a server."""
 
 
 @pytest.fixture
@@ -29,6 +26,9 @@ def server() -> Iterator[Server]:
     server = Server()
     yield server
     server.close()
+
+
+LISTENING = re.compile(r'msg="Listening on" address=(127\.0\.0\.1:[1-9]\d*)')
 
 
 class Exporter:
@@ -41,21 +41,23 @@ class Exporter:
 
 
 class Prometheus:
-    """A Prometheus process that scrapes an exporter five times per second."""
+    """A Prometheus process that scrapes an exporter twice per second."""
 
     def __init__(self, directory: Path, target: str) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
         config = directory / "prometheus.yml"
         config.write_text(
-            "scrape_configs:\n- job_name: t\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\n"
+            "scrape_configs:\n- job_name: t\n  scrape_interval: 500ms\n  scrape_timeout: 500ms\n"
             f"  static_configs: [{{targets: ['{target}']}}]\n"
         )
-        options = [f"--config.file={config}", f"--storage.tsdb.path={directory / 'data'}", f"--web.listen-address=127.0.0.1:{port}"]
+        options = [f"--config.file={config}", f"--storage.tsdb.path={directory / 'data'}", "--web.listen-address=127.0.0.1:0"]
         self._log = (directory / "log").open("wb")
         self._process = subprocess.Popen(["prometheus", *options], stdout=self._log, stderr=self._log)
+        end = time.monotonic() + PATIENCE
+        while (found := LISTENING.search((directory / "log").read_text())) is None:
+            assert self._process.poll() is None, (directory / "log").read_text()
+            assert time.monotonic() < end, (directory / "log").read_text()
+            time.sleep(0.05)
+        self.url = f"http://{found[1]}"
 
     def stop(self) -> None:
         self._process.kill()

@@ -11,6 +11,7 @@ import pytest
 from gitsched.reconcile import Reconciler, RunResult
 from tests.scenarios.conftest import START, Fleet, allow_withheld, cluster
 from tests.scenarios.histories import History
+from tests.search_depth import count_examples
 
 STEPS, DEADLINES = 9, 40
 ACCOUNTS = ("gitsched.json", "hydrator.metadata", "README.md")
@@ -41,7 +42,8 @@ def follow(fleet: Fleet, hour: float, end: float, looks: list[float], cache: Pat
     return woken
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.search
+@pytest.mark.parametrize("seed", range(count_examples(3)))
 def test_a_late_run_writes_the_bytes_of_timely_runs(fleet: Fleet, tmp_path: Path, seed: int) -> None:
     dice, hour, woken = Random(seed), 0.0, 0
     history = History(dice, ())

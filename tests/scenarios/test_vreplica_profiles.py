@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders.knative import ADAPTER, NAMESPACE, adapter, node, placements, pods, schedule, source
+from tests.search_depth import count_examples
 
 ZONES = {"knative-worker": "zone1", "knative-worker2": "zone1", "knative-worker3": "zone2"}
 NODES = tuple(node(name, zone) for name, zone in ZONES.items())
@@ -249,7 +250,7 @@ CHANGES = st.tuples(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=count_examples(25))
 @given(st.lists(CHANGES, min_size=1, max_size=3), st.sampled_from(["soft", "strict"]), st.booleans())
 def test_a_second_run_changes_nothing(changes: list[tuple[list[int], set[int], set[str]]], mode: str, with_examples: bool) -> None:
     """Each change sets the vreplicas of all sources, the marked pods and the cordoned nodes."""

@@ -16,6 +16,7 @@ from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.scenario import Scenario
 from gitsched.simulate.simulation import simulate
 from tests.scenarios.conftest import deployment
+from tests.search_depth import count_examples
 from tests.simulate.conftest import WEIGHTED, cluster, divide
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
@@ -53,7 +54,7 @@ def baselines(draw: st.DrawFn) -> Baseline:
     return make_baseline(again.decisions, Config(), NOW, {})
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(40))
 @given(baselines(), st.sampled_from(NAMES), st.booleans())
 def test_workloads_that_a_loss_cannot_affect_are_not_scheduled(baseline: Baseline, name: str, unreachable: bool) -> None:
     complete = baseline._replace(relevant_clusters=dict.fromkeys(baseline.relevant_clusters))
@@ -61,7 +62,7 @@ def test_workloads_that_a_loss_cannot_affect_are_not_scheduled(baseline: Baselin
     assert simulate(baseline, scenario) == simulate(complete, scenario)
 
 
-@settings(max_examples=40)
+@settings(max_examples=count_examples(40))
 @given(baselines(), st.sampled_from(NAMES))
 def test_no_workload_stays_on_a_lost_cluster_and_each_replica_is_counted_once(baseline: Baseline, name: str) -> None:
     found = simulate(baseline, Scenario(lose=(FailureDomain("cluster", name),)))
@@ -72,7 +73,7 @@ def test_no_workload_stays_on_a_lost_cluster_and_each_replica_is_counted_once(ba
     assert sum(overload.waiting for overload in found.overloaded) == found.waiting
 
 
-@settings(max_examples=30)
+@settings(max_examples=count_examples(30))
 @given(baselines(), st.sampled_from(NAMES), st.sampled_from(NAMES))
 def test_simulations_are_independent_of_each_other(baseline: Baseline, name: str, other: str) -> None:
     scenario = Scenario(lose=(FailureDomain("cluster", name),))

@@ -21,9 +21,10 @@ from gitsched.watch.health import WatchHealth
 from gitsched.watch.http_routes import HttpRoutes
 from gitsched.watch.http_server import HttpServer, format_address, listen
 from gitsched.watch.prometheus_metrics import PrometheusMetrics
+from tests.local import PATIENCE
+from tests.search_depth import count_examples
 
 SECRET = "0123456789abcdef"
-PATIENCE = 30.0
 
 
 class Site:
@@ -219,7 +220,7 @@ def test_a_malformed_request_gets_a_response_and_the_server_continues(site: Site
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=count_examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_no_bytes_stop_the_server(site: Site, data: bytes) -> None:
     site.send(data)
     assert site.send_request("GET", "/healthz")[0] == 200

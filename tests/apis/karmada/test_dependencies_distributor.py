@@ -13,6 +13,7 @@ from gitsched.apis.gitsched.config import parse_config
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.decisions import DecisionCache, DecisionSet, decide
 from gitsched.model.document import Body, Key
+from tests.search_depth import count_examples
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CONFIG = parse_config({})
@@ -92,7 +93,7 @@ def summarize(decided: DecisionSet) -> dict[Key, Any]:
     return {key: outcome._replace(time=START, previous_targets=()) for key, outcome in decided.outcomes.items()}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=count_examples(80), deadline=None)
 @given(repositories(), st.integers(0, 90))
 def test_an_updated_engine_decides_as_a_new_one(commits: list[tuple[RawDocument, ...]], minutes: int) -> None:
     cache = DecisionCache()

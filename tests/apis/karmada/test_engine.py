@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gitsched.model.time import format_time, parse_time
+from tests.search_depth import count_examples
 
 CLUSTERS = "\n---\n".join(f"kind: Cluster\nmetadata: {{name: m{i}}}" for i in (1, 2, 3))
 WEB = "kind: Deployment\nmetadata: {name: web}\nspec: {replicas: 5}"
@@ -308,7 +309,7 @@ def test_a_malformed_pod_template_requests_nothing(run: Any, value: Any) -> None
 # Late and punctual
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(
     tolerated=st.tuples(*[st.none() | st.integers(0, 900)] * 3),
     added=st.tuples(*[st.integers(0, 900)] * 3),

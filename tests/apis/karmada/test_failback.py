@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gitsched.apis.karmada.failover.failback import read_failback_timers, write_failback_timers
 from gitsched.model.time import format_time, parse_duration, parse_time
+from tests.search_depth import count_examples
 
 MORNING = "2026-01-01T08:00:00Z"
 WEB = "{kind: Deployment, metadata: {name: web}, spec: {replicas: 4}}"
@@ -344,7 +345,7 @@ def test_explain_says_when_and_why_a_workload_returns(run: Any) -> None:
 STATES = st.sampled_from(["abc", "bc", "ac", "ab", "a", "b", "c", ""])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=count_examples(60), deadline=None)
 @given(
     history=st.lists(st.tuples(STATES, st.integers(1, 60)), min_size=1, max_size=5),
     wait=st.sampled_from(["0s", "5m", "10m", "25m", None]),

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gitsched.model.time import format_time, parse_time
+from tests.search_depth import count_examples
 
 NOON, ONE, TWO, THREE = (f"2026-01-01T{hour}:00:00Z" for hour in (12, 13, 14, 15))
 NEXT_DAY = "2026-01-02T12:00:00Z"
@@ -441,7 +442,7 @@ def test_an_invalid_rebalancer_keeps_its_record_and_is_not_repeated_when_fixed(r
 # Any history
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=count_examples(50), deadline=None)
 @given(
     ttl=st.none() | st.integers(0, 7200),
     named=st.lists(st.sampled_from(["web", "api", "ghost"]), min_size=1, max_size=4),

@@ -8,6 +8,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.search_depth import count_examples
+
 NAMES = ("m1", "m2", "m3", "m4", "m5")
 SCHEDULING: list[dict[str, Any] | None] = [
     None,
@@ -77,7 +79,7 @@ def remember(held: dict[str, int]) -> str:
 
 
 @given(clusters=CLUSTERS, placement=PLACEMENTS, replicas=st.integers(0, 6), held=HELD)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=count_examples(100), deadline=None)
 def test_a_second_run_changes_nothing(
     run: Any, clusters: dict[str, Any], placement: dict[str, Any], replicas: int, held: dict[str, int]
 ) -> None:

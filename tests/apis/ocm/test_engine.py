@@ -25,6 +25,7 @@ from tests.builders.ocm import (
     placement,
     taint,
 )
+from tests.search_depth import count_examples
 
 DISABLED = "cluster.open-cluster-management.io/experimental-scheduling-disable"
 CASES = Path(__file__).parents[2] / "conformance" / "ocm.jsonl.xz"
@@ -67,7 +68,7 @@ def locations(value: Any) -> list[tuple[Any, Any]]:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=count_examples(100))
 def test_invalid_documents_raise_no_exception(data: st.DataObject) -> None:
     case = copy.deepcopy(data.draw(st.sampled_from(SMALL)))
     for documents in (case["resources"], case.get("previous") or []):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import gitsched
 from tests.apis.ocm.chosen_clusters import NOW, list_chosen
 from tests.builders.ocm import GROUP, Body, add_on, addon_scores, bound_global_set, built_in, managed_cluster, placement
+from tests.search_depth import count_examples
 
 CLUSTERS = ("ash", "bru", "cph")
 FLEET = [*bound_global_set("ns"), *map(managed_cluster, CLUSTERS)]
@@ -113,7 +114,7 @@ VALUES = st.fixed_dictionaries({cluster: st.integers(-100, 100) for cluster in C
 
 
 @given(VALUES, VALUES, st.integers(-10, 10), st.integers(-10, 10))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=count_examples(40))
 def test_the_final_score_is_the_sum_of_weighted_scores(
     cpu: Mapping[str, int], memory: Mapping[str, int], cpu_weight: int, memory_weight: int
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gitsched.apis.ocm.cel.cluster_expressions import PER_CALL_LIMIT
 from gitsched.apis.ocm.cel.regex import InvalidPattern, compile_pattern, search
+from tests.search_depth import count_examples
 
 
 class LimitExceeded(Exception):
@@ -127,7 +128,7 @@ def patterns(draw: st.DrawFn) -> str:
 
 
 @given(patterns(), st.text("ab1é \n", max_size=8))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 def test_patterns_match_as_in_python(pattern: str, text: str) -> None:
     """Both prefer the leftmost match and the first alternative; only $ differs."""
     theirs = re.compile(pattern.replace("$", r"\Z"), re.ASCII).search(text)
