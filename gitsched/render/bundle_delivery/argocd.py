@@ -73,7 +73,9 @@ def find_argocd_problem(delivery: BundleDelivery) -> str:
         return f"its replicas are divided, and Argo CD cannot set those of {what}; use delivery flux or manifests"
     inner = min((path for path in delivery.source.files if posixpath.basename(path) in KUSTOMIZATION_FILES), default="")
     if inner and delivery.source.format == "yaml":
-        return f"Argo CD does not build {inner} as a part of a directory; add a kustomization to {delivery.variant.path} that lists all files"
+        return (
+            f"Argo CD does not build {inner} as a part of a directory; add a kustomization for all files of {delivery.variant.path}"
+        )
     return find_common_problem(delivery)
 
 
