@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
+from gitsched.build.chart_files import ChartRequest
 from gitsched.build.commit_files import CommitFiles
 from gitsched.manifests.kustomization import parse_plugins
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
@@ -38,7 +39,8 @@ class PathRecipe(NamedTuple):
 
     `kustomization` is the content of the file at `path` with which kustomize builds the directory. `changes` names what the tool changes
     besides the kustomization of the repository, none if nothing. `default_namespace` is that of objects without one. `problem` says why
-    gitsched cannot build this, and what to do; "" if it can.
+    gitsched cannot build this, and what to do; "" if it can. A `chart` is rendered in place of a kustomization. `has_resources` is false
+    for a directory without anything to build.
     """
 
     directory: str
@@ -48,6 +50,8 @@ class PathRecipe(NamedTuple):
     substitution: Substitution | None = None
     default_namespace: str = ""
     problem: str = ""
+    chart: ChartRequest | None = None
+    has_resources: bool = True
 
 
 def find_kustomization(directory: str, commit: CommitFiles) -> str:
@@ -58,7 +62,12 @@ def find_kustomization(directory: str, commit: CommitFiles) -> str:
 
 def read_kustomization_body(path: str, commit: CommitFiles) -> Body:
     """Return the content of a kustomization; empty if there is none or it cannot be read."""
-    found = parse_plugins(commit.read_blob(commit.entries[path][0])) if path else []
+    return parse_mapping(commit.read_blob(commit.entries[path][0])) if path else {}
+
+
+def parse_mapping(data: bytes) -> dict[str, Any]:
+    """Return the first document of a YAML file if it is a mapping, else an empty one."""
+    found = parse_plugins(data)
     return dict(found[0]) if found else {}
 
 

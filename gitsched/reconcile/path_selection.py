@@ -46,6 +46,8 @@ class PathSelection:
         """Return whether something that a directory builds may be selected. `variables` are those whose values are known."""
         if self._everything or self.is_empty or closure.problems:
             return not self.is_empty
+        if not closure.resources:
+            return True  # a chart, or a kustomization with generators only
         for path, blob in closure.files.items():
             data = commit.read_blob(blob)
             if any(text in data for text in (*self._annotations, *_RENAMING)):

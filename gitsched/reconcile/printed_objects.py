@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from gitsched.build.kustomize import BuildResult, BuiltObject
 from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document
 from gitsched.manifests.envsubst import SubstitutionError, substitute_variables
 from gitsched.manifests.kustomize import Kustomization
-from gitsched.model.document import Origin, is_namespaced, read_annotations, read_labels
+from gitsched.model.document import Origin, read_annotations, read_labels
 from gitsched.model.finding import Finding, locate_origin
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import FileReader, is_read_by_api
@@ -20,6 +21,9 @@ from gitsched.reconcile.variable_values import ResolvedVariables, resolve_variab
 
 VARIABLE = "flux-variable"
 """The code of the finding about an object with a variable whose value is not known."""
+
+
+_METADATA = re.compile(rb"^metadata:[ \t]*\n(?:[ \t]*#[^\n]*\n)*(?P<indent> +)", re.MULTILINE)
 
 
 class _Printed(NamedTuple):
@@ -38,8 +42,15 @@ class PlacedObjects(NamedTuple):
 class PrintedObjects:
     """What the build of one directory prints."""
 
-    def __init__(self, path: ReconciledPath, result: BuildResult, commit: CommitTree, reader: FileReader) -> None:
-        self._path, self._commit, self._reader = path, commit, reader
+    def __init__(
+        self,
+        path: ReconciledPath,
+        result: BuildResult,
+        commit: CommitTree,
+        reader: FileReader,
+        is_namespaced: Callable[[str, str], bool],
+    ) -> None:
+        self._path, self._commit, self._reader, self._is_namespaced = path, commit, reader, is_namespaced
         self._locator = OriginLocator(path.closure, path.commit, reader)
         self._printed = [_Printed(built, document) for built in result.objects for document in self._parse(built.text)]
 
@@ -80,8 +91,9 @@ class PrintedObjects:
                 reason = f"{self._path.name} substitutes its variables, and {error} here: {why}"
                 placed.unplaced.append(KustomizedDocument(document._replace(origin=origin), lambda: reason, code=VARIABLE))
                 return
-        if self._path.recipe.default_namespace and not document.namespace:
-            text = _insert_namespace(text, document, self._path.recipe.default_namespace)
+        namespace = self._path.recipe.default_namespace
+        if namespace and not document.namespace and self._is_namespaced(document.group, document.kind):
+            text = _insert_namespace(text, namespace)
         blob = self._commit.repository.keep_blob(text)
         file = self._reader.read(blob, "built.yaml")
         if len(file.documents) != 1:
@@ -119,14 +131,6 @@ def _is_substitution_disabled(document: RawDocument) -> bool:
     return "disabled" in (read_labels(document.body).get(SUBSTITUTE_KEY), read_annotations(document.body).get(SUBSTITUTE_KEY))
 
 
-def _insert_namespace(text: bytes, document: RawDocument, namespace: str) -> bytes:
-    """Return the text of an object as kustomize prints it with a namespace after its name, unless its kind is cluster-scoped."""
-    if is_namespaced(document.group, document.kind) is False:
-        return text
-    head, found, rest = text.partition(b"\nmetadata:\n")
-    lines = rest.split(b"\n")
-    position = next((index for index, line in enumerate(lines) if line.startswith(b"  name: ")), None)
-    if not found or position is None:
-        return text
-    lines.insert(position + 1, b"  namespace: " + namespace.encode())
-    return head + found + b"\n".join(lines)
+def _insert_namespace(text: bytes, namespace: str) -> bytes:
+    """Return the text of an object with a namespace as the first field of its metadata."""
+    return _METADATA.sub(rb"\g<0>namespace: " + namespace.encode() + rb"\n\g<indent>", text, count=1)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 import posixpath
 from collections import ChainMap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from gitsched.build.chart_files import ChartRequest, resolve_chart
 from gitsched.build.closure import Closure
 from gitsched.build.commit_files import BuildProblem
-from gitsched.build.path_recipe import PathRecipe, ToolName
+from gitsched.build.path_recipe import PathRecipe, ToolName, join_path
 from gitsched.decide.catalog import RawDocument
 from gitsched.git import TreeEntry
+from gitsched.model.document import is_namespaced
 from gitsched.model.finding import Location
 from gitsched.reconcile.commit_tree import CommitTree, resolve_closures
 from gitsched.reconcile.kustomizations import FileReader
@@ -81,6 +83,13 @@ class ReconciledPath(NamedTuple):
                 return True
         return False
 
+    def lacks_namespaces(self, read: Callable[[str, str], Iterable[RawDocument]]) -> bool:
+        """Return whether the directory may build an object without a namespace. `read` returns the documents of a blob with a path."""
+        if self.closure.files.keys() - self.closure.resources - {self.recipe.path} or self.recipe.chart is not None:
+            return True
+        documents = (document for path in self.closure.resources for document in read(self.closure.files[path], path))
+        return any(not document.namespace and is_namespaced(document.group, document.kind) is not False for document in documents)
+
     def describe(self) -> str:
         """Describe what builds an object of this directory."""
         changes = f" ({', '.join(self.recipe.changes)})" if self.recipe.changes else ""
@@ -96,13 +105,33 @@ def open_path(
 ) -> ReconciledPath:
     """Return the path that a document of a tool reconciles, in a commit or in an artifact whose files `origins` maps to the commit."""
     recipe = make_recipe(base)
+    if recipe.chart is not None:
+        return _open_chart(tool, document, base, origins, recipe, recipe.chart)
+    problem = recipe.problem
+    if recipe.path in base.entries and base.read_kustomization(base.entries[recipe.path][0], recipe.path) is None:
+        problem = f"{recipe.path} cannot be read"
     blob = base.repository.keep_blob(recipe.kustomization)
     commit = copy.copy(base)
     commit.entries = ChainMap(
         {recipe.path: (blob, 0o100644)}, dict(base.entries) if not isinstance(base.entries, dict) else base.entries
     )
     (closure,) = resolve_closures([recipe.directory], commit)
-    return ReconciledPath(tool, document, recipe, commit, closure, origins, recipe.problem)
+    return ReconciledPath(tool, document, recipe, commit, closure, origins, problem)
+
+
+def _open_chart(
+    tool: ToolName,
+    document: RawDocument,
+    base: CommitTree,
+    origins: Mapping[str, str],
+    recipe: PathRecipe,
+    request: ChartRequest,
+) -> ReconciledPath:
+    """Return the path of a Helm chart. Its templates are parts of the chart anyway, so the path has no resources."""
+    chart = resolve_chart(request, base)
+    main = join_path(request.chart, "Chart.yaml")
+    closure = Closure(request.chart, main, chart.files, frozenset(), chart.problems)
+    return ReconciledPath(tool, document, recipe, base, closure, origins, recipe.problem)
 
 
 def read_artifact_tree(commit: CommitTree, files: Mapping[str, str], reader: FileReader) -> CommitTree:

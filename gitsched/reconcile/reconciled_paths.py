@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from gitsched.apis.gitsched.config import Config
-from gitsched.build.kustomize import BuildResult
-from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document
-from gitsched.model.document import Body, Origin, as_object
+from gitsched.apis.gitsched.config import Config, KindScope
+from gitsched.build.helm import ChartResult
+from gitsched.build.kustomize import BuildResult, BuiltObject
+from gitsched.build.template_calls import is_error
+from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document, read_declared_scopes
+from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
+from gitsched.model.document import Body, Origin, as_object, is_namespaced, parse_api_group
 from gitsched.model.errors import Permanent
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, Location
 from gitsched.model.tool_groups import PATH_KINDS, TOOL_GROUPS
 from gitsched.reconcile.builds import add_helm, build_closures, compare_builder, load_builder, open_build_cache
 from gitsched.reconcile.cache.caches import SourceFile
+from gitsched.reconcile.charts import compare_helm, load_helm, render_charts
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import BuiltRoots, FileReader, is_read_by_api
 from gitsched.reconcile.path_selection import PathSelection, list_selectors
@@ -92,12 +96,12 @@ def build_reconciled_paths(
     tool_documents = index.list_groups(TOOL_GROUPS)
     if not tool_documents:
         return NO_PATHS
-    paths = ToolPathReader(commit, tool_documents, index.list_read_documents(), reader, config)
+    paths = ToolPathReader(commit, tool_documents, list(index.list_read_documents()), reader, config)
     found = [path for document in tool_documents for path in paths.read(document)]
     if not found:
         return NO_PATHS
     selection = PathSelection(list_selectors(index.list_read_documents()), reader)
-    return _PathBuilds(commit, index, paths, selection, reader, context).run(found)
+    return _PathBuilds(commit, index, paths, selection, reader, context, config.kinds).run(found)
 
 
 class _PathBuilds:
@@ -109,6 +113,7 @@ class _PathBuilds:
         selection: PathSelection,
         reader: FileReader,
         context: BuildContext,
+        kinds: Iterable[KindScope],
     ) -> None:
         self._commit, self._index, self._paths, self._selection = commit, index, paths, selection
         self._reader, self._context = reader, context
@@ -119,6 +124,8 @@ class _PathBuilds:
         self._failed_files: set[str] = set()
         self._record = NOTHING_BUILT
         self._inputs: set[str] = set()
+        declared = (kind for document in index.list_read_documents() for kind in read_declared_scopes(document))
+        self._scopes = {(parse_api_group(kind.api_version), kind.kind): kind.namespaced for kind in (*declared, *kinds)}
         self._failed = False
 
     def run(self, found: list[ReconciledPath]) -> ReconciledPaths:
@@ -171,7 +178,11 @@ class _PathBuilds:
         buildable = [path for path in wanted if not path.problem and not path.closure.problems]
         results: dict[int, BuildResult] = {}
         if buildable:
-            results = dict(zip(map(id, buildable), self._build_closures(buildable), strict=True))
+            charts = [path for path in buildable if path.recipe.chart is not None]
+            others = [path for path in buildable if path.recipe.chart is None]
+            for build, paths in ((self._render_charts, charts), (self._build_closures, others)):
+                if paths:
+                    results |= dict(zip(map(id, paths), build(paths), strict=True))
         objects: dict[int, PrintedObjects] = {}
         for path in wanted:
             result = results.get(id(path))
@@ -179,7 +190,7 @@ class _PathBuilds:
                 self._report_failure(path, result.describe_failure() if result is not None else "")
             else:
                 self._built_files |= path.resources
-                objects[id(path)] = PrintedObjects(path, result, self._commit, self._reader)
+                objects[id(path)] = PrintedObjects(path, result, self._commit, self._reader, self._is_namespaced)
         values = [document for entry in objects.values() for document in entry.list_value_sources()]
         printed: dict[int, list[RawDocument]] = {}
         for number, entry in objects.items():
@@ -190,6 +201,26 @@ class _PathBuilds:
             printed[number] = documents
         return [printed.get(id(path), []) for path in wanted]
 
+    def _render_charts(self, paths: list[ReconciledPath]) -> list[BuildResult]:
+        cache = open_build_cache(self._context)
+        try:
+            helm = load_helm(cache)
+        except Permanent as error:
+            return [BuildResult((), str(error))] * len(paths)
+        self._record = self._record._replace(helm=helm.version)
+        self._findings |= dict.fromkeys(compare_helm(helm, self._context.record))
+        requests = [path.recipe.chart for path in paths if path.recipe.chart is not None]
+        return list(map(self._read_chart_result, render_charts(requests, self._commit, cache, helm)))
+
+    def _read_chart_result(self, result: ChartResult) -> BuildResult:
+        errors = [problem.message for problem in result.problems if is_error(problem)]
+        for problem in result.problems:
+            if not is_error(problem):
+                location = Location(problem.path, problem.line, problem.column)
+                self._findings[Finding("warning", problem.code, problem.message, location)] = None
+        objects = tuple(BuiltObject(rendered.text, rendered.path, False) for rendered in result.objects)
+        return BuildResult((), errors[0]) if errors else BuildResult(objects)
+
     def _build_closures(self, paths: list[ReconciledPath]) -> list[BuildResult]:
         cache = open_build_cache(self._context)
         try:
@@ -197,13 +228,20 @@ class _PathBuilds:
         except Permanent as error:
             return [BuildResult((), str(error))] * len(paths)
         builder, closures = add_helm(builder, [path.closure for path in paths], cache)
-        self._record = BuildRecord(builder.version, {}, builder.helm.version if builder.helm is not None else "")
+        self._record = BuildRecord(builder.version, {}, builder.helm.version if builder.helm is not None else self._record.helm)
         self._findings |= dict.fromkeys(compare_builder(builder, self._context.record))
         results = build_closures([(closure, path.commit) for closure, path in zip(closures, paths, strict=True)], builder, cache)
         return [
             BuildResult((), closure.problems[-1].message) if closure.problems else result
             for closure, result in zip(closures, results, strict=True)
         ]
+
+    def _is_namespaced(self, group: str, kind: str) -> bool:
+        """Return whether a kind is namespaced: custom ones are, unless the commit or the settings say otherwise."""
+        found = is_namespaced(group, kind)
+        if found is None:
+            found = self._scopes.get((group, kind), is_namespaced_by_table(group, kind))
+        return found is not False
 
     def _find_values(self, kind: str, name: str, printed: list[RawDocument]) -> list[RawDocument]:
         """Return the ConfigMaps or Secrets with a name: as they are built, else as files have them."""
@@ -222,7 +260,9 @@ class _PathBuilds:
         if path.problem:
             problems = [(NOT_BUILT, path.problem, path.location)]
         elif error:
-            problems = [("kustomize-build", f"kustomize cannot build this: {error}", path.location)]
+            problems = [
+                ("kustomize-build", f"{'helm' if path.recipe.chart else 'kustomize'} cannot build this: {error}", path.location)
+            ]
         for code, message, location in problems:
             text = f"{message}. {path.name} is not built, and what it reconciles is not placed"
             self._findings[Finding("warning", code, text, location)] = None

@@ -48,9 +48,9 @@ class SourceIdentity:
         url = get_field(body, "spec", "url")
         return self._is_own(url if isinstance(url, str) else "", path, commit, source[2] == BOOTSTRAP_SOURCE)
 
-    def is_own_url(self, url: str, revision: str, path: str, commit: CommitTree) -> bool:
-        """Return whether a URL, read at a revision, is that of this repository."""
-        return revision != self._output_branch and self._is_own(url, path, commit, False)
+    def is_own_url(self, url: str, path: str, commit: CommitTree) -> bool:
+        """Return whether a URL is that of this repository; `path` is "" if it says nothing."""
+        return self._is_own(url, path or ".", commit, False)
 
     def _is_own(self, url: str, path: str, commit: CommitTree, bootstrap: bool) -> bool:
         known = identify_repository(url) if url else ""

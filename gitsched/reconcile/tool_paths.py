@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from gitsched.apis.gitsched.bundle import parse_bundle
 from gitsched.apis.gitsched.config import Config
-from gitsched.build import flux
+from gitsched.build import argo_cd, flux
+from gitsched.build.application_sets import APPLICATION_SET, CLUSTER_LABEL, GeneratorInput, list_applications
+from gitsched.build.argo_cd import APPLICATION
 from gitsched.build.commit_files import CommitFiles
 from gitsched.build.path_recipe import PathRecipe
-from gitsched.decide.catalog import RawDocument
+from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.git.refs import find_remote_url
 from gitsched.manifests.sourceignore import SourceIgnore
-from gitsched.model.document import as_object
+from gitsched.model.document import Body, as_object, read_labels
 from gitsched.model.finding import Finding, locate_origin
-from gitsched.model.tool_groups import KUSTOMIZE_GROUP
+from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP
 from gitsched.model.variants import is_bundle
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import FileReader
@@ -37,7 +40,7 @@ class ToolPathReader:
         self,
         commit: CommitTree,
         tool_documents: Iterable[RawDocument],
-        documents: Iterable[RawDocument],
+        documents: Sequence[RawDocument],
         reader: FileReader,
         config: Config,
     ) -> None:
@@ -48,6 +51,8 @@ class ToolPathReader:
             declared.setdefault((document.kind, document.namespace, document.name), []).append(document)
         own_url = config.delivery.source.url or find_remote_url(commit.repository, "origin")
         self._identity = SourceIdentity(source.delivery_tools.repositories, own_url, declared, config.output.branch)
+        self._output_branch = config.output.branch
+        self._secrets = [document for document in documents if (document.group, document.kind) == ("", "Secret")]
         self._exclusions: SourceIgnore | None = None
         self.findings: list[Finding] = []
         self._ignored = SourceIgnore.parse({"": "\n".join((*source.delivery_tools.ignore, *source.kustomize.ignore))})
@@ -66,8 +71,15 @@ class ToolPathReader:
         """Yield the directories of this repository that a document reconciles: none for other documents and other repositories."""
         if document.origin is not None and self.is_ignored(document.origin.path):
             return
-        if (document.group, document.kind) == (KUSTOMIZE_GROUP, flux.KIND):
+        kind = document.group, document.kind
+        if kind == (KUSTOMIZE_GROUP, flux.KIND):
             yield from self._read_flux(document)
+        elif kind == (ARGO_GROUP, APPLICATION):
+            yield from self._read_application(document)
+        elif kind == (ARGO_GROUP, APPLICATION_SET):
+            source = GeneratorInput(self._commit, self._find_clusters(), self._is_generator_url)
+            for body in list_applications(document.body, source):
+                yield from self._read_application(make_raw_document(body, document.origin))
 
     def _read_flux(self, document: RawDocument) -> Iterator[ReconciledPath]:
         reference = as_object(as_object(document.body.get("spec")).get("sourceRef"))
@@ -94,6 +106,46 @@ class ToolPathReader:
         if not self._is_left_out(path):
             yield path
 
+    def _read_application(self, document: RawDocument) -> Iterator[ReconciledPath]:
+        sources = argo_cd.list_sources(document.body)
+        for source in sources:
+            url, directory = str(source.get("repoURL") or ""), str(source.get("path") or "")
+            if not directory or source.get("chart") or source.get("targetRevision") == self._output_branch:
+                continue
+            directory = posixpath.normpath(directory.strip("/") or ".")
+            if "{{" in directory or not self._is_own_url(url, directory):
+                continue
+            if directory not in self._commit.directories:
+                self._report_missing(document, directory, "the commit does not have")
+                continue
+            find_reference = partial(self._find_reference, sources)
+            make_recipe = partial(argo_cd.make_argo_recipe, document.body, source, find_reference=find_reference)
+            path = open_path("Argo CD Application", document, self._commit, {}, make_recipe)
+            if path.recipe.default_namespace and not path.lacks_namespaces(self._read_documents):
+                path = path._replace(recipe=path.recipe._replace(default_namespace=""))
+            if path.recipe.has_resources and not self._is_left_out(path):
+                yield path
+
+    def _read_documents(self, blob: str, path: str) -> Iterator[RawDocument]:
+        return (make_raw_document(parsed.body) for parsed in self._reader.read(blob, path).documents)
+
+    def _find_reference(self, sources: list[Body], text: str) -> str | None:
+        """Return the path of `$name/...`, where another source of the Application has the name."""
+        name, _, path = text.removeprefix("$").partition("/")
+        source = next((source for source in sources if source.get("ref") == name), None)
+        return posixpath.normpath(path) if source and self._is_own_url(str(source.get("repoURL") or ""), path) else None
+
+    def _is_own_url(self, url: str, path: str) -> bool:
+        return self._identity.is_own_url(url, path, self._commit)
+
+    def _is_generator_url(self, url: str) -> bool:
+        """Return whether a generator reads this repository. It reads patterns in place of one directory."""
+        return self._is_own_url(url, next((path for path in sorted(self._commit.directories) if path != "."), "."))
+
+    def _find_clusters(self) -> tuple[Body, ...]:
+        name, value = CLUSTER_LABEL
+        return tuple(secret.body for secret in self._secrets if read_labels(secret.body).get(name) == value)
+
     def _make_flux_recipe(self, document: RawDocument, artifact: bool, commit: CommitFiles) -> PathRecipe:
         if self._exclusions is None:
             self._exclusions = read_flux_exclusions(self._commit)
@@ -101,7 +153,7 @@ class ToolPathReader:
         return flux.make_flux_recipe(document.body, commit, (lambda _: False) if artifact else excluded)
 
     def _is_left_out(self, path: ReconciledPath) -> bool:
-        kustomization = path.find_source(path.recipe.path)
+        kustomization = path.find_source(path.recipe.path or posixpath.join(path.recipe.directory, "Chart.yaml"))
         directory = kustomization.rpartition("/")[0] or "."
         return self.is_ignored(kustomization) or (bool(self._bundles) and is_below(directory, self._bundles))
 
