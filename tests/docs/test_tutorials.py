@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
+import sysconfig
 import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -15,7 +17,9 @@ import pytest
 from tests import fork_server
 
 ROOT = Path(__file__).parents[2]
-STORIES = ["first-placement.md", "from-karmada.md", "from-ocm.md"]
+PROGRAMS_OF_GUIDES = {"kustomize.md": ("kubectl",), "helm.md": ("kubectl", "helm"), "flux.md": ("kubectl",), "argocd.md": ("kubectl",)}
+"""Guides that start from a repository in examples/, with the programs that they need besides gitsched and git."""
+STORIES = ["first-placement.md", "from-karmada.md", "from-ocm.md", *PROGRAMS_OF_GUIDES]
 START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 BLOCK = re.compile(r'```(?:yaml title="(?P<file>[^"]+)"\n(?P<text>.*?)|console\n(?P<console>.*?))```\n', re.DOTALL)
 PROGRAM = """\
@@ -33,14 +37,15 @@ def play(page: str, at: Path) -> str:
     at.mkdir()
     programs = at.parent / "programs"
     programs.mkdir()
-    fork_server.write_script(at.parent / "gitsched")
+    (at.parent / "gitsched").symlink_to(ROOT)  # the clone from which guides copy their examples
+    fork_server.write_script(at.parent / "process")
     (programs / "gitsched").write_text(PROGRAM)
     (programs / "gitsched").chmod(0o755)
     environment = {
         **os.environ,
         "COLUMNS": "400",  # so that nothing is wrapped: where, would depend on the directory
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "GITSCHED": str(at.parent / "gitsched"),
+        "PATH": os.pathsep.join((str(programs), sysconfig.get_path("scripts"), os.environ["PATH"])),
+        "GITSCHED": str(at.parent / "process"),
         "XDG_CACHE_HOME": str(at.parent / "cache"),
     }
     execute("git init -q -b main . && git config user.name Ada && git config user.email ada@example.com", at, environment)
@@ -68,10 +73,14 @@ def execute(command: str, at: Path, environment: Mapping[str, str]) -> str:
     done = subprocess.run(["sh", "-c", f"{command} 2>&1"], cwd=at, env=environment, capture_output=True, text=True)
     assert done.returncode in (0, 1), f"{command}: {done.stdout}"
     shown = re.sub(r"\b[0-9a-f]{10}\b", "1234567890", done.stdout.replace(str(at), "fleet"))
+    shown = re.sub(r"\b[0-9a-f]{40}\b", "1234567890" * 4, shown)
     return re.sub(r"[ \t]+$", "", shown, flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[getattr(pytest.mark, program) for program in PROGRAMS_OF_GUIDES.get(name, ())]) for name in STORIES],
+)
 def test_a_tutorial_shows_the_output_of_the_program(name: str, tmp_path: Path) -> None:
     page = (ROOT / "docs" / name).read_text()
     assert play(page, tmp_path / "fleet") == page, (
@@ -80,9 +89,9 @@ def test_a_tutorial_shows_the_output_of_the_program(name: str, tmp_path: Path) -
 
 
 def rewrite() -> None:
-    """Let every story say what the program prints now, to be looked at as a diff."""
+    """Let the named stories, or all, say what the program prints now, to be looked at as a diff."""
     os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    for name in STORIES:
+    for name in sys.argv[1:] or STORIES:
         with tempfile.TemporaryDirectory() as directory:
             path = ROOT / "docs" / name
             path.write_text(play(path.read_text(), Path(directory).resolve() / "fleet"))
