@@ -17,7 +17,12 @@ import pytest
 from tests import fork_server
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS_OF_GUIDES = {"kustomize.md": ("kubectl",), "helm.md": ("kubectl", "helm"), "flux.md": ("kubectl",), "argocd.md": ("kubectl",)}
+PROGRAMS_OF_GUIDES = {
+    "kustomize.md": ("kubectl",),
+    "helm.md": ("kubectl", "helm"),
+    "flux.md": ("kubectl",),
+    "argocd.md": ("kubectl",),
+}
 """Guides that start from a repository in examples/, with the programs that they need besides gitsched and git."""
 STORIES = ["first-placement.md", "from-karmada.md", "from-ocm.md", *PROGRAMS_OF_GUIDES]
 START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
