@@ -164,7 +164,8 @@ def make_duplicate_finding(copies: tuple[Document, ...]) -> Finding:
     cure = "keep one, or hide overlays with .sourceignore or source.paths"
     if copies[0].origin is not None and copies[0].origin.root:
         cure = (
-            f"the first is{_name_root(copies[0])}: build only one of the roots, or give the objects different names or namespaces"
+            f"the first is{_name_root(copies[0])}: map the directories to clusters in source.variants if they are for different clusters, "
+            "else build only one of them, or give the objects different names or namespaces"
         )
     message = f"{key} is defined more than once: {locations}; {cure}"
     return Finding("error", "duplicate-identity", message, locate_document(copies[0]), key.resource)
@@ -198,13 +199,15 @@ def _make_directory_finding(directories: tuple[str, ...], group: list[tuple[Docu
 
 
 def _get_directory(document: Document) -> str:
-    """Return the root that builds a document, else the directory of its file."""
+    """Return the root that builds a document, and the file that says how, else the directory of its file."""
     origin = document.origin
-    return "" if origin is None else origin.root or posixpath.dirname(origin.path) or "."
+    if origin is None or not origin.root:
+        return "" if origin is None else posixpath.dirname(origin.path) or "."
+    return f"{origin.root} as {origin.tool} builds it" if origin.tool else origin.root
 
 
 def _name_root(document: Document) -> str:
-    return f" built from {document.origin.root}" if document.origin is not None and document.origin.root else ""
+    return f" built from {_get_directory(document)}" if document.origin is not None and document.origin.root else ""
 
 
 def make_scope_finding(document: Document) -> Finding:

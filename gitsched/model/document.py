@@ -74,7 +74,8 @@ class Origin(NamedTuple):
     a `kind: List` or -1, `line` and `column` count from 1 and are those of the document's first key.
 
     `root` is the directory that kustomize builds the document from, or "". If it is set, `path`, `line` and `column` are those of the
-    document in the base, and `blob` is the document as it is built.
+    document in the base, and `blob` is the document as it is built. `tool` is the file of the Flux Kustomization or Argo CD Application
+    that says how it is built, or "".
     """
 
     path: str
@@ -85,6 +86,7 @@ class Origin(NamedTuple):
     column: int
     spans: SourceSpans | None = None
     root: str = ""
+    tool: str = ""
 
 
 class Document(NamedTuple):

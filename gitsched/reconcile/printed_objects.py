@@ -124,7 +124,7 @@ class PrintedObjects:
             named = [change for change in original.changes if change.kind == "mention" and change.value in document.name]
             line, column = max(named, key=lambda change: len(change.value)).line if named else 1, 1
         root = self._path.find_source(self._path.recipe.path).rpartition("/")[0] or "."
-        return Origin(source, "", 0, -1, line, column, None, root)
+        return Origin(source, "", 0, -1, line, column, None, root, self._path.location.path)
 
 
 def _is_substitution_disabled(document: RawDocument) -> bool:

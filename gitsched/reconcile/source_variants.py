@@ -62,11 +62,15 @@ def separate_variants(tree: KustomizedTree, config: Config, clusters: Iterable[R
 
 
 def _find_rule(raw: RawDocument, patterns: Sequence[re.Pattern[str]]) -> int | None:
-    """Return the index of the first pattern that matches the root of a document, or a directory that its file is in."""
+    """Return the index of the first pattern that matches the root of a document, or a directory that its file is in.
+
+    A document that a delivery tool builds also belongs to the directory of the Flux Kustomization or Application.
+    """
     origin = raw.origin
     if origin is None:
         return None
     directories = [origin.root] if origin.root else list(_list_parents(origin.path))
+    directories += _list_parents(origin.tool) if origin.tool else ()
     return next(
         (index for index, pattern in enumerate(patterns) if any(pattern.fullmatch(directory) for directory in directories)), None
     )

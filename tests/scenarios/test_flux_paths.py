@@ -333,3 +333,37 @@ def test_built_objects_are_valid_yaml_after_substitution(fleet: Fleet) -> None:
     assert fleet.load("clusters/one/shop/deployment-web.yaml")["spec"]["replicas"] == 3
     fleet.commit({"clusters/prod/apps.yaml": kustomization(spec.replace("'3'", "'{'"))}, hour=1)
     assert "flux-variable" in codes(fleet.reconcile(hour=1))
+
+
+VARIANTS = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Config
+metadata: {name: gitsched}
+spec:
+  source:
+    variants:
+      - {path: clusters/prod, clusters: {names: [one]}}
+      - {path: clusters/dev, clusters: {names: [two]}}
+"""
+
+
+def test_two_kustomizations_of_one_directory_are_variants_of_their_clusters(fleet: Fleet) -> None:
+    spec = "targetNamespace: shop\npostBuild: {substitute: {HOST: %s.example.com}}"
+    files = {
+        "fleet/two.yaml": cluster("two"),
+        "fleet/policy.yaml": policy("one,two").replace("namespace: default", "namespace: shop"),
+        "clusters/prod/apps.yaml": kustomization(spec % "prod"),
+        "clusters/dev/apps.yaml": kustomization(spec % "dev"),
+        "apps/web/other.yaml": DEPLOYMENT.replace("name: web", "name: other", 1),
+    }
+    fleet.commit({**LAYOUT, **files})
+    run = fleet.reconcile()
+    assert codes(run) == ["duplicate-identity"]
+    (finding,) = findings(run)
+    assert "clusters/dev/apps.yaml" in finding.message
+    assert "clusters/prod/apps.yaml" in finding.message
+    assert "source.variants" in finding.message
+    fleet.commit({"gitsched.yaml": VARIANTS}, hour=1)
+    assert findings(fleet.reconcile(hour=1)) == []
+    for name, host in (("one", "prod.example.com"), ("two", "dev.example.com")):
+        assert host in fleet.read(f"clusters/{name}/shop/deployment-web.yaml")
