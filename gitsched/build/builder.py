@@ -14,7 +14,7 @@ from typing import NamedTuple
 from gitsched.build.process import BuildLimits, run_isolated
 from gitsched.model.errors import Permanent
 
-_VERSION_LIMITS = BuildLimits(seconds=20, output=1 << 16)
+_VERSION_LIMITS = BuildLimits(output=1 << 16)
 HELM = ".gitsched/helm"
 """The path of helm in the directory of a run."""
 _NO_RESTRICTION = "--load-restrictor=LoadRestrictionsNone"

