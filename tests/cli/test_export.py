@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gitsched.build.helm import find_helm
 from tests.cli.conftest import Run
 from tests.upstream_schemas import validate
 
@@ -198,3 +199,61 @@ def test_the_documentation_shows_the_output(gitsched: Run, pushed: Path, commit:
     commit(pushed, **{"fra-prod-1": (pushed / "fra-prod-1.yaml").read_text().replace("name: one", "name: fra-prod-1")})
     assert check(gitsched("export", "flux", "--cluster", "fra-prod-1").stdout) in shown
     assert check(gitsched("export", "argocd", "--project", "fleet").stdout) in shown
+
+
+BUNDLE = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Bundle
+metadata: {name: web, namespace: shop}
+spec: {delivery: argocd, path: apps/web}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: bundles, namespace: shop}
+spec:
+  resourceSelectors: [{apiVersion: gitsched.io/v1alpha1, kind: Bundle}]
+  placement: {clusterAffinity: {clusterNames: [one]}}
+"""
+
+
+@pytest.mark.helm
+def test_argocd_export_has_an_application_set_of_bundles(
+    gitsched: Run, pushed: Path, git: Callable[..., str], tmp_path: Path
+) -> None:
+    assert len(check(gitsched("export", "argocd").stdout)) == 1
+    (pushed / "apps/web").mkdir(parents=True)
+    (pushed / "apps/web/kustomization.yaml").write_text("namespace: shop\nconfigMapGenerator: [{name: web, literals: [a=1]}]\n")
+    (pushed / "bundle.yaml").write_text(BUNDLE)
+    git("add", "-A", at=pushed)
+    git("commit", "-q", "-m", "Bundle", at=pushed)
+    gitsched("reconcile")
+    _, made = check(gitsched("export", "argocd", "--name", "fleet", "--namespace", "gitops").stdout)
+    assert made["metadata"] == {"name": "fleet-bundles", "namespace": "gitops"}
+    (generator,) = made["spec"]["generators"]
+    assert generator["git"]["files"] == [{"path": "hub/argocd/*/*.yaml"}]
+    files = [path for path in git("ls-tree", "-r", "--name-only", "placements", at=pushed).split() if path.startswith("hub/")]
+    matching = [path for path in files if path.count("/") == 3]
+    assert matching == ["hub/argocd/one/application.argoproj.io-shop.web.one.yaml"]
+    application = yaml.safe_load(git("show", f"placements:{matching[0]}", at=pushed))
+    assert expand_set(made["spec"], application, tmp_path) == {
+        "metadata": {name: value for name, value in application["metadata"].items() if name not in ("name", "namespace")},
+        "spec": application["spec"],
+        "name": application["metadata"]["name"],
+        "project": "default",
+    }
+    (only, _) = check(gitsched("export", "argocd", "--cluster", "one").stdout)
+    assert "syncPolicy" in only["spec"]
+    assert "syncPolicy" not in made["spec"]
+
+
+def expand_set(spec: dict[str, Any], parameters: dict[str, Any], directory: Path) -> dict[str, Any]:
+    """Expand the templates of an ApplicationSet with helm, which has the template functions of Argo CD."""
+    template = spec["template"]
+    texts = f"{spec['templatePatch']}name: {template['metadata']['name']}\nproject: {template['spec']['project']}\n"
+    (directory / "set/templates").mkdir(parents=True)
+    (directory / "set/Chart.yaml").write_text("apiVersion: v2\nname: set\nversion: 1.0.0\n")
+    (directory / "set/templates/set.yaml").write_text(f"{{{{with .Values}}}}\n{texts}{{{{end}}}}\n")
+    command = [str(find_helm({}).executable), "template", str(directory / "set"), "-f", "-"]
+    done = subprocess.run(command, input=yaml.safe_dump(parameters), capture_output=True, text=True, check=True)
+    expanded: dict[str, Any] = yaml.safe_load(done.stdout)
+    return expanded
