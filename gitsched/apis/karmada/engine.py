@@ -394,6 +394,12 @@ class KarmadaEngine(PolicyEngine):
             unplaced = _describe_unplaced_replicas(requirements, divided, result.clusters)
             message = f"{template.key} could not be scheduled: {result.message}{unplaced}"
             findings = (*findings, Finding("warning", "unschedulable", message, location, resource))
+        elif requirements.replicas == 0 and not result.clusters and not state.other_clusters:
+            message = (
+                f"{template.key} has 0 replicas and goes to no cluster, as in Karmada; to place it with 0 replicas, set "
+                "karmada.enableEmptyWorkloadPropagation in gitsched.yaml"
+            )
+            findings = (*findings, Finding("info", "no-replicas", message, location, resource))
         if requirements.invalid_replicas and policy.placement.is_divided:
             message = f"{template.key}: {requirements.replicas_path} is not a number, so its replicas are not divided"
             findings = (*findings, Finding("warning", "opaque-replicas", message, location, resource))

@@ -121,6 +121,8 @@ def _find_divisible(
     replicas = {workload.requirements.replicas for workload in only}
     if len(replicas) > 1:
         return None, f"its variants have different replicas ({', '.join(sorted(map(str, replicas)))})"
+    if replicas == {0}:
+        return None, "its workload has 0 replicas"
     if any(workload.requirements.replicas_path is None for workload in only):
         return None, f"{only[0].document.key.kind} has no field with replicas"
     for variant, workload in zip(variants, only, strict=True):
