@@ -6,24 +6,21 @@ another one patches counts as it is after that.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config, KindScope
-from gitsched.build.helm import ChartResult
-from gitsched.build.kustomize import BuildResult, BuiltObject
-from gitsched.build.template_calls import is_error
+from gitsched.apis.policy_api import WorkloadSelector
 from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document, read_declared_scopes
 from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
 from gitsched.model.document import Body, Origin, as_object, is_namespaced, parse_api_group
-from gitsched.model.errors import Permanent
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import Finding
 from gitsched.model.tool_groups import PATH_KINDS, TOOL_GROUPS
-from gitsched.reconcile.builds import add_helm, build_closures, compare_builder, load_builder, open_build_cache
 from gitsched.reconcile.cache.caches import SourceFile
-from gitsched.reconcile.charts import compare_helm, load_helm, render_charts
-from gitsched.reconcile.commit_tree import CommitTree
+from gitsched.reconcile.commit_tree import CommitTree, open_commit_tree
 from gitsched.reconcile.kustomizations import BuiltRoots, FileReader, is_read_by_api
+from gitsched.reconcile.path_builder import PathBuilder
 from gitsched.reconcile.path_selection import PathSelection, list_selectors
 from gitsched.reconcile.printed_objects import PrintedObjects
 from gitsched.reconcile.reconciled_path import ReconciledPath, locate_problem
@@ -101,7 +98,22 @@ def build_reconciled_paths(
     if not found:
         return NO_PATHS
     selection = PathSelection(list_selectors(index.list_read_documents()), reader)
-    return _PathBuilds(commit, index, paths, selection, reader, context, config.kinds).run(found)
+    read_commit = partial(_read_commit, reader, config, context)
+    return _PathBuilds(commit, index, paths, selection, reader, context, config.kinds, read_commit).run(found)
+
+
+def _read_commit(reader: FileReader, config: Config, context: BuildContext, oid: str) -> Mapping[str, list[RawDocument]]:
+    """Return everything that tools build of an earlier commit, by the name of the path."""
+    repository = context.repository
+    commit = open_commit_tree(context, repository.entries(repository.commit(oid).tree), reader)
+    index = DocumentIndex(commit, {}, reader)
+    tool_documents = index.list_groups(TOOL_GROUPS)
+    paths = ToolPathReader(commit, tool_documents, [], reader, config)
+    found = [path for document in tool_documents for path in paths.read(document)]
+    builds = _PathBuilds(commit, index, paths, PathSelection((WorkloadSelector(),), reader), reader, context, config.kinds)
+    if found:
+        builds.run(found)
+    return builds.by_name
 
 
 class _PathBuilds:
@@ -114,6 +126,7 @@ class _PathBuilds:
         reader: FileReader,
         context: BuildContext,
         kinds: Iterable[KindScope],
+        read_commit: Callable[[str], Mapping[str, list[RawDocument]]] = lambda _: {},
     ) -> None:
         self._commit, self._index, self._paths, self._selection = commit, index, paths, selection
         self._reader, self._context = reader, context
@@ -122,11 +135,15 @@ class _PathBuilds:
         self._findings: dict[Finding, None] = {}
         self._built_files: set[str] = set()
         self._failed_files: set[str] = set()
-        self._record = NOTHING_BUILT
+        self._builder = PathBuilder(commit, context)
         self._inputs: set[str] = set()
         declared = (kind for document in index.list_read_documents() for kind in read_declared_scopes(document))
         self._scopes = {(parse_api_group(kind.api_version), kind.kind): kind.namespaced for kind in (*declared, *kinds)}
         self._failed = False
+        self._kept: dict[str, str] = {}
+        self._read_commit = read_commit
+        self._earlier: dict[str, Mapping[str, list[RawDocument]]] = {}
+        self.by_name: dict[str, list[RawDocument]] = {}
 
     def run(self, found: list[ReconciledPath]) -> ReconciledPaths:
         """Build the paths of the files, and then those of the documents that these builds print."""
@@ -148,6 +165,7 @@ class _PathBuilds:
             reached += rest
             if not rest:
                 break
+        self._findings |= dict.fromkeys(self._builder.findings)
         parts = self._list_parts(reached)
         self._inputs.update(path.location.path for path in found)
         if not self._selection.is_empty:
@@ -159,7 +177,7 @@ class _PathBuilds:
             parts,
             frozenset(self._inputs),
             frozenset(path.recipe.directory for path in reached if not path.origins and path.changes_objects()),
-            self._record,
+            self._builder.record._replace(kept=self._kept),
             bool(parts),
             self._failed,
         )
@@ -175,17 +193,10 @@ class _PathBuilds:
 
     def _build(self, wanted: list[ReconciledPath]) -> list[list[RawDocument]]:
         """Build paths, several at a time; return what each one prints."""
-        buildable = [path for path in wanted if not path.problem and not path.closure.problems]
-        results: dict[int, BuildResult] = {}
-        if buildable:
-            charts = [path for path in buildable if path.recipe.chart is not None]
-            others = [path for path in buildable if path.recipe.chart is None]
-            for build, paths in ((self._render_charts, charts), (self._build_closures, others)):
-                if paths:
-                    results |= dict(zip(map(id, paths), build(paths), strict=True))
+        results = self._builder.build(wanted)
         objects: dict[int, PrintedObjects] = {}
-        for path in wanted:
-            result = results.get(id(path))
+        names = {id(path): path.name for path in wanted}
+        for path, result in zip(wanted, results, strict=True):
             if result is None or result.failed:
                 self._report_failure(path, result.describe_failure() if result is not None else "")
             else:
@@ -196,45 +207,11 @@ class _PathBuilds:
         for number, entry in objects.items():
             documents, unplaced, findings = entry.read(lambda kind, name: self._find_values(kind, name, values), self._inputs)
             self._documents += documents
+            self.by_name.setdefault(names[number], []).extend(documents)
             self._unplaced += unplaced
             self._findings |= dict.fromkeys(findings)
             printed[number] = documents
         return [printed.get(id(path), []) for path in wanted]
-
-    def _render_charts(self, paths: list[ReconciledPath]) -> list[BuildResult]:
-        cache = open_build_cache(self._context)
-        try:
-            helm = load_helm(cache)
-        except Permanent as error:
-            return [BuildResult((), str(error))] * len(paths)
-        self._record = self._record._replace(helm=helm.version)
-        self._findings |= dict.fromkeys(compare_helm(helm, self._context.record))
-        requests = [path.recipe.chart for path in paths if path.recipe.chart is not None]
-        return list(map(self._read_chart_result, render_charts(requests, self._commit, cache, helm)))
-
-    def _read_chart_result(self, result: ChartResult) -> BuildResult:
-        errors = [problem.message for problem in result.problems if is_error(problem)]
-        for problem in result.problems:
-            if not is_error(problem):
-                location = Location(problem.path, problem.line, problem.column)
-                self._findings[Finding("warning", problem.code, problem.message, location)] = None
-        objects = tuple(BuiltObject(rendered.text, rendered.path, False) for rendered in result.objects)
-        return BuildResult((), errors[0]) if errors else BuildResult(objects)
-
-    def _build_closures(self, paths: list[ReconciledPath]) -> list[BuildResult]:
-        cache = open_build_cache(self._context)
-        try:
-            builder = load_builder(cache)
-        except Permanent as error:
-            return [BuildResult((), str(error))] * len(paths)
-        builder, closures = add_helm(builder, [path.closure for path in paths], cache)
-        self._record = BuildRecord(builder.version, {}, builder.helm.version if builder.helm is not None else self._record.helm)
-        self._findings |= dict.fromkeys(compare_builder(builder, self._context.record))
-        results = build_closures([(closure, path.commit) for closure, path in zip(closures, paths, strict=True)], builder, cache)
-        return [
-            BuildResult((), closure.problems[-1].message) if closure.problems else result
-            for closure, result in zip(closures, results, strict=True)
-        ]
 
     def _is_namespaced(self, group: str, kind: str) -> bool:
         """Return whether a kind is namespaced: custom ones are, unless the commit or the settings say otherwise."""
@@ -263,14 +240,30 @@ class _PathBuilds:
             problems = [
                 ("kustomize-build", f"{'helm' if path.recipe.chart else 'kustomize'} cannot build this: {error}", path.location)
             ]
+        earlier = self._read_earlier(path.name)
+        self._documents += earlier
         for code, message, location in problems:
-            text = f"{message}. {path.name} is not built, and what it reconciles is not placed"
-            self._findings[Finding("warning", code, text, location)] = None
+            effect = "what it reconciles stays as it was" if earlier else "what it reconciles is not placed"
+            text = f"{message}. {path.name} is not built, and {effect}"
+            self._findings[Finding("error" if earlier else "warning", code, text, location)] = None
         reason = f"{path.describe()}, which fails: {problems[0][1]}" if problems else path.describe()
         for name in sorted(path.closure.resources):
             self._failed_files.add(path.find_source(name))
             for document in self._list_file_documents(path.find_source(name), path.closure.files[name]):
                 self._unplaced.append(KustomizedDocument(_apply_recipe(document, path), lambda: reason, code=NOT_BUILT))
+
+    def _read_earlier(self, name: str) -> list[RawDocument]:
+        """Return the objects of a path as the last commit had them that could be built; none if there is no such commit."""
+        record = self._context.record
+        oid = record.builds.kept.get(name, record.source) if record is not None else ""
+        if not oid or not self._context.fetch_commit(oid):
+            return []
+        if oid not in self._earlier:
+            self._earlier[oid] = self._read_commit(oid)
+        found = self._earlier[oid].get(name, [])
+        if found:
+            self._kept[name] = oid
+        return found
 
     def _list_parts(self, reached: Iterable[ReconciledPath]) -> frozenset[str]:
         """Return the files whose documents are parts. Those of directories that are not built become documents that are not placed."""

@@ -293,16 +293,16 @@ def test_settings_say_which_paths_are_built(fleet: Fleet, spec: str, place: str)
 
 
 def test_only_directories_with_something_that_a_policy_may_select_are_built(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gitsched.reconcile import reconciled_paths
+    from gitsched.reconcile import path_builder
 
     built: list[str] = []
-    original = reconciled_paths.build_closures
+    original = path_builder.build_closures
 
     def record(closures, builder, cache):  # type: ignore[no-untyped-def]
         built.extend(closure.root for closure, _ in closures)
         return original(closures, builder, cache)
 
-    monkeypatch.setattr(reconciled_paths, "build_closures", record)
+    monkeypatch.setattr(path_builder, "build_closures", record)
     other = DEPLOYMENT.replace("Deployment", "StatefulSet")
     more = {"clusters/prod/db.yaml": kustomization("targetNamespace: db", "db", "./db"), "db/db.yaml": other}
     fleet.commit({**LAYOUT, **more})
@@ -367,3 +367,21 @@ def test_two_kustomizations_of_one_directory_are_variants_of_their_clusters(flee
     assert findings(fleet.reconcile(hour=1)) == []
     for name, host in (("one", "prod.example.com"), ("two", "dev.example.com")):
         assert host in fleet.read(f"clusters/{name}/shop/deployment-web.yaml")
+
+
+def test_a_directory_that_cannot_be_built_any_more_keeps_its_objects(fleet: Fleet) -> None:
+    files = {"apps/kustomization.yaml": "resources: [web]\nconfigMapGenerator: [{name: settings, literals: [a=b]}]\n"}
+    maps = {"fleet/maps.yaml": select(kind="ConfigMap", name="maps"), "apps/web/kustomization.yaml": "resources: [deployment.yaml]\n"}
+    fleet.commit({**LAYOUT, **files, **maps})
+    assert findings(fleet.reconcile()) == []
+    before = {path: fleet.read(path) for path in fleet.files() if path.startswith("clusters/one/shop/")}
+    assert len(before) == 2
+    for hour, text in ((1, "resources: [web, missing.yaml]\n"), (2, "resources: [web, gone.yaml]\n")):
+        fleet.commit({"apps/kustomization.yaml": text}, hour=hour)
+        run = fleet.reconcile(hour=hour)
+        assert [(finding.severity, finding.code) for finding in findings(run)] == [("error", "kustomize-missing")]
+        assert "stays as it was" in findings(run)[0].message
+        assert {path: fleet.read(path) for path in fleet.files() if path.startswith("clusters/one/shop/")} == before
+    fleet.commit({"apps/kustomization.yaml": "resources: [web]\n"}, hour=3)
+    assert findings(fleet.reconcile(hour=3)) == []
+    assert [path for path in fleet.files() if path.startswith("clusters/one/shop/")] == ["clusters/one/shop/deployment-web.yaml"]
