@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,9 @@ from gitsched.build.process import TEMPORARY, BuildLimits, run_isolated
 MAX_SIZE = 256 << 20
 """Bytes of all files of a run."""
 _MAX_ERROR_LENGTH = 600
+_MEMORY = "/dev/shm"  # noqa: S108 - mkdtemp makes a directory of this user alone
+_MAX_IN_MEMORY, _ROOM = 4 << 20, 256 << 20
+"""Bytes of the files of a run that are kept in memory, and bytes that must be free for it."""
 
 
 def select_contents(files: Mapping[str, str], blobs: Mapping[str, bytes]) -> dict[str, bytes] | str:
@@ -38,7 +42,7 @@ def run_on_files(
 
     `programs` are executables that it may start, by their path in the directory.
     """
-    scratch = Path(tempfile.mkdtemp(prefix="gitsched-build-"))
+    scratch = Path(tempfile.mkdtemp(prefix="gitsched-build-", dir=_find_memory(sum(map(len, contents.values())))))
     try:
         for path, data in contents.items():
             target = scratch / path
@@ -62,6 +66,16 @@ def run_on_files(
     if done.exit_code != 0:
         return _shorten_error(done.stderr, scratch) or f"{version} ended with {done.exit_code}"
     return done.stdout
+
+
+def _find_memory(size: int) -> str | None:
+    """Return the file system in memory if it has ample room for files of this size; None for the directory of temporary files."""
+    try:
+        free = os.statvfs(_MEMORY)
+    except OSError:
+        return None
+    room = free.f_bavail * free.f_frsize
+    return _MEMORY if size < _MAX_IN_MEMORY and room > _ROOM and os.access(_MEMORY, os.W_OK | os.X_OK) else None
 
 
 def _shorten_error(text: str, scratch: Path) -> str:

@@ -141,6 +141,10 @@ class KustomizeGraph:
                 self.problems.append(ReferenceProblem("cycle", path, reference))
                 return
 
+    def find_kustomization(self, directory: str) -> Kustomization | None:
+        """Return the kustomization in a directory."""
+        return self._kustomizations[directory][1] if directory in self._kustomizations else None
+
     def list_ancestors(self, directories: list[str]) -> Iterator[str]:
         """Yield the given directories and those whose kustomizations include them, the nearest first."""
         seen = dict.fromkeys(directories)

@@ -75,7 +75,8 @@ class Origin(NamedTuple):
 
     `root` is the directory that kustomize builds the document from, or "". If it is set, `path`, `line` and `column` are those of the
     document in the base, and `blob` is the document as it is built. `tool` is the file of the Flux Kustomization or Argo CD Application
-    that says how it is built, or "".
+    that says how it is built, or ""; `changed_by` is the position of the change that kustomize makes last, such as
+    overlays/prod/replicas.yaml:1, or "".
     """
 
     path: str
@@ -87,6 +88,7 @@ class Origin(NamedTuple):
     spans: SourceSpans | None = None
     root: str = ""
     tool: str = ""
+    changed_by: str = ""
 
 
 class Document(NamedTuple):

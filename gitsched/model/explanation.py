@@ -100,7 +100,8 @@ class Explanation(NamedTuple):
     that it depends on for placement, with their locations. `counterfactuals` say what would have to change for clusters that were
     not selected, `unexamined` for how many more this was not computed; `only_some_clusters` means that only some clusters were
     requested. `candidate_kind` is the kind of candidates; `tables` come after the result. `native` is the output of the API's own
-    debugging tools, if any. `built_from` is the directory that kustomize builds the workload from, or "".
+    debugging tools, if any. `built_from` is the directory that kustomize builds the workload from, or "";
+    `changed_by` is the file and line of the overlay or patch that changes it last, or "".
     """
 
     workload: str
@@ -126,11 +127,13 @@ class Explanation(NamedTuple):
     tables: tuple[ExplanationTable, ...] = ()
     native: Mapping[str, Any] | None = None
     built_from: str = ""
+    changed_by: str = ""
 
     @property
     def title(self) -> str:
         """The workload with its location, and the directory that kustomize builds it from."""
-        origin = ", ".join(filter(None, [self.location, self.built_from and f"built from {self.built_from}"]))
+        changed_by = self.changed_by and f"last changed by {self.changed_by}"
+        origin = ", ".join(filter(None, [self.location, self.built_from and f"built from {self.built_from}", changed_by]))
         return f"{self.workload}  ({origin})" if origin else self.workload
 
 

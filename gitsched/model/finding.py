@@ -11,19 +11,29 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 
 class Location(NamedTuple):
-    """A position in a source file; line and column count from 1, column in characters."""
+    """A position in a source file; line and column count from 1, column in characters.
+
+    For an object that kustomize builds, it is that in the base, and `changed_by` is the file and line of the overlay or patch that
+    changes the object last; "" if there is none.
+    """
 
     path: str
     line: int
     column: int
+    changed_by: str = ""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column}"
 
+    def to_json(self) -> dict[str, str | int]:
+        """Return the members; `changedBy` only where there is one."""
+        members: dict[str, str | int] = {"path": self.path, "line": self.line, "column": self.column}
+        return {**members, "changedBy": self.changed_by} if self.changed_by else members
+
 
 def locate_origin(origin: Origin) -> Location:
     """Return the location of an origin."""
-    return Location(origin.path, origin.line, origin.column)
+    return Location(origin.path, origin.line, origin.column, origin.changed_by)
 
 
 def locate_document(document: Document) -> Location | None:
@@ -62,13 +72,19 @@ class Finding(NamedTuple):
         return self._format(f"{self.severity}: ")
 
     @property
+    def text(self) -> str:
+        """The message, with the overlay or patch that changes the object last."""
+        changed_by = self.location.changed_by if self.location else ""
+        return f"{self.message} (last changed by {changed_by})" if changed_by else self.message
+
+    @property
     def without_severity(self) -> str:
         """The finding without its severity, for log lines that have a level."""
         return self._format("")
 
     def _format(self, level: str) -> str:
         where = f"{self.location}: " if self.location else ""
-        return f"{where}{level}{self.message} [{self.code}]"
+        return f"{where}{level}{self.text} [{self.code}]"
 
 
 def finding_sort_key(finding: Finding) -> tuple[int, str, int, int, str, str, tuple[str, ...]]:

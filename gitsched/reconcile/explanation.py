@@ -61,7 +61,7 @@ def explain_resource(
         return describe_cluster(baseline, cluster, plan.findings)
     found = found or Explanation(str(key), location=f"{template.origin.path}:{template.origin.line}" if template.origin else "")
     found = _add_document_errors(found, key, plan.findings)
-    found = found._replace(built_from=template.origin.root) if template.origin else found
+    found = found._replace(built_from=template.origin.root, changed_by=template.origin.changed_by) if template.origin else found
     return locate_explanation(_add_counterfactuals(baseline, key, found, why_not), context.source.repository)
 
 

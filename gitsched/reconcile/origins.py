@@ -13,6 +13,7 @@ from gitsched.model.document import Origin
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import FileReader, is_read_by_api
+from gitsched.reconcile.last_changes import LastChanges
 
 
 class OriginLocator:
@@ -20,6 +21,7 @@ class OriginLocator:
 
     def __init__(self, closure: Closure, commit: CommitTree, reader: FileReader) -> None:
         self._closure, self._commit, self._reader = closure, commit, reader
+        self._changes = LastChanges(closure, commit)
 
     def read(self, built: BuiltObject, findings: list[Finding], omitted: list[RawDocument] | None = None) -> Iterator[RawDocument]:
         """Yield the documents of an object that is built: one, or none if a policy API reads it from its own file, which is then added to
@@ -28,8 +30,10 @@ class OriginLocator:
         file = self._reader.read(blob, "built.yaml")
         for parsed in file.documents:
             document = make_raw_document(parsed.body)
-            path, line, column = self.locate(built, document)
-            origin = Origin(path, blob, parsed.index, parsed.item, line, column, parsed.spans, self._closure.root)
+            path, line, column, changed_by = self.locate(built, document)
+            origin = Origin(
+                path, blob, parsed.index, parsed.item, line, column, parsed.spans, self._closure.root, changed_by=changed_by
+            )
             if is_read_by_api(document):
                 if omitted is not None:
                     omitted.append(document._replace(origin=origin))
@@ -39,25 +43,26 @@ class OriginLocator:
                 continue
             for issue in file.issues:
                 text = f"{issue.message} (as kustomize builds {self._closure.root})"
-                findings.append(Finding(issue.severity, issue.code, text, Location(path, line, column), issue.resource))
+                findings.append(Finding(issue.severity, issue.code, text, Location(path, line, column, changed_by), issue.resource))
             yield make_raw_document(parsed.body, origin, parsed.broken)
 
     def _find_remote(self, path: str) -> tuple[str, int, int] | None:
         """Return the position of the reference to the repository that a path is in; None for this one."""
         return next((position for prefix, position in self._closure.remotes.items() if path.startswith(f"{prefix}/")), None)
 
-    def locate(self, built: BuiltObject, document: RawDocument) -> tuple[str, int, int]:
-        """Return the file, line and column that an object comes from, given the document in what is printed for it."""
-        remote = self._find_remote(built.path)
-        if remote is not None:
-            return remote
+    def locate(self, built: BuiltObject, document: RawDocument) -> Location:
+        """Return where an object comes from, and what changes it last, given the document in what is printed for it."""
+        if (built.generated or built.path not in self._closure.resources) and (remote := self._find_remote(built.path)):
+            return Location(*remote)
         if built.generated and built.path in self._closure.files:
-            return built.path, self._find_generator(built.path, document), 1
+            return Location(built.path, self._find_generator(built.path, document), 1)
         for path in [built.path] if built.path in self._closure.files else sorted(self._closure.resources):
             parsed = self._find_source(path, document)
             if parsed is not None:
-                return self._find_remote(path) or (path, parsed.line, parsed.column)
-        return (built.path if built.path in self._closure.files else self._closure.kustomization), 1, 1
+                changed_by = self._changes.find(path, parsed, document)
+                remote = self._find_remote(path)
+                return Location(*(remote or (path, parsed.line, parsed.column)), changed_by)
+        return Location(built.path if built.path in self._closure.files else self._closure.kustomization, 1, 1)
 
     def _find_source(self, path: str, document: RawDocument) -> ParsedDocument | None:
         """Return the document of a file that an object comes from: that with its name, else the one whose name is a part of it."""

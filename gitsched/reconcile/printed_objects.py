@@ -114,7 +114,7 @@ class PrintedObjects:
 
     def _locate(self, built: BuiltObject, document: RawDocument) -> Origin:
         """Return where an object comes from in the commit. The tool's own kustomization has other lines than that of the commit."""
-        path, line, column = self._locator.locate(built, document)
+        path, line, column, changed_by = self._locator.locate(built, document)
         source = self._path.find_source(path)
         if source not in self._commit.entries:
             position = self._path.location
@@ -124,7 +124,21 @@ class PrintedObjects:
             named = [change for change in original.changes if change.kind == "mention" and change.value in document.name]
             line, column = max(named, key=lambda change: len(change.value)).line if named else 1, 1
         root = self._path.find_source(self._path.recipe.path).rpartition("/")[0] or "."
-        return Origin(source, "", 0, -1, line, column, None, root, self._path.location.path)
+        return Origin(source, "", 0, -1, line, column, None, root, self._path.location.path, self._find_change(changed_by))
+
+    def _find_change(self, changed_by: str) -> str:
+        """Return the position of a change in the commit; that of the tool's document if the tool makes it."""
+        path, _, line = changed_by.rpartition(":")
+        source, tool = self._path.find_source(path), self._path.location
+        if source in self._commit.entries and path == self._path.recipe.path:
+            blob = self._path.closure.files.get(path)
+            written = (self._path.commit.read_kustomization(blob, path) if blob else None) or Kustomization()
+            original = self._commit.read_kustomization(self._commit.entries[source][0], source) or Kustomization()
+            texts = {change.text for change in written.changes if str(change.line) == line}
+            line = next((str(change.line) for change in original.changes if change.text in texts), "")
+        if not path:
+            return ""
+        return f"{source}:{line}" if line and source in self._commit.entries else f"{tool.path}:{tool.line}"
 
 
 def _is_substitution_disabled(document: RawDocument) -> bool:

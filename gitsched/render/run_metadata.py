@@ -146,7 +146,7 @@ def write_hydrator_metadata(
 def _write_finding(finding: Finding) -> dict[str, Any]:
     entry: dict[str, Any] = {"code": finding.code, "message": finding.message, "severity": finding.severity}
     if finding.location:
-        entry |= finding.location._asdict()
+        entry |= finding.location.to_json()
     if finding.resource:
         entry["resource"] = dict(zip(("kind", "namespace", "name"), finding.resource, strict=True))
     return entry
@@ -155,7 +155,11 @@ def _write_finding(finding: Finding) -> dict[str, Any]:
 def _read_finding(entry: dict[str, Any]) -> Finding:
     severity: Severity = next((known for known in SEVERITIES if known == entry.get("severity")), "error")
     line, column, resource = entry.get("line"), entry.get("column"), entry.get("resource")
-    location = Location(_as_text(entry.get("path")), line, column) if isinstance(line, int) and isinstance(column, int) else None
+    location = (
+        Location(_as_text(entry.get("path")), line, column, _as_text(entry.get("changedBy")))
+        if isinstance(line, int) and isinstance(column, int)
+        else None
+    )
     key = (
         (_as_text(resource.get("kind")), _as_text(resource.get("namespace")), _as_text(resource.get("name")))
         if isinstance(resource, dict)

@@ -31,7 +31,7 @@ def write_annotations(findings: Sequence[Finding], paths: Collection[str] = ()) 
 def _format_command(finding: Finding) -> str:
     location = finding.location
     position = f"file={_escape_property(location.path)},line={location.line},col={location.column}," if location else ""
-    return f"::{_COMMANDS[finding.severity]} {position}title={_escape_property(finding.code)}::{_escape_data(finding.message)}"
+    return f"::{_COMMANDS[finding.severity]} {position}title={_escape_property(finding.code)}::{_escape_data(finding.text)}"
 
 
 def _escape_data(text: str) -> str:

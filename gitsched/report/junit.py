@@ -34,7 +34,7 @@ def _write_finding_case(finding: Finding) -> str:
     name = ": ".join(filter(None, (str(location) if location else resource, finding.code)))
     position = f" file={_quote_attribute(location.path)} line={_quote_attribute(str(location.line))}" if location else ""
     if finding.severity == "error":
-        attributes = f"type={_quote_attribute(finding.code)} message={_quote_attribute(finding.message)}"
+        attributes = f"type={_quote_attribute(finding.code)} message={_quote_attribute(finding.text)}"
         content = f"<failure {attributes}>{_escape_text(str(finding))}</failure>"
     else:
         content = f"<system-out>{_escape_text(str(finding))}</system-out>"

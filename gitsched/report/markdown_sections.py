@@ -323,7 +323,7 @@ def _list_existing_findings(review: Review, new_findings: list[Finding]) -> list
 
 def _write_finding(finding: Finding) -> str:
     location = f"{format_code(str(finding.location))} " if finding.location else ""
-    return f"- **{finding.severity}** {location}{format_text(finding.message, _MAX_LINE)} {format_code(f'[{finding.code}]')}"
+    return f"- **{finding.severity}** {location}{format_text(finding.text, _MAX_LINE)} {format_code(f'[{finding.code}]')}"
 
 
 def _write_manifests(review: Review, detail: DetailLevel, omitted: list[str]) -> str:

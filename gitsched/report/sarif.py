@@ -62,11 +62,11 @@ def _serialize_result(finding: Finding, rule: int, seen: dict[str, int]) -> dict
         "ruleId": finding.code,
         "ruleIndex": rule,
         "level": _LEVELS[finding.severity],
-        "message": {"text": _escape_message(finding.message)},
+        "message": {"text": _escape_message(finding.text)},
     }
     location: dict[str, Any] = {}
     if finding.location is not None:
-        path, line, column = finding.location
+        path, line, column, _ = finding.location
         region = {"startLine": max(line, 1), "startColumn": max(column, 1)}
         # Git paths are bytes; bytes that are not UTF-8 were decoded as lone surrogates.
         uri = quote(path.encode("utf-8", "surrogateescape"), safe="/")

@@ -130,7 +130,7 @@ def _serialize_choices(changes: Iterable[RecordChange]) -> Iterator[dict[str, An
 
 def _serialize_causes(causes: Iterable[Cause]) -> list[dict[str, Any]]:
     return [
-        {"text": cause.text, "location": cause.location._asdict() if cause.location else None, "gone": cause.removed}
+        {"text": cause.text, "location": cause.location.to_json() if cause.location else None, "gone": cause.removed}
         for cause in causes
     ]
 
@@ -186,6 +186,7 @@ def serialize_explanation(value: Explanation) -> dict[str, Any]:
         "workload": value.workload,
         "location": value.location,
         **({"builtFrom": value.built_from} if value.built_from else {}),
+        **({"changedBy": value.changed_by} if value.changed_by else {}),
         "policy": {
             "name": value.policy,
             "reason": value.policy_reason,
@@ -239,7 +240,7 @@ def _serialize_finding(finding: Finding) -> dict[str, Any]:
         "severity": finding.severity,
         "code": finding.code,
         "message": finding.message,
-        "location": finding.location._asdict() if finding.location else None,
+        "location": finding.location.to_json() if finding.location else None,
         "resource": {"kind": kind, "namespace": namespace, "name": name} if finding.resource else None,
     }
 

@@ -103,7 +103,10 @@ def test_explain_names_the_base_and_the_root(fleet: Fleet) -> None:
     fleet.commit(LAYOUT)
     found = explain_resource(fleet.settings(), "deployment", "shop", "web")
     assert isinstance(found, Explanation)
-    assert found.title == "Deployment.apps/shop/web  (base/web.yaml:3, built from overlays/prod)"
+    assert (
+        found.title
+        == "Deployment.apps/shop/web  (base/web.yaml:3, built from overlays/prod, last changed by overlays/prod/replicas.yaml:1)"
+    )
     assert serialize_explanation(found)["builtFrom"] == "overlays/prod"
     fleet.commit({"gitsched.yaml": None, "policies/all.yaml": policy("one")}, hour=1)
     found = explain_resource(fleet.settings(1), "deployment", "default", "web")

@@ -262,5 +262,5 @@ def build_finding_row(finding: Finding, *, new: bool) -> dict[str, Any]:
         "new": new,
         "code": finding.code,
         "location": escape_unprintable(str(finding.location)) if finding.location else "",
-        "message": escape_unprintable(finding.message),
+        "message": escape_unprintable(finding.text),
     }

@@ -1,0 +1,104 @@
+"""Findings and explanations of built objects name the file of the base, and the overlay or patch that changes the object last."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gitsched.model.explanation import Explanation
+from gitsched.reconcile.explanation import explain_resource
+from gitsched.report.sarif import write_sarif
+from gitsched.report.serialization import serialize_explanation, serialize_findings
+
+from .conftest import Fleet, cluster, deployment
+
+SETTINGS = (
+    "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec:\n  source: {kustomize: {build: [prod]}}\n"
+)
+POLICY = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterPropagationPolicy
+metadata: {name: all}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+  placement: {clusterAffinity: {clusterNames: [absent]}}
+"""
+PATCHES = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: other}
+spec: {replicas: 3}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec: {replicas: 3}
+"""
+BASE = {
+    "gitsched.yaml": SETTINGS,
+    "clusters/one.yaml": cluster("one"),
+    "policies/all.yaml": POLICY,
+    "base/kustomization.yaml": "resources: [web.yaml, other.yaml]\n",
+    "base/web.yaml": "# comment\n" + deployment("web"),
+    "base/other.yaml": deployment("other"),
+    "prod/patches.yaml": PATCHES,
+    "prod/json.yaml": "- {op: replace, path: /spec/replicas, value: 4}\n",
+    "stage/kustomization.yaml": "resources: [../base]\npatches:\n- path: ../prod/patches.yaml\n",
+    "component/kustomization.yaml": "kind: Component\npatches: [{path: ../prod/patches.yaml}]\n",
+}
+ROOTS = {
+    "a patch file without target, the second document": (
+        "resources: [../base]\npatches: [{path: patches.yaml}]\n",
+        "prod/patches.yaml:6",
+    ),
+    "patchesStrategicMerge": ("resources: [../base]\npatchesStrategicMerge: [patches.yaml]\n", "prod/patches.yaml:6"),
+    "a JSON patch with a target": (
+        "resources: [../base]\npatches: [{path: json.yaml, target: {kind: Deployment, name: we.}}]\n",
+        "prod/json.yaml:1",
+    ),
+    "a patch in the kustomization": (
+        "resources: [../base]\npatches:\n- patch: |-\n    - {op: remove, path: /spec/replicas}\n  target: {kind: Deployment}\n",
+        "prod/kustomization.yaml:3",
+    ),
+    "patchesJson6902": (
+        "resources: [../base]\npatchesJson6902: [{path: json.yaml, target: {version: v1, group: apps, kind: Deployment, name: web}}]\n",
+        "prod/json.yaml:1",
+    ),
+    "a patch of another object": (
+        "resources: [../base]\npatches: [{path: json.yaml, target: {kind: Deployment, name: other}}]\n",
+        "",
+    ),
+    "a patch before the namespace": (
+        "namespace: shop\nresources: [../base]\npatches: [{path: patches.yaml}]\n",
+        "prod/patches.yaml:6",
+    ),
+    "only a namespace": ("resources: [../base]\nnamespace: shop\n", "prod/kustomization.yaml:2"),
+    "replicas of the root after a patch of an overlay": (
+        "resources: [../stage]\nreplicas: [{name: web, count: 5}]\n",
+        "prod/kustomization.yaml:2",
+    ),
+    "a patch of an overlay below the root": ("resources: [../stage]\nnamePrefix: a-\n", "prod/patches.yaml:6"),
+    "a patch of a component": ("resources: [../base]\ncomponents: [../component]\n", "prod/patches.yaml:6"),
+    "nothing": ("resources: [../base]\n", ""),
+}
+
+
+@pytest.mark.parametrize(("kustomization", "changed_by"), ROOTS.values(), ids=ROOTS)
+def test_findings_and_explain_name_the_base_and_the_last_change(fleet: Fleet, kustomization: str, changed_by: str) -> None:
+    fleet.commit({**BASE, "prod/kustomization.yaml": kustomization})
+    found = [finding for finding in fleet.reconcile().plan.findings if finding.code == "unschedulable" and finding.resource]
+    (finding,) = [finding for finding in found if finding.resource is not None and finding.resource[2].endswith("web")]
+    assert finding.location is not None
+    assert (str(finding.location), finding.location.changed_by) == ("base/web.yaml:2:1", changed_by)
+    suffix = f" (last changed by {changed_by}) [unschedulable]" if changed_by else "[unschedulable]"
+    assert str(finding).endswith(suffix)
+    location = serialize_findings([finding])["findings"][0]["location"]
+    assert location.get("changedBy", "") == changed_by
+    assert changed_by in json.loads(write_sarif([finding], (), "1"))["runs"][0]["results"][0]["message"]["text"]
+    assert finding.resource is not None
+    explained = explain_resource(fleet.settings(), *finding.resource)
+    assert isinstance(explained, Explanation)
+    assert explained.changed_by == changed_by
+    assert serialize_explanation(explained).get("changedBy", "") == changed_by
+    assert explained.title.endswith(f"built from prod{', last changed by ' if changed_by else ''}{changed_by})")
