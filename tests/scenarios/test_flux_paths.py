@@ -262,10 +262,8 @@ spec:
     assert fleet.load("clusters/one/shop/deployment-web.yaml")["spec"]["replicas"] == 5
     found = explain_resource(fleet.settings(), "deployment", "shop", "web")
     assert isinstance(found, Explanation)
-    assert (
-        found.title
-        == "Deployment.apps/shop/web  (apps/base/deployment.yaml:1, built from apps/prod, last changed by clusters/prod/apps.yaml:1)"
-    )
+    origin = "apps/base/deployment.yaml:1, built from apps/prod, last changed by apps/prod/kustomization.yaml:3"
+    assert found.title == f"Deployment.apps/shop/web  ({origin})"
 
 
 def test_a_directory_that_cannot_be_built_says_why_and_is_not_placed(fleet: Fleet) -> None:
