@@ -14,7 +14,7 @@ from gitsched.manifests.kustomization import parse_plugins
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.model.document import Body
 
-ToolName = Literal["Flux Kustomization", "Argo CD Application"]
+ToolName = Literal["Flux Kustomization", "Argo CD Application", "kustomization"]
 
 _FIELD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 

@@ -38,6 +38,8 @@ class ReconciledPath(NamedTuple):
     @property
     def name(self) -> str:
         """The name of the tool's document, such as `Flux Kustomization flux-system/apps`."""
+        if self.tool == "kustomization":
+            return f"the kustomization {self.recipe.directory}"
         return f"{self.tool} {self.document.namespace or 'default'}/{self.document.name}"
 
     @property

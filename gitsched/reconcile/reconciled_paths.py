@@ -94,7 +94,7 @@ def build_reconciled_paths(
     if not tool_documents:
         return NO_PATHS
     paths = ToolPathReader(commit, tool_documents, list(index.list_read_documents()), reader, config)
-    found = [path for document in tool_documents for path in paths.read(document)]
+    found = paths.read_all()
     if not found:
         return NO_PATHS
     selection = PathSelection(list_selectors(index.list_read_documents()), reader)
@@ -109,7 +109,7 @@ def _read_commit(reader: FileReader, config: Config, context: BuildContext, oid:
     index = DocumentIndex(commit, {}, reader)
     tool_documents = index.list_groups(TOOL_GROUPS)
     paths = ToolPathReader(commit, tool_documents, [], reader, config)
-    found = [path for document in tool_documents for path in paths.read(document)]
+    found = paths.read_all()
     builds = _PathBuilds(commit, index, paths, PathSelection((WorkloadSelector(),), reader), reader, context, config.kinds)
     if found:
         builds.run(found)
@@ -135,6 +135,7 @@ class _PathBuilds:
         self._findings: dict[Finding, None] = {}
         self._built_files: set[str] = set()
         self._failed_files: set[str] = set()
+        self._held_files: set[str] = set()
         self._builder = PathBuilder(commit, context)
         self._inputs: set[str] = set()
         declared = (kind for document in index.list_read_documents() for kind in read_declared_scopes(document))
@@ -147,9 +148,8 @@ class _PathBuilds:
 
     def run(self, found: list[ReconciledPath]) -> ReconciledPaths:
         """Build the paths of the files, and then those of the documents that these builds print."""
-        reached = list(found)
         changing = [path for path in found if path.changes_objects()]
-        rest = [path for path in found if not _is_built_by_another(path, changing)] or found
+        reached = rest = [path for path in found if not self._paths.is_part(path) and not _is_built_by_another(path, changing)]
         seen = {path.content for path in rest}
         above: dict[_Identity, frozenset[_Identity]] = {}
         for _ in range(MAX_DEPTH):
@@ -162,9 +162,11 @@ class _PathBuilds:
                         seen.add(path.content)
                         above[path.identity] = parents
                         rest.append(path)
-            reached += rest
+            reached = [*reached, *rest]
             if not rest:
                 break
+        known = {path.identity for path in reached}
+        self._hold_back(path for path in changing if path.identity not in known)
         self._findings |= dict.fromkeys(self._builder.findings)
         parts = self._list_parts(reached)
         self._inputs.update(path.location.path for path in found)
@@ -181,6 +183,19 @@ class _PathBuilds:
             bool(parts),
             self._failed,
         )
+
+    def _hold_back(self, paths: Iterable[ReconciledPath]) -> None:
+        """Keep the objects of directories out of the plan that are built as a document says which is not complete."""
+        for path in paths:
+            if path.recipe.changes:
+                reason = (
+                    f"{path.describe()}, and a kustomization changes {path.name} ({path.location.path}) in a way that is not known here, "
+                    "because no document says who builds it: name the directory of that kustomization in source.kustomize.build"
+                )
+                for name in sorted(path.resources - self._built_files - self._held_files):
+                    self._held_files.add(name)
+                    for document in self._list_file_documents(name, self._commit.entries[name][0]):
+                        self._unplaced.append(KustomizedDocument(document, partial(str, reason), code=NOT_BUILT))
 
     def _is_wanted(self, path: ReconciledPath) -> bool:
         if self._selection.is_empty or not path.changes_objects():
@@ -272,10 +287,10 @@ class _PathBuilds:
             if path.changes_objects():
                 parts |= {name: path for name in path.resources if not self._paths.is_ignored(name) and name not in parts}
         for name, path in parts.items():
-            if name not in self._built_files and name not in self._failed_files:
+            if name not in self._built_files | self._failed_files | self._held_files:
                 for document in self._list_file_documents(name, self._commit.entries[name][0]):
                     self._unplaced.append(KustomizedDocument(document, path.describe, code=NOT_BUILT))
-        return frozenset(parts)
+        return frozenset(parts) | self._held_files
 
     def _list_file_documents(self, path: str, blob: str) -> Iterator[RawDocument]:
         for parsed in self._reader.read(blob, path).documents:

@@ -12,16 +12,17 @@ from gitsched.build import argo_cd, flux
 from gitsched.build.application_sets import APPLICATION_SET, CLUSTER_LABEL, GeneratorInput, list_applications
 from gitsched.build.argo_cd import APPLICATION
 from gitsched.build.commit_files import CommitFiles
-from gitsched.build.path_recipe import PathRecipe
+from gitsched.build.path_recipe import PathRecipe, find_kustomization
 from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.git import TreeEntry
 from gitsched.git.refs import find_remote_url
 from gitsched.manifests.sourceignore import SourceIgnore
-from gitsched.model.document import Body, as_object, read_labels
+from gitsched.model.document import Body, Origin, as_object, read_labels
 from gitsched.model.finding import Finding, locate_origin
 from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP
 from gitsched.model.variants import is_bundle
 from gitsched.reconcile.commit_tree import CommitTree
-from gitsched.reconcile.kustomizations import FileReader
+from gitsched.reconcile.kustomizations import FileReader, KustomizeParts, read_kustomizations
 from gitsched.reconcile.reconciled_path import ReconciledPath, is_below, open_path, read_artifact_tree
 from gitsched.reconcile.source_identity import ObjectName, SourceIdentity, read_artifact, read_flux_exclusions
 
@@ -45,9 +46,10 @@ class ToolPathReader:
         config: Config,
     ) -> None:
         source = config.source
-        self._commit, self._reader = commit, reader
+        self._commit, self._reader, self._config = commit, reader, config
+        self._tool_documents = list(tool_documents)
         declared: dict[ObjectName, list[RawDocument]] = {}
-        for document in tool_documents:
+        for document in self._tool_documents:
             declared.setdefault((document.kind, document.namespace, document.name), []).append(document)
         own_url = config.delivery.source.url or find_remote_url(commit.repository, "origin")
         self._identity = SourceIdentity(source.delivery_tools.repositories, own_url, declared, config.output.branch)
@@ -56,6 +58,7 @@ class ToolPathReader:
         self._exclusions: SourceIgnore | None = None
         self.findings: list[Finding] = []
         self._ignored = SourceIgnore.parse({"": "\n".join((*source.delivery_tools.ignore, *source.kustomize.ignore))})
+        self._parts: KustomizeParts | None = None
         self._bundles = frozenset(
             rule.path
             for document in documents
@@ -66,6 +69,33 @@ class ToolPathReader:
     def is_ignored(self, path: str) -> bool:
         """Return whether settings say that a file is placed as it is."""
         return self._ignored.is_ignored(path)
+
+    def read_all(self) -> list[ReconciledPath]:
+        """Return the directories that the documents of the commit reconcile, and the roots of settings that have such documents."""
+        roots = dict.fromkeys(root for pattern in self._config.source.kustomize.build for root in self._commit.list_roots(pattern))
+        found = [path for document in self._tool_documents for path in self.read(document)]
+        files = {path.location.path for path in found}
+        opened = (self._open_root(root) for root in roots) if found else ()
+        return [*(path for path in opened if not files.isdisjoint(path.resources)), *found]
+
+    def _open_root(self, root: str) -> ReconciledPath:
+        """Return a root of the settings, whose kustomization is built as it is."""
+        path = find_kustomization(root, self._commit)
+        blob = self._commit.entries[path][0]
+        body = {"kind": "Kustomization", "metadata": {"name": root}}
+        document = make_raw_document(body, Origin(path, blob, 0, -1, 1, 1))
+        recipe = PathRecipe(root, path, self._commit.read_blob(blob))
+        return open_path("kustomization", document, self._commit, {}, lambda _: recipe)
+
+    def is_part(self, path: ReconciledPath) -> bool:
+        """Return whether a kustomization changes the document of a path, so that it counts as a build prints it, not as its file has it."""
+        document = path.document
+        if document.origin is None or document.origin.path in path.resources:
+            return False  # its own build prints it, as with the Kustomization that `flux bootstrap` commits
+        if self._parts is None:
+            regular = (TreeEntry(name, *entry) for name, entry in self._commit.entries.items() if entry[1] & 0o170000 == 0o100000)
+            self._parts = read_kustomizations(regular, self._reader, self._config)
+        return self._parts.is_part(document.origin.path, document)
 
     def read(self, document: RawDocument) -> Iterator[ReconciledPath]:
         """Yield the directories of this repository that a document reconciles: none for other documents and other repositories."""

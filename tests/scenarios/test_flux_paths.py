@@ -372,7 +372,10 @@ def test_two_kustomizations_of_one_directory_are_variants_of_their_clusters(flee
 
 def test_a_directory_that_cannot_be_built_any_more_keeps_its_objects(fleet: Fleet) -> None:
     files = {"apps/kustomization.yaml": "resources: [web]\nconfigMapGenerator: [{name: settings, literals: [a=b]}]\n"}
-    maps = {"fleet/maps.yaml": select(kind="ConfigMap", name="maps"), "apps/web/kustomization.yaml": "resources: [deployment.yaml]\n"}
+    maps = {
+        "fleet/maps.yaml": select(kind="ConfigMap", name="maps"),
+        "apps/web/kustomization.yaml": "resources: [deployment.yaml]\n",
+    }
     fleet.commit({**LAYOUT, **files, **maps})
     assert findings(fleet.reconcile()) == []
     before = {path: fleet.read(path) for path in fleet.files() if path.startswith("clusters/one/shop/")}
@@ -386,3 +389,29 @@ def test_a_directory_that_cannot_be_built_any_more_keeps_its_objects(fleet: Flee
     fleet.commit({"apps/kustomization.yaml": "resources: [web]\n"}, hour=3)
     assert findings(fleet.reconcile(hour=3)) == []
     assert [path for path in fleet.files() if path.startswith("clusters/one/shop/")] == ["clusters/one/shop/deployment-web.yaml"]
+
+
+def test_a_kustomization_that_is_changed_by_an_unknown_build_holds_its_objects_back(fleet: Fleet) -> None:
+    files = {
+        "clusters/prod/flux-system/gotk-sync.yaml": "# written by the bootstrap\n",
+        "clusters/prod/kustomization.yaml": "resources: [apps.yaml]\ncommonLabels: {team: shop}\n",
+        "fleet/raw.yaml": select("default", name="raw"),
+    }
+    fleet.commit({**LAYOUT, **files})
+    run = fleet.reconcile()
+    assert codes(run) == ["reconciled-path"]
+    assert "source.kustomize.build" in findings(run)[0].message
+    assert fleet.where("default/deployment-web") == []
+    settings = (
+        "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {source: {kustomize: {build: [%s]}}}\n"
+    )
+    fleet.commit({"gitsched.yaml": settings % "clusters/prod"}, hour=1)
+    assert findings(fleet.reconcile(hour=1)) == []
+    assert fleet.where(WEB) == ["one"]
+
+
+def test_the_kustomization_of_the_bootstrap_may_change_itself(fleet: Fleet) -> None:
+    bootstrap = "resources: [gotk-sync.yaml]\nlabels: [{pairs: {team: ops}}]\n"
+    fleet.commit({**LAYOUT, "clusters/prod/flux-system/kustomization.yaml": bootstrap})
+    assert findings(fleet.reconcile()) == []
+    assert fleet.where(WEB) == ["one"]
