@@ -10,10 +10,12 @@ import pytest
 import yaml
 
 from gitsched.build.helm import find_helm
+from gitsched.reconcile import Reconciler
 from gitsched.reconcile.comparison import compare_plans
 from tests.upstream_schemas import validate
 
-from .conftest import Fleet, cluster, execute
+from .conftest import Fleet, cluster, deployment, execute
+from .conftest import policy as policy_of
 
 URL = "https://git.example.com/platform/fleet.git"
 SETTINGS = f"""\
@@ -350,3 +352,39 @@ def test_a_review_has_the_digest_of_its_merge(fleet: Fleet) -> None:
     fleet.git("merge", "-q", "--squash", "change")
     fleet.record(2)
     assert compare_plans(fleet.settings(2)).review.digest == reviewed
+
+
+@pytest.mark.parametrize("delivery", ["flux", "argocd"])
+def test_a_resident_process_writes_the_same_output(fleet: Fleet, delivery: str) -> None:
+    """With caches, and with plans of only the workloads that changed, the output is that of a new process."""
+    own = {"apps/own.yaml": deployment("own"), "own-policy.yaml": policy_of("first")}
+    changes: list[dict[str, str | bytes | None]] = [
+        {**BASE, **policy("Divided"), **bundle(delivery, "{}"), **own, "apps/web/base/web.yaml": WEB.replace("${region}", "north")},
+        {"apps/own.yaml": deployment("own", 5)},
+        {"apps/web/first/kustomization.yaml": "namespace: shop\nresources: [../base]\nreplicas: [{name: web, count: 7}]\n"},
+        {"apps/own.yaml": deployment("own", 6)},
+        {"gitsched.yaml": SETTINGS.replace("delivery: {", "delivery: {flux: {interval: 1h}, argocd: {project: fleet}, ")},
+        {"clusters/second.yaml": cluster("second", "broken:NoExecute")},
+        {"clusters/second.yaml": None},
+        {"bundle.yaml": None},
+    ]
+    resident = Reconciler(fleet.settings(output_branch="resident"))
+    for hour, change in enumerate(changes):
+        fleet.commit(change, hour=hour)
+        resident.run(fleet.settings(hour).now)
+        fleet.reconcile(hour, cache=fleet.cache / str(hour))
+        assert fleet.git("rev-parse", "resident^{tree}") == fleet.git("rev-parse", "placements^{tree}"), change
+        assert fleet.preview(hour).changed is False
+
+
+def test_a_prefix_of_the_output_holds_the_hub(fleet: Fleet) -> None:
+    settings = SETTINGS.replace("spec: {", "spec: {output: {path: fleet}, ")
+    files = {**BASE, "apps/web/base/web.yaml": WEB.replace("${region}", "north"), "gitsched.yaml": settings}
+    fleet.commit({**files, **policy(), **bundle("argocd", "{}")})
+    fleet.reconcile()
+    assert f"fleet/{APPLICATION.format('first')}" in fleet.files()
+    broken = {"apps/web/first/kustomization.yaml": "resources: [missing.yaml]\n"}
+    before = fleet.files()[f"fleet/{APPLICATION.format('first')}"]
+    fleet.commit(broken, hour=1)
+    fleet.reconcile(1)
+    assert fleet.files()[f"fleet/{APPLICATION.format('first')}"] == before
