@@ -388,3 +388,23 @@ def test_a_prefix_of_the_output_holds_the_hub(fleet: Fleet) -> None:
     fleet.commit(broken, hour=1)
     fleet.reconcile(1)
     assert fleet.files()[f"fleet/{APPLICATION.format('first')}"] == before
+
+
+def test_the_plan_of_a_branch_shows_only_its_own_changes(fleet: Fleet) -> None:
+    """The commit of a variant may be one that only the base branch has; the planned merge contains it."""
+    fleet.commit({**BASE, **policy(), **bundle("flux")})
+    fleet.git("branch", "change")
+    fleet.commit({"apps/web/first/kustomization.yaml": "namespace: shop\nresources: [../base]\n"}, hour=1)
+    fleet.reconcile(1)
+    fleet.git("checkout", "-q", "change")
+    fleet.commit({"apps/web/second/kustomization.yaml": "namespace: shop\nresources: [../base]\n"}, hour=2)
+    fleet.git("checkout", "-q", "main")
+    review = compare_plans(fleet.settings(3, revision="change"), "main").review
+    assert review.delivery is not None
+    assert {(change.path, change.clusters) for change in review.delivery.rendered} == {
+        ("flux-system/gitrepository.source.toolkit.fluxcd.io-shop.web.yaml", ("second",))
+    }
+    fleet.git("update-ref", "-d", "refs/heads/placements")
+    review = compare_plans(fleet.settings(3, revision="change"), "main").review
+    assert review.delivery is not None
+    assert {change.clusters for change in review.delivery.rendered} == {("second",)}
