@@ -22,14 +22,12 @@ from gitsched.decide.catalog import (
 )
 from gitsched.decide.recorded_decisions import describe_records
 from gitsched.decide.registry import policy_apis, reserved_groups
+from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.variants import TemplateVariants, is_bundle
-
-DELIVERING_KINDS = frozenset(("Application", "ApplicationSet", "HelmRelease", "Kustomization"))
-"""Names of kinds that may deliver to another cluster; see `gitsched.decide.remote_destinations`."""
 
 
 class DecisionSet(NamedTuple):

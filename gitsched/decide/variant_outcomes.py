@@ -14,6 +14,7 @@ from gitsched.decide.bundle_delivery import (
     read_delivery,
     render_delivery,
 )
+from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome, TargetCluster
@@ -55,6 +56,7 @@ def adapt_variants(
         if tool != MANIFESTS:
             outcome, found_variants = _keep_undeliverable(document, outcome, key, tool, found_variants, kept[key], config)
         outcome = _keep_variants(document, outcome, found_variants, kept[key], bundle=key)
+        outcome = outcome._replace(findings=(*outcome.findings, *_find_remote_destinations(outcome, found_variants)))
         record = _make_record(key, outcome, found_variants, kept[key], previous.get(key), tool, config)
         outcome = outcome._replace(records=(*outcome.records, (key, record)))
     return outcome
@@ -98,6 +100,23 @@ def _find_changed_delivery(document: Document, outcome: Outcome, key: Key, tool:
             yield Finding(
                 "warning", "bundle-delivery-changed", message, locate_document(document), document.key.resource, is_change=True
             )
+
+
+def _find_remote_destinations(outcome: Outcome, variants: WorkloadVariants) -> Iterable[Finding]:
+    """Yield a finding for each object of a Bundle with which a delivery tool would deliver to another cluster."""
+    clusters: dict[int, list[str]] = {}
+    for target in outcome.targets:
+        index = variants.by_cluster.get(target.cluster)
+        if index is not None and not (target.evicting or target.keeps_manifest):
+            clusters.setdefault(index, []).append(target.cluster)
+    for index, names in clusters.items():
+        for built in variants.variants[index].objects:
+            if built.key.kind in DELIVERING_KINDS:
+                from gitsched.decide.remote_destinations import find_remote_destination  # few objects deliver others
+
+                finding = find_remote_destination(built, dict.fromkeys(names, built.body))
+                if finding is not None:
+                    yield finding
 
 
 def _keep_undeliverable(

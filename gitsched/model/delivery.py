@@ -9,6 +9,9 @@ from gitsched.model.variants import Variant, VariantSource
 
 CLUSTER_PLACEHOLDER = "{cluster}"
 
+DELIVERING_KINDS = frozenset(("Application", "ApplicationSet", "HelmRelease", "Kustomization"))
+"""Names of kinds that may deliver to another cluster; see `gitsched.decide.remote_destinations`."""
+
 
 class SourceAddress(NamedTuple):
     """Where delivery tools fetch the source: `url` is "" for the URL of the source's remote; `secret` is the name of the Secret with

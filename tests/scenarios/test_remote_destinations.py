@@ -88,3 +88,10 @@ def test_overrides_that_set_the_destination_count(fleet: Fleet) -> None:
     (finding,) = place(fleet, text, **{"first.yaml": overrides["first.yaml"]})
     assert "goes to second," in finding.message
     assert place(fleet, text, **overrides) == []
+
+
+def test_objects_of_bundles_count(fleet: Fleet) -> None:
+    bundle = "apiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {name: web, namespace: argocd}\nspec: {path: hub}\n"
+    (finding,) = place(fleet, bundle, **{"hub/web.yaml": application("{name: production}")})
+    assert "goes to first, second" in finding.message
+    assert str(finding.location) == "hub/web.yaml:1:1"
