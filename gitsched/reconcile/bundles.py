@@ -284,7 +284,7 @@ def _find_omitted(omitted: Sequence[RawDocument]) -> Iterator[Finding]:
     if {raw.kind for raw in omitted} == {BUNDLE} and not omitted[0].origin.root:
         return  # a Bundle may be in its own directory
     message = (
-        f"{_list_names(names)} is read from its own file as a document of gitsched, and not delivered with the Bundle: move it out of "
-        "the directory"
+        f"{_list_names(names)} {'is' if len(names) == 1 else 'are'} read from {'its' if len(names) == 1 else 'their'} own file as "
+        f"documents of gitsched, and not delivered with the Bundle: move {'it' if len(names) == 1 else 'them'} out of the directory"
     )
     yield Finding("warning", "bundle-content", message, locate_origin(omitted[0].origin), (first.kind, first.namespace, first.name))
