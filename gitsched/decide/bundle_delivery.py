@@ -138,7 +138,9 @@ def _list_warnings(delivery: BundleDelivery, tool: str, settings: DeliveryConfig
         yield f"kustomize needs the options {' '.join(options)}; set them in kustomize.buildOptions of the ConfigMap argocd-cm"
     namespaces = list_uncreated_namespaces(delivery)
     if namespaces:
-        yield f"Argo CD does not create the namespace {_join(namespaces)}; add a Namespace to the bundle"
+        plural = "s" if len(namespaces) > 1 else ""
+        added = "Namespaces" if plural else "a Namespace"
+        yield f"Argo CD does not create the namespace{plural} {_join(namespaces)}; add {added} to the bundle"
 
 
 def _join(names: Iterable[str]) -> str:

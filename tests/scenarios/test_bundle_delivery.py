@@ -408,3 +408,61 @@ def test_the_plan_of_a_branch_shows_only_its_own_changes(fleet: Fleet) -> None:
     review = compare_plans(fleet.settings(3, revision="change"), "main").review
     assert review.delivery is not None
     assert {change.clusters for change in review.delivery.rendered} == {("second",)}
+
+
+SECRET = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: token, namespace: shop}
+stringData: {token: "ENC[AES256_GCM,data:dA==,iv:x,tag:y,type:str]"}
+sops:
+  mac: ENC[AES256_GCM,data:bWFj,iv:x,tag:y,type:str]
+  lastmodified: "2026-01-01T00:00:00Z"
+  encrypted_regex: ^stringData$
+  version: 3.9.4
+"""
+OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: other}\n"
+
+
+@pytest.mark.parametrize(
+    ("delivery", "content", "cure"),
+    [
+        ("flux", {"secret.yaml": SECRET}, "set delivery.flux.decryption.secretName"),
+        ("argocd", {"secret.yaml": SECRET}, "use delivery flux"),
+        ("argocd", {"other.yaml": OTHER}, "does not create the namespaces other, shop; add Namespaces to the bundle"),
+    ],
+)
+def test_what_a_tool_lacks_is_a_warning(fleet: Fleet, delivery: str, content: dict[str, str], cure: str) -> None:
+    """The bundle is delivered all the same."""
+    web = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: shop}\n"
+    files = {f"apps/web/{name}/{path}": text for name in ("first", "second") for path, text in {"web.yaml": web, **content}.items()}
+    lists = {
+        f"apps/web/{name}/kustomization.yaml": f"resources: [web.yaml, {next(iter(content))}]\n" for name in ("first", "second")
+    }
+    fleet.commit({**BASE, **files, **lists, **policy(), **bundle(delivery, "{}")})
+    run = fleet.reconcile()
+    (finding,) = [finding for finding in run.plan.findings if finding.code == "bundle-delivery"]
+    assert finding.severity == "warning"
+    assert cure in finding.message
+    assert [path for path in fleet.files() if "shop.web" in path]
+
+
+def test_files_outside_of_a_kustomization_need_an_option_of_argocd(fleet: Fleet) -> None:
+    overlays = {
+        f"apps/web/{name}/kustomization.yaml": "namespace: shop\nconfigMapGenerator: [{name: logo, files: [../base/logo.png]}]\n"
+        for name in ("first", "second")
+    }
+    fleet.commit({**BASE, **overlays, **policy(), **bundle("argocd", "{}")})
+    (finding,) = [finding for finding in fleet.reconcile().plan.findings if finding.code == "bundle-delivery"]
+    assert "--load-restrictor LoadRestrictionsNone" in finding.message
+
+
+def test_an_ssh_url_needs_a_secret(fleet: Fleet) -> None:
+    settings = SETTINGS.replace(URL, "git@git.example.com:platform/fleet.git")
+    fleet.commit({**BASE, **policy(), **bundle("flux"), "gitsched.yaml": settings})
+    (finding,) = [finding for finding in fleet.reconcile().plan.findings if finding.code == "bundle-delivery"]
+    assert (finding.severity, "set delivery.source.secretName" in finding.message) == ("warning", True)
+    secret = settings.replace("fleet.git}", "fleet.git, secretName: fleet-read}")
+    fleet.commit({"gitsched.yaml": secret}, hour=1)
+    assert codes(fleet.reconcile(1)) == set()
+    assert fleet.load(FLUX.format("first", REPOSITORY))["spec"]["secretRef"] == {"name": "fleet-read"}
