@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.apis.karmada.autoscalers import AutoscalerIndex, divide_limits, find_scaled_per_cluster, read_target
+from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.model.document import Document, Key, parse_api_group
 from gitsched.model.scheduling import Assignment, Outcome, TargetCluster
 
@@ -111,6 +113,15 @@ def test_a_workload_of_one_cluster_is_not_reported_as_scaled_per_cluster() -> No
 
     assert report(Assignment("ash", 6)) == report(Assignment("ash", 6), Assignment("bru", 0)) == []
     assert report(Assignment("ash", 4), Assignment("bru", 2)) == ["warning"]
+
+
+def test_a_decision_depends_on_the_target_of_an_autoscaler_and_on_the_autoscalers_of_a_workload() -> None:
+    autoscaler, binding = scaler(maxReplicas=9), {"kind": "ResourceBinding"}
+    index = AutoscalerIndex([autoscaler], divides_limits=False)
+    snapshot: Any = SimpleNamespace(templates={WEB: deployment(), autoscaler.key: autoscaler}, previous={binding_key(WEB): binding})
+    assert index.decision_inputs(WEB, snapshot) == (autoscaler,)
+    assert index.decision_inputs(autoscaler.key, snapshot) == (deployment(), binding)
+    assert index.decision_inputs(API, snapshot) == ()
 
 
 edits = st.lists(
