@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from gitsched.apis.gitsched.config import Config
+from gitsched.apis.gitsched.config import FILE, Config
 from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document, read_declared_scopes
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.git import Repository, TreeEntry
@@ -28,6 +28,7 @@ from gitsched.model.finding import Finding, Location
 from gitsched.model.variants import TemplateVariants
 from gitsched.reconcile.bundle_parts import NO_PARTS, BundleParts
 from gitsched.reconcile.cache.caches import SourceFile, TreeCache
+from gitsched.reconcile.kustomized_policies import KustomizedPolicies
 from gitsched.reconcile.plugin_inputs import PluginInputs
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
@@ -155,7 +156,7 @@ def separate_parts(
         if path in built.dependencies:
             remaining[path] = remaining[path]._replace(kustomized=True)
     problems = dict.fromkeys(map(_make_problem_finding, parts.graph.problems))
-    builds = (*built.findings, *bundles.findings)
+    builds = (*built.findings, *bundles.findings, *parts.policies.list_findings())
     reported = {(finding.code, finding.location) for finding in builds}
     findings = (*(finding for finding in problems if (finding.code, finding.location) not in reported), *builds)
     return KustomizedTree(remaining, (*documents, *built.unplaced), findings, parts, built, bundles)
@@ -204,6 +205,7 @@ class KustomizeParts:
         self.graph, self.kustomizations, self.ignore = graph, kustomizations, ignore
         self._reader, self._blobs, self._built = reader, blobs, built
         self._patched: dict[str, tuple[str, ...] | None] = {}
+        self.policies = KustomizedPolicies()
         self._charts, self._wrapped = ChartIndex(blobs), wrapped
 
     def find_wrapper(self, path: str) -> str:
@@ -232,6 +234,7 @@ class KustomizeParts:
                 found.append(KustomizedDocument(document, partial(self.describe, path, document)))
             else:
                 kept.append(parsed)
+                self._record_policy(path, document, parsed.broken)
         if not removed:
             return file._replace(kustomized=path in self._built or self.graph.may_change(path))
         names, origins = {_identify(document) for document in removed}, {document.origin for document in removed}
@@ -243,6 +246,12 @@ class KustomizeParts:
             file.file.unreadable or any(parsed.broken for parsed in kept),
             True,
         )
+
+    def _record_policy(self, path: str, document: RawDocument, broken: bool) -> None:
+        """Record a document of a policy API that kustomizations may change. Settings are read from the root of the repository only."""
+        ignored = self.ignore is not None and self.ignore.is_ignored(path)
+        if not (broken or ignored) and path in self.graph.resources and is_read_by_api(document) and path != FILE:
+            self.policies.add(document, self.graph.list_changes(path, _describe_object(document), self._list_patched))
 
     def is_part(self, path: str, document: RawDocument, tolerated: bool = False) -> bool:
         """Return whether kustomize builds a document and changes it, so that it is not an object of its own.

@@ -209,3 +209,23 @@ def test_the_files_of_a_built_in_plug_in_are_inputs(fleet: Fleet) -> None:
     fleet.commit({**FLEET, **root, "app/patch.yaml": patch, "app/web.yaml": deployment("web")})
     (finding,) = findings(fleet.reconcile())
     assert (finding.code, str(finding.location)) == ("kustomized", "app/web.yaml:1:1")
+
+
+@pytest.mark.parametrize(
+    ("change", "warned"),
+    [
+        ("namespace: shop\n", True),
+        ("namePrefix: eu-\n", True),
+        ("patches: [{target: {kind: PropagationPolicy}, patch: '[{op: add, path: /spec/priority, value: 1}]'}]\n", True),
+        ("commonLabels: {team: a}\n", False),
+        ("images: [{name: web, newTag: '2'}]\n", False),
+    ],
+)
+def test_a_policy_that_a_kustomization_changes_is_a_warning(fleet: Fleet, change: str, warned: bool) -> None:
+    more = {"policies/more.yaml": policy("one", name="more", kind="Service")}
+    kustomization = f"resources: [all.yaml, more.yaml]\n{change}"
+    fleet.commit({**FLEET, **more, "policies/kustomization.yaml": kustomization, "web.yaml": deployment("web")})
+    found = findings(fleet.reconcile())
+    assert [(finding.code, str(finding.location)) for finding in found] == [("policy-kustomized", "policies/all.yaml:1:1")] * warned
+    assert all("policies/kustomization.yaml" in finding.message and "more" in finding.message for finding in found)
+    assert fleet.where(WEB) == ["one"]
