@@ -42,6 +42,8 @@ def list_bundles(documents: Iterable[RawDocument]) -> Iterator[RawDocument]:
     """Yield the Bundles among documents and those inside of workloads that consist of several objects, located at the workload."""
     embedded = {kind: path for api in policy_apis.values() for kind, path in api.embedded_objects.items()}
     for raw in documents:
+        if raw.broken:
+            continue
         if is_bundle(raw.group, raw.kind):
             yield raw
         elif path := embedded.get((raw.group, raw.kind)):

@@ -24,7 +24,7 @@ PROGRAMS_OF_GUIDES = {
     "argocd.md": ("kubectl",),
 }
 """Guides that start from a repository in examples/, with the programs that they need besides gitsched and git."""
-STORIES = ["first-placement.md", "from-karmada.md", "from-ocm.md", *PROGRAMS_OF_GUIDES]
+STORIES = ["bundles.md", "first-placement.md", "from-karmada.md", "from-ocm.md", *PROGRAMS_OF_GUIDES]
 START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 BLOCK = re.compile(r'```(?:yaml title="(?P<file>[^"]+)"\n(?P<text>.*?)|console\n(?P<console>.*?))```\n', re.DOTALL)
 PROGRAM = """\
