@@ -466,3 +466,58 @@ def test_an_ssh_url_needs_a_secret(fleet: Fleet) -> None:
     fleet.commit({"gitsched.yaml": secret}, hour=1)
     assert codes(fleet.reconcile(1)) == set()
     assert fleet.load(FLUX.format("first", REPOSITORY))["spec"]["secretRef"] == {"name": "fleet-read"}
+
+
+WORK = """\
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSet
+metadata: {{name: all}}
+spec: {{clusterSelector: {{selectorType: LabelSelector, labelSelector: {{}}}}}}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSetBinding
+metadata: {{name: all, namespace: shop}}
+spec: {{clusterSet: all}}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata: {{name: all, namespace: shop}}
+spec: {{}}
+---
+apiVersion: work.open-cluster-management.io/v1alpha1
+kind: ManifestWorkReplicaSet
+metadata: {{name: work, namespace: shop}}
+spec:
+  placementRefs: [{{name: all}}]
+  manifestWorkTemplate:
+    workload:
+      manifests:
+      - {{apiVersion: v1, kind: ConfigMap, metadata: {{name: own, namespace: shop}}}}
+      - apiVersion: gitsched.io/v1alpha1
+        kind: Bundle
+        metadata: {{name: web, namespace: shop}}
+        spec: {{path: apps/web/first, delivery: {delivery}, values: {values}}}
+"""
+MANAGED = """\
+apiVersion: cluster.open-cluster-management.io/v1
+kind: ManagedCluster
+metadata: {name: first}
+spec: {hubAcceptsClient: true}
+"""
+
+
+def test_a_bundle_in_a_work_of_open_cluster_management_is_delivered(fleet: Fleet) -> None:
+    def list_own() -> list[str]:
+        return [path for path in fleet.files() if path.startswith("clusters/first/shop/") or "shop.web" in path]
+
+    own = "clusters/first/shop/configmap-own.yaml"
+    source = {name: text for name, text in BASE.items() if not name.startswith("clusters/")}
+    fleet.commit({**source, "first.yaml": MANAGED, "work.yaml": WORK.format(delivery="argocd", values="{}")})
+    assert codes(fleet.reconcile()) == set()
+    assert list_own() == [own, APPLICATION.format("first")]
+    fleet.commit({"work.yaml": WORK.format(delivery="argocd", values="{region: cluster.name}")}, hour=1)
+    assert "bundle-delivery" in codes(fleet.reconcile(1))
+    assert list_own() == [own, APPLICATION.format("first")]
+    fleet.commit({"work.yaml": WORK.format(delivery="flux", values="{region: cluster.name}")}, hour=2)
+    fleet.reconcile(2)
+    assert list_own() == [FLUX.format("first", REPOSITORY), FLUX.format("first", KUSTOMIZATION), own]

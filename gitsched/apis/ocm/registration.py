@@ -16,10 +16,12 @@ from gitsched.apis.ocm.names import (
     GROUP,
     GROUPS,
     MANAGED_CLUSTER,
+    MANIFEST_WORK_REPLICA_SET,
     OTHER_KINDS,
     PLACEMENT_DECISION,
     PLACEMENT_LABEL,
     ROLLOUT_REPORT,
+    WORK_GROUP,
 )
 from gitsched.apis.ocm.topology import TOPOLOGY
 from gitsched.apis.policy_api import (
@@ -140,6 +142,7 @@ API = PolicyAPI(
     name="ocm",
     groups=GROUPS,
     list_selectors=_list_selectors,
+    embedded_objects={(WORK_GROUP, MANIFEST_WORK_REPLICA_SET): ("spec", "manifestWorkTemplate", "workload", "manifests")},
     kinds=ApiKinds(
         cluster_scoped=frozenset(
             {
