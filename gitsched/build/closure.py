@@ -14,7 +14,9 @@ from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, KustomizeChart, Ku
 from gitsched.manifests.kustomize_graph import resolve_path
 
 MAX_DIRECTORIES = 2_000
-"""Limit of one root."""
+"""Kustomizations of one root."""
+MAX_PROBLEMS = 50
+"""Problems of one root that are reported."""
 
 Position = tuple[str, int, int]
 """The path of a file, line and column."""
@@ -99,12 +101,20 @@ class _Resolver:
             main,
             self._files,
             frozenset(self._resources),
-            tuple(dict.fromkeys(map(self._locate, self._problems))),
+            tuple(self._list_problems()),
             tuple(self._charts),
             self._remotes,
             {path: tuple(references) for path, references in self._replaced.items()},
             frozenset(self._outside),
         )
+
+    def _list_problems(self) -> list[BuildProblem]:
+        found = list(dict.fromkeys(map(self._locate, self._problems)))
+        more = len(found) - MAX_PROBLEMS
+        if more > 0:
+            last = found[MAX_PROBLEMS]
+            found[MAX_PROBLEMS:] = [last._replace(message=f"{last.message}; {self._root} has {more} more problems")]
+        return found
 
     def _locate(self, problem: BuildProblem) -> BuildProblem:
         """Return a problem in another repository at the reference to it."""
