@@ -120,7 +120,7 @@ def compare(source: Path, scratch: Path, most_roots: int, most_readers: int) -> 
     (clone / "gitsched-benchmark.yaml").write_text("---\n".join([*(CLUSTER % number for number in range(CLUSTERS)), POLICY]))
     run_git(clone, "add", "--all")
     run_git(clone, "commit", "--quiet", "--message=Benchmark")
-    settings = RunSettings(now=datetime.now(UTC), cache=scratch / "cache", location=str(clone), allow_removals=True)
+    settings = RunSettings(now=datetime.now(UTC), cache=scratch / "cache", location=str(clone))
     show(f"{len(buildable)} of {len(roots)} roots, cold", measure(lambda: reconcile(settings)), alone, cores, 1.3)
 
     path, readers = choose_base([closure for closure in closures if closure.root in set(buildable)], most_readers)

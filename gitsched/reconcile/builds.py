@@ -55,6 +55,7 @@ def build_roots(
     built = build_directories(roots, commit, reader, context)
     findings += built.findings
     documents: list[RawDocument] = []
+    reader.prefetch(entry for root in built.roots.values() for entry in root.locator.list_read_files(root.result.objects))
     for root in built.roots.values():
         for printed in root.result.objects:
             documents += root.locator.read(printed, findings)

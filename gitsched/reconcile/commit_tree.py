@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from gitsched.build.closure import Closure, resolve_closure
 from gitsched.build.remote_base import RemoteBase, RemoteTree
@@ -17,6 +18,9 @@ from gitsched.reconcile.run import BuildContext
 
 MAX_ROUNDS = 10
 """How often other repositories are fetched for one commit: a base may name a base in yet another repository."""
+
+
+_NAMES = tuple(KUSTOMIZATION_NAMES)
 
 
 class CommitTree:
@@ -54,16 +58,23 @@ class CommitTree:
     def list_roots(self, pattern: str) -> list[str]:
         """Return the directories with a kustomization that is no component, and whose path matches a pattern."""
         matches = compile_path_pattern(pattern)
-        found = {
-            posixpath.dirname(path) or ".": (path, blob)
-            for path, (blob, _) in self.entries.items()
-            if posixpath.basename(path) in KUSTOMIZATION_NAMES and matches.fullmatch(posixpath.dirname(path) or ".")
-        }
+        literal = posixpath.normpath(pattern)
+        candidates = ([literal] if literal in self._roots else []) if "*" not in pattern else self._roots
+        found = {directory: self._roots[directory] for directory in candidates if matches.fullmatch(directory)}
         return sorted(
             directory
             for directory, (path, blob) in found.items()
             if not ((kustomization := self.read_kustomization(blob, path)) and kustomization.is_component)
         )
+
+    @cached_property
+    def _roots(self) -> dict[str, tuple[str, str]]:
+        """The path and blob of each kustomization, by its directory."""
+        return {
+            posixpath.dirname(path) or ".": (path, blob)
+            for path, (blob, _) in self.entries.items()
+            if path.endswith(_NAMES) and posixpath.basename(path) in KUSTOMIZATION_NAMES
+        }
 
 
 def open_commit_tree(context: BuildContext, entries: Iterable[TreeEntry], reader: FileReader) -> CommitTree:

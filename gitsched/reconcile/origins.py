@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gitsched.build.closure import Closure
 from gitsched.build.kustomize import BuiltObject
 from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.git import TreeEntry
 from gitsched.manifests.kustomize import Kustomization
 from gitsched.manifests.parsed_file import ParsedDocument
 from gitsched.model.document import Origin
@@ -14,6 +15,8 @@ from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import FileReader, is_read_by_api
 from gitsched.reconcile.last_changes import LastChanges
+
+_BUILT, _FILE_MODE = "built.yaml", 0o100644
 
 
 class OriginLocator:
@@ -27,7 +30,7 @@ class OriginLocator:
         """Yield the documents of an object that is built: one, or none if a policy API reads it from its own file, which is then added to
         `omitted`."""
         blob = self._commit.repository.keep_blob(built.text)
-        file = self._reader.read(blob, "built.yaml")
+        file = self._reader.read(blob, _BUILT)
         for parsed in file.documents:
             document = make_raw_document(parsed.body)
             path, line, column, changed_by = self.locate(built, document)
@@ -45,6 +48,14 @@ class OriginLocator:
                 text = f"{issue.message} (as kustomize builds {self._closure.root})"
                 findings.append(Finding(issue.severity, issue.code, text, Location(path, line, column, changed_by), issue.resource))
             yield make_raw_document(parsed.body, origin, parsed.broken)
+
+    def list_read_files(self, objects: Iterable[BuiltObject]) -> Iterator[TreeEntry]:
+        """Yield the objects and the patches of the root as files, so that their parsed forms are loaded from the cache at once."""
+        for built in objects:
+            yield TreeEntry(_BUILT, self._commit.repository.keep_blob(built.text), _FILE_MODE)
+        for path, blob in self._closure.files.items():
+            if path not in self._closure.resources:
+                yield TreeEntry(path if path.endswith(".json") else f"{path}.yaml", blob, _FILE_MODE)
 
     def _find_remote(self, path: str) -> tuple[str, int, int] | None:
         """Return the position of the reference to the repository that a path is in; None for this one."""
