@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.bundle_delivery import (
@@ -53,9 +53,10 @@ def adapt_variants(
         outcome = outcome._replace(
             findings=(*outcome.findings, *_find_changed_delivery(document, outcome, key, tool, previous.get(key)))
         )
+        reported: Collection[str] = ()
         if tool != MANIFESTS:
-            outcome, found_variants = _keep_undeliverable(document, outcome, key, tool, found_variants, kept[key], config)
-        outcome = _keep_variants(document, outcome, found_variants, kept[key], bundle=key)
+            outcome, found_variants, reported = _keep_undeliverable(document, outcome, key, tool, found_variants, kept[key], config)
+        outcome = _keep_variants(document, outcome, found_variants, kept[key], bundle=key, reported=reported)
         outcome = outcome._replace(findings=(*outcome.findings, *_find_remote_destinations(outcome, found_variants)))
         record = _make_record(key, outcome, found_variants, kept[key], previous.get(key), tool, config)
         outcome = outcome._replace(records=(*outcome.records, (key, record)))
@@ -127,9 +128,9 @@ def _keep_undeliverable(
     variants: WorkloadVariants,
     kept: Mapping[str, Sequence[str]],
     config: Config,
-) -> tuple[Outcome, WorkloadVariants]:
-    """Return the outcome with findings about what Flux or Argo CD cannot build, where clusters keep what they have; and the variants that
-    they can build."""
+) -> tuple[Outcome, WorkloadVariants, Collection[str]]:
+    """Return the outcome with findings about what Flux or Argo CD cannot build, where clusters keep what they have; the variants that they
+    can build; and these clusters."""
     findings = tuple(list_delivery_findings(document, key, tool, outcome.targets, variants, config.delivery))
     problems = find_problems(key, tool, outcome.targets, variants, config.delivery)
     targets = [
@@ -141,7 +142,7 @@ def _keep_undeliverable(
     if document.key == key:
         outcome = outcome._replace(targets=tuple(targets))
     by_cluster = {cluster: index for cluster, index in variants.by_cluster.items() if cluster not in problems}
-    return outcome, variants._replace(by_cluster=by_cluster)
+    return outcome, variants._replace(by_cluster=by_cluster), problems.keys()
 
 
 def _keep_variants(
@@ -150,8 +151,10 @@ def _keep_variants(
     variants: WorkloadVariants,
     kept: Mapping[str, Sequence[str]],
     bundle: Key | None = None,
+    reported: Collection[str] = (),
 ) -> Outcome:
-    """Return the outcome with the targets that get a variant or keep what they have."""
+    """Return the outcome with the targets that get a variant or keep what they have. Clusters without a variant are findings, unless they
+    are `reported` already."""
     whole = bundle is None or bundle == document.key
     targets: list[TargetCluster] = []
     without: dict[str, list[str]] = {}
@@ -159,7 +162,7 @@ def _keep_variants(
         if target.cluster in variants.by_cluster or target.keeps_manifest or outcome.state == "stale":
             targets.append(target)
             continue
-        if not target.evicting:
+        if not target.evicting and target.cluster not in reported:
             without.setdefault(variants.failed.get(target.cluster, ""), []).append(target.cluster)
         if not whole:
             targets.append(target)
