@@ -67,6 +67,15 @@ class ReferenceReading(Protocol):
         ...
 
 
+@runtime_checkable
+class DependencyDelivering(Protocol):
+    """Capability of an engine that can deliver the objects that a workload refers to together with it."""
+
+    def describe_delivery(self, template: Document, key: Key, /) -> str:
+        """Return the change that would deliver an object together with a workload, such as a setting of its policy; "" if there is none."""
+        ...
+
+
 class InnerPlacement(NamedTuple):
     """Placement of one workload inside a cluster: `desired` replicas, those `placed` by location, and the `nodes` (node/NAME) of the
     locations."""

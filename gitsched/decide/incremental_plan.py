@@ -24,6 +24,7 @@ from gitsched.decide.plan_state import (
     make_workload_row,
     strip_outcome,
 )
+from gitsched.decide.reference_changes import move_reference_findings, update_references
 from gitsched.decide.registry import reserved_groups
 from gitsched.decide.rendered_tree import (
     BlobLookup,
@@ -115,10 +116,17 @@ def make_incremental_plan(
     others = (finding for key, group in totals.findings_by_workload.items() if key not in workloads for finding in group)
     if any(_is_about(finding, diff.findings) for finding in others) or _has_record_conflict(rows, workloads, find_blob):
         return None
-    workload_rows = {key: make_workload_row(files, _read_source_path(documents[key])) for key, files in workloads.items()}
     outcomes = {key: files.outcome for key, files in workloads.items()}
+    references = update_references(rows, documents, outcomes, totals)
+    reference_findings = move_reference_findings(totals.reference_findings, diff.findings, documents)
+    if references is None or reference_findings is None:
+        return None
+    workload_rows = {
+        key: make_workload_row(files, _read_source_path(documents[key]), references[key]) for key, files in workloads.items()
+    }
     cluster_rows = _update_cluster_rows(rows, workload_rows)
-    new = _update_totals(totals, rows, outcomes, cluster_rows, diff, snapshot)._replace(unstable=frozenset(unstable))
+    new = _update_totals(totals, rows, outcomes, cluster_rows, diff, snapshot)
+    new = new._replace(unstable=frozenset(unstable), reference_findings=reference_findings)
     plan = build_plan(
         new,
         StoredOutcomes(rows, totals.workload_count, outcomes),
@@ -131,7 +139,10 @@ def make_incremental_plan(
     replicas = sum(facts.replicas for facts in new.first_clusters.values())
     if may_exceed_limit(guarded, totals.workload_count, replicas, totals.config.guard):
         return None
-    return IncrementalPlan(plan, new, workload_rows, cluster_rows)
+    required = {
+        key: row._replace(references=found) for key, found in references.items() if (row := _read_other(rows, key, workloads))
+    }
+    return IncrementalPlan(plan, new, {**required, **workload_rows}, cluster_rows)
 
 
 def _update_engines(state: PlanState, snapshot: Snapshot) -> bool:
@@ -174,6 +185,11 @@ def _has_record_conflict(rows: PlanRows, workloads: Mapping[Key, WorkloadFiles],
         row = rows.read_workload(key)
         new += (path for path in files.records if row is None or path not in row.record_paths)
     return len(set(new)) < len(new) or any(find_blob(path) is not None for path in new)
+
+
+def _read_other(rows: PlanRows, key: Key, workloads: Container[Key]) -> WorkloadRow | None:
+    """Return the row of a workload that has not changed."""
+    return rows.read_workload(key) if key not in workloads else None
 
 
 def _read_source_path(document: Document) -> str:

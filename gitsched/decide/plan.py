@@ -14,8 +14,11 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import KustomizedDocument, RawDocument
 from gitsched.decide.decisions import DecisionCache, DecisionSet, decide
+from gitsched.decide.delivered_objects import DeliveredObjects, ReferenceCache, index_deliveries
 from gitsched.decide.guard import PlacedWorkload, find_withheld_changes, list_guarded_moves
+from gitsched.decide.missing_references import MissingReference, find_missing_references, list_creators
 from gitsched.decide.plan_state import PreviousOutput, Totals, compute_totals, sort_findings
+from gitsched.decide.reference_findings import list_reference_findings
 from gitsched.decide.removals import RemovedPlacement, list_removed_placements, make_removal_move
 from gitsched.decide.rendered_tree import LastValidFile, RenderCache, RenderedTree, render, render_last_valid
 from gitsched.decide.withheld_changes import make_withheld_finding, withhold
@@ -74,10 +77,12 @@ class PlanInput(NamedTuple):
 
 
 class PlanDetails(NamedTuple):
-    """The parts that only a complete plan has: every decision with its inputs, and every rendered file."""
+    """The parts that only a complete plan has: every decision with its inputs, every rendered file, and what the objects refer to."""
 
     decisions: DecisionSet
     rendered: RenderedTree
+    delivered: DeliveredObjects
+    missing: tuple[MissingReference, ...]
 
 
 class Plan(NamedTuple):
@@ -160,10 +165,10 @@ class Plan(NamedTuple):
 class InMemoryCaches:
     """The decisions and files of the last complete plan, for the next one in the same process."""
 
-    __slots__ = ("decisions", "rendered")
+    __slots__ = ("decisions", "references", "rendered")
 
     def __init__(self) -> None:
-        self.decisions, self.rendered = DecisionCache(), RenderCache()
+        self.decisions, self.rendered, self.references = DecisionCache(), RenderCache(), ReferenceCache()
 
 
 def compute_plan_times(source_time: datetime, recorded_time: datetime | None, now: datetime) -> PlanTimes:
@@ -241,12 +246,27 @@ def _render_plan(
     kept = {target.cluster for key in decisions.withheld for target in decisions.outcomes[key].targets} - known
     retiring, retired = _list_retiring_clusters(source, known | kept)
     protected = tree.config.output.protected_namespaces
-    delivered = previous.list_delivered(map(namespace_path, protected))
+    namespaces = previous.list_delivered(map(namespace_path, protected))
     directories = {**retiring, **dict.fromkeys(sorted(kept), source_time)}
-    rendered = render(decisions, directories, previous.find_blob, caches.rendered, protected, delivered, tree.config.delivery)
+    rendered = render(decisions, directories, previous.find_blob, caches.rendered, protected, namespaces, tree.config.delivery)
+    delivered = index_deliveries(decisions, tree.config, caches.references)
+    missing: tuple[MissingReference, ...] = ()
+    if delivered.requirements:
+        missing = find_missing_references(decisions, delivered, tree.config)
     last_valid = ((kept_path(path), render_last_valid(file, decisions.outcomes)) for path, file in tree.last_valid.items())
     return build_plan(
-        compute_totals(decisions, rendered, tree.config, source_time, now, tree.file_findings, tree.other_findings, retiring),
+        compute_totals(
+            decisions,
+            rendered,
+            tree.config,
+            source_time,
+            now,
+            tree.file_findings,
+            tree.other_findings,
+            retiring,
+            tuple(list_reference_findings(missing, decisions, delivered)),
+            list_creators(missing),
+        ),
         decisions.outcomes,
         decisions.outcomes.values(),
         {**rendered.files, **{path: file for path, file in last_valid if file is not None}},
@@ -255,7 +275,7 @@ def _render_plan(
         deadlines=(*retired, *(engine.time for engine in decisions.engines if engine.time is not None)),
         removals=[make_removal_move(entry, decisions) for entry in removed.values()],
         observations=observations,
-        details=PlanDetails(decisions, rendered),
+        details=PlanDetails(decisions, rendered, delivered, missing),
     )._replace(withheld=withheld)
 
 

@@ -14,6 +14,9 @@ from typing import NamedTuple, Protocol
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.delivered_objects import DeliveredObjects, ManifestReferences
+from gitsched.decide.missing_references import MissingReference
+from gitsched.decide.reference_findings import LocatedFinding
 from gitsched.decide.rendered_tree import RenderedTree, WorkloadFiles
 from gitsched.model.document import Body, Key, parse_api_group
 from gitsched.model.finding import Finding, finding_sort_key
@@ -43,6 +46,19 @@ NO_OUTPUT = PreviousOutput({}, lambda _: (), lambda _: None, frozenset(), {})
 """The previous output of a first run."""
 
 
+class ReferenceRow(NamedTuple):
+    """The references of one workload by manifest, and the objects that it requires without a field that says so. `is_required`: other
+    workloads refer to it; `misses`: something that it requires is missing in a cluster."""
+
+    manifests: ManifestReferences = ()
+    implied: tuple[Key, ...] = ()
+    is_required: bool = False
+    misses: bool = False
+
+
+NO_REFERENCE_ROW = ReferenceRow()
+
+
 class WorkloadRow(NamedTuple):
     """One workload: its outcome without documents and bodies, the path of its source file, the paths of its records, and by cluster
     the paths of its manifests, relative to the directory of the cluster."""
@@ -51,6 +67,7 @@ class WorkloadRow(NamedTuple):
     source_path: str
     record_paths: tuple[str, ...]
     manifest_paths: Mapping[str, tuple[str, ...]]
+    references: ReferenceRow = NO_REFERENCE_ROW
 
 
 class ClusterRow(NamedTuple):
@@ -67,6 +84,8 @@ class Totals(NamedTuple):
     without a commit. `unstable` are workloads that may be decided differently next time. `first_outcomes` and `first_clusters` are those
     that README.md shows. `records` belong to no workload, `recorded` are decisions that only records
     show. `kind_scopes` says for kinds that are not built in whether they are namespaced. `varied` are workloads with variants.
+    `reference_findings` are those about objects that delivered manifests refer to, `creators` the delivered objects that may create an
+    object which the source does not have.
     """
 
     config: Config
@@ -89,6 +108,8 @@ class Totals(NamedTuple):
     recorded: tuple[RecordedDecision, ...]
     kind_scopes: Mapping[tuple[str, str], bool]
     varied: frozenset[Key] = frozenset()
+    reference_findings: tuple[LocatedFinding, ...] = ()
+    creators: Mapping[Key, frozenset[Key]] = {}
 
     @property
     def workload_count(self) -> int:
@@ -132,13 +153,14 @@ class StoredOutcomes(Mapping[Key, Outcome]):
         return self._count
 
 
-def make_workload_row(files: WorkloadFiles, source_path: str) -> WorkloadRow:
+def make_workload_row(files: WorkloadFiles, source_path: str, references: ReferenceRow = NO_REFERENCE_ROW) -> WorkloadRow:
     """Return the row of a workload."""
     return WorkloadRow(
         strip_outcome(files.outcome),
         source_path,
         tuple(files.records),
         {cluster: tuple(manifests) for cluster, manifests in files.manifests.items()},
+        references,
     )
 
 
@@ -157,10 +179,13 @@ def compute_totals(
     file_findings: Mapping[str, tuple[Finding, ...]],
     other_findings: tuple[Finding, ...],
     retiring: Mapping[str, datetime],
+    reference_findings: tuple[LocatedFinding, ...] = (),
+    creators: Mapping[Key, frozenset[Key]] | None = None,
 ) -> Totals:
     """Return the totals of a complete plan.
 
-    `file_findings` are the findings of source files by path, `other_findings` those that belong to no file that was read.
+    `file_findings` are the findings of source files by path, `other_findings` those that belong to no file that was read, and
+    `reference_findings` those about what delivered manifests refer to.
     """
     outcomes = decisions.outcomes
     engine_findings = tuple(finding for engine in decisions.engines for finding in engine.findings)
@@ -186,13 +211,16 @@ def compute_totals(
         recorded=decisions.recorded,
         kind_scopes=decisions.catalog.kind_scopes,
         varied=frozenset(decisions.variants),
+        reference_findings=reference_findings,
+        creators=creators or {},
     )
 
 
 def sort_findings(totals: Totals) -> tuple[Finding, ...]:
     """Return all findings of a plan in the order in which reports show them."""
     groups = (*totals.findings_by_file.values(), *totals.findings_by_workload.values())
-    findings = {*totals.other_findings, *totals.engine_findings, *(finding for group in groups for finding in group)}
+    references = (finding for _, finding in totals.reference_findings)
+    findings = {*totals.other_findings, *totals.engine_findings, *references, *(finding for group in groups for finding in group)}
     return tuple(sorted(findings, key=finding_sort_key))
 
 
@@ -241,12 +269,28 @@ def list_engine_records(engines: tuple[PolicyEngine, ...]) -> tuple[tuple[Key, B
     return tuple(record for engine in engines for record in engine.records())
 
 
-def make_plan_rows(decisions: DecisionSet, rendered: RenderedTree) -> tuple[dict[Key, WorkloadRow], dict[str, ClusterRow]]:
+def make_plan_rows(
+    decisions: DecisionSet, rendered: RenderedTree, delivered: DeliveredObjects, missing: Iterable[MissingReference]
+) -> tuple[dict[Key, WorkloadRow], dict[str, ClusterRow]]:
     """Return a row for every workload, in their order, and for every cluster."""
-    workloads = {}
+    workloads, references = {}, _make_reference_rows(delivered, missing)
     for key, files in rendered.workloads.items():
         origin = decisions.templates[key].origin
-        workloads[key] = make_workload_row(files, origin.path if origin else "")
+        workloads[key] = make_workload_row(files, origin.path if origin else "", references.get(key, NO_REFERENCE_ROW))
     return workloads, {
         name: ClusterRow(facts, frozenset(rendered.manifests.get(name, ()))) for name, facts in rendered.cluster_facts.items()
+    }
+
+
+def _make_reference_rows(delivered: DeliveredObjects, missing: Iterable[MissingReference]) -> dict[Key, ReferenceRow]:
+    required = {requirement.required.key for requirement in delivered.requirements}
+    required |= {owner for key in required for owner in delivered.owners.get(key, ())}
+    misses = {referrer for one in missing for referrer in one.referrers}
+    implied: dict[Key, tuple[Key, ...]] = {}
+    for requirement in delivered.requirements:
+        if requirement.implied:
+            implied[requirement.referrer] = (*implied.get(requirement.referrer, ()), requirement.required.key)
+    return {
+        key: ReferenceRow(delivered.references.get(key, ()), implied.get(key, ()), key in required, key in misses)
+        for key in {*delivered.references, *implied, *required}
     }

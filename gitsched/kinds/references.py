@@ -11,12 +11,13 @@ from gitsched.model.document import Body, parse_api_group
 
 
 class ReferencedObject(NamedTuple):
-    """An object that a manifest refers to; `namespace` is "" for a cluster-scoped one."""
+    """An object that a manifest refers to; `namespace` is "" for a cluster-scoped one. The manifest says what is `optional`."""
 
     api_version: str
     kind: str
     namespace: str
     name: str
+    optional: bool = False
 
 
 def list_references(body: Body, kind: Kind, namespace: str) -> list[ReferencedObject]:
@@ -45,9 +46,9 @@ def _read_field(body: Body, field: Reference, namespace: str) -> Iterator[Refere
         if isinstance(value, dict):
             # caProvider of External Secrets calls the kind `type`; Gateway API leaves out the group of core kinds.
             wanted = value.get("kind") or value.get("type")
-            name, space = value.get("name"), value.get("namespace")
+            name, space, optional = value.get("name"), value.get("namespace"), value.get("optional") is True
         elif exact and isinstance(value, str):
-            wanted, space, name = None, *_split_name(value)
+            wanted, optional, space, name = None, False, *_split_name(value)
         else:
             continue
         target = next((target for target in field.kinds if wanted in (None, "", target[1])), None)
@@ -55,9 +56,9 @@ def _read_field(body: Body, field: Reference, namespace: str) -> Iterator[Refere
             continue
         api_version, kind = target
         if is_namespaced(parse_api_group(api_version), kind) is False:
-            yield ReferencedObject(api_version, kind, "", name)
+            yield ReferencedObject(api_version, kind, "", name, optional)
         elif where := (space if isinstance(space, str) and space else field.namespace or namespace):
-            yield ReferencedObject(api_version, kind, where, name)
+            yield ReferencedObject(api_version, kind, where, name, optional)
 
 
 def _split_name(text: str) -> tuple[str, str]:

@@ -59,6 +59,16 @@ class AppliedOverride(NamedTuple):
     changes: tuple[str, ...]
 
 
+class ExplainedReference(NamedTuple):
+    """An object that the workload refers to: `clusters` are those of the workload that it goes to, for the `reason`, and `missing` those
+    that lack it."""
+
+    object: str
+    clusters: tuple[str, ...]
+    missing: tuple[str, ...]
+    reason: str
+
+
 class ExplanationTable(NamedTuple):
     """Further data that the decision used; every row has one cell per column."""
 
@@ -100,8 +110,9 @@ class Explanation(NamedTuple):
     that it depends on for placement, with their locations. `counterfactuals` say what would have to change for clusters that were
     not selected, `unexamined` for how many more this was not computed; `only_some_clusters` means that only some clusters were
     requested. `candidate_kind` is the kind of candidates; `tables` come after the result. `native` is the output of the API's own
-    debugging tools, if any. `built_from` is the directory that kustomize builds the workload from, or "";
-    `changed_by` is the file and line of the overlay or patch that changes it last, or "".
+    debugging tools, if any. `references` are the objects that the delivered manifests refer to. `built_from` is the
+    directory that kustomize builds the workload from, or ""; `changed_by` is the file and line of the overlay or patch that changes it
+    last, or "".
     """
 
     workload: str
@@ -126,6 +137,7 @@ class Explanation(NamedTuple):
     only_some_clusters: bool = False
     tables: tuple[ExplanationTable, ...] = ()
     native: Mapping[str, Any] | None = None
+    references: tuple[ExplainedReference, ...] = ()
     built_from: str = ""
     changed_by: str = ""
 

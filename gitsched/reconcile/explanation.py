@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan import Plan
+from gitsched.decide.reference_explanation import explain_references
 from gitsched.git import Repository
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
@@ -62,6 +63,9 @@ def explain_resource(
     found = found or Explanation(str(key), location=f"{template.origin.path}:{template.origin.line}" if template.origin else "")
     found = _add_document_errors(found, key, plan.findings)
     found = found._replace(built_from=template.origin.root, changed_by=template.origin.changed_by) if template.origin else found
+    if plan.details is not None and not why_not:
+        decisions, _, delivered, missing = plan.details
+        found = found._replace(references=explain_references(decisions, delivered, missing, key).get(key, ()))
     return locate_explanation(_add_counterfactuals(baseline, key, found, why_not), context.source.repository)
 
 
@@ -80,10 +84,13 @@ def explain_workloads(repository: Repository, plan: Plan) -> dict[Key, Explanati
     found: dict[Key, Explanation] = {}
     locations: RuleLocations = {}
     own = decisions.catalog.api_documents_by_key
+    assert plan.details is not None, "only a complete plan has all references"
+    references = explain_references(decisions, plan.details.delivered, plan.details.missing)
     for key in plan.outcomes:
         template = decisions.templates.get(key) or own.get(key)
         explanation = decisions.explain(template) if template else None
         if explanation:
+            explanation = explanation._replace(references=references.get(key, ()))
             found[key] = locate_explanation(explanation, repository, locations)
     return found
 

@@ -95,15 +95,15 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
         header = cache.header._replace(source_tree=source_tree, output_tree=output_tree, totals=incremental.totals)
         cache.update(incremental.workloads, incremental.clusters, header)
         return cache
-    if plan.details is None or not can_continue(*plan.details, plan.totals, state.previous):
+    if plan.details is None or not can_continue(plan.details.decisions, plan.details.rendered, plan.totals, state.previous):
         return None
-    decisions, rendered = plan.details
+    decisions = plan.details.decisions
     api_documents = decisions.catalog.api_documents
     header = PlanCacheHeader(fetched.cache_key, source_tree, output_tree, tuple(api_documents), plan.totals, fetched.facts.digest)
     serializable = {api.name for api in policy_apis.values() if api.serializable}
     persistent = all(engine.name in serializable for engine in decisions.engines)
     cache = PlanCache(caches.get_plan_path(fetched.cache_key), header, persistent=persistent)
-    cache.fill(state.source_paths, *make_plan_rows(decisions, rendered), api_documents, decisions.engines)
+    cache.fill(state.source_paths, *make_plan_rows(*plan.details), api_documents, decisions.engines)
     return cache
 
 

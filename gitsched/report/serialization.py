@@ -204,6 +204,7 @@ def serialize_explanation(value: Explanation) -> dict[str, Any]:
         "trigger": value.trigger,
         "result": [_serialize_share(share) for share in value.result],
         "overrides": [override._asdict() for override in value.overrides],
+        "references": [reference._asdict() for reference in value.references],
         "advice": [
             {
                 "cluster": entry.cluster,

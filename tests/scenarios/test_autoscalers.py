@@ -201,7 +201,7 @@ def test_an_override_of_a_limit_takes_precedence_over_its_part(fleet: Fleet) -> 
 
 def test_a_changed_autoscaler_or_target_updates_the_other(fleet: Fleet) -> None:
     """In one process, with incremental plans, as with complete ones."""
-    filler = {f"apps/{n}.yaml": WEB.replace("name: web", f"name: w{n}").replace("app: web", f"app: w{n}") for n in range(8)}
+    filler = {f"apps/{n}.yaml": FOUR.replace("name: web", f"name: w{n}").replace("app: web", f"app: w{n}") for n in range(8)}
     fleet.commit({**BASE, **filler, "web.yaml": FOUR, "scaler.yaml": HPA, "gitsched.yaml": SETTINGS})
     resident = Reconciler(fleet.settings(0, output_branch="resident"))
     resident.run(fleet.settings(0).now)

@@ -34,6 +34,7 @@ configMapGenerator: [{name: settings, literals: [a=b]}]
 CONTAINER = (
     "  template:\n    spec:\n      containers:\n      - {name: web, image: web:1, envFrom: [{configMapRef: {name: settings}}]}\n"
 )
+MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\n"
 ALL = policy("one").replace("namespace: default", "namespace: shop")
 LAYOUT = {
     "gitsched.yaml": SETTINGS % "overlays/*",
@@ -151,7 +152,8 @@ def test_an_unchanged_root_is_not_built_again(fleet: Fleet, monkeypatch: pytest.
     fleet.reconcile()
     monkeypatch.setattr(scratch, "run_isolated", None)
     monkeypatch.setattr(builder, "run_isolated", None)
-    fleet.commit({"policies/all.yaml": ALL.replace("[one]", "[two]")}, hour=1)
+    policies = ("policies/all.yaml", "policies/maps.yaml")
+    fleet.commit({path: LAYOUT[path].replace("[one]", "[two]") for path in policies}, hour=1)
     assert findings(fleet.reconcile(1)) == []
     assert fleet.where(WEB) == ["two"]
 
@@ -348,7 +350,13 @@ def test_origins_do_not_change_what_is_built(fleet: Fleet) -> None:
         ]
     ):
         fleet.commit(
-            {**LAYOUT, "base/web.yaml": base, "overlays/prod/kustomization.yaml": overlay, "overlays/prod/replicas.yaml": ""},
+            {
+                **LAYOUT,
+                "base/web.yaml": base,
+                "overlays/prod/kustomization.yaml": overlay,
+                "overlays/prod/replicas.yaml": "",
+                "gitsched.yaml": LAYOUT["gitsched.yaml"] + "  assumed: [{kind: ConfigMap, name: settings}]\n",
+            },
             hour=number,
         )
         assert findings(fleet.reconcile(number)) == []
@@ -380,7 +388,7 @@ def test_several_roots_are_built_from_one_base(fleet: Fleet) -> None:
     overlays = {
         f"overlays/o{n}/kustomization.yaml": f'resources: [../../base]\nnamespace: shop\nnameSuffix: "-{n}"\n' for n in range(8)
     }
-    fleet.commit({**LAYOUT, **overlays})
+    fleet.commit({**LAYOUT, **overlays, "settings.yaml": MAP})
     run = fleet.reconcile()
     assert findings(run) == []
     assert len([key for key in run.plan.outcomes if key.kind == "Deployment"]) == 9

@@ -133,6 +133,18 @@ class KindScope(NamedTuple):
     namespaced: bool
 
 
+class AssumedObject(NamedTuple):
+    """Objects that clusters have without a delivery. `kind` may be KIND.GROUP; the other members are patterns with `*` and `?`.
+
+    An object without a namespace matches the pattern `*` only.
+    """
+
+    kind: str
+    name: str = "*"
+    namespace: str = "*"
+    clusters: tuple[str, ...] = ("*",)
+
+
 GUARD_LIMITS: Mapping[str, Mapping[str, float]] = {
     "fleet": {"removed": 20.0, "moved": 30.0, "replicasLost": 30.0, "replicasAdded": 50.0},
     "namespace": {"removed": 50.0},
@@ -183,6 +195,7 @@ class Config(NamedTuple):
     delivery: DeliveryConfig = DeliveryConfig()
     workloads: tuple[WorkloadKind, ...] = ()
     kinds: tuple[KindScope, ...] = ()
+    assumed: tuple[AssumedObject, ...] = ()
     guard: GuardConfig = GuardConfig()
     observations: ObservationConfig = ObservationConfig()
     notifications: tuple[Mapping[str, Any], ...] = ()
@@ -218,6 +231,7 @@ def parse_config(spec: Mapping[str, Any], *, upstream: bool = False) -> Config:
         upstream_defaults=_parse_upstream_defaults() if upstream else {},
         workloads=tuple(_parse_workload(entry) for entry in root.list_sections("workloads")),
         kinds=tuple(_parse_kind(entry) for entry in root.list_sections("kinds")),
+        assumed=tuple(_parse_assumed(entry) for entry in root.list_sections("assumed")),
         guard=_parse_guard(root.get_section("guard")),
         observations=_parse_observations(root.get_section("observations")),
         notifications=tuple(entry.values for entry in root.list_sections("notifications")),
@@ -391,6 +405,15 @@ def _parse_workload(entry: ConfigSection) -> WorkloadKind:
 def _parse_kind(entry: ConfigSection) -> KindScope:
     scope = entry.get_choice("scope", "", "Namespaced", "Cluster") or entry.reject("scope", "Namespaced or Cluster")
     return KindScope(entry.require_string("apiVersion"), entry.require_string("kind"), scope == "Namespaced")
+
+
+def _parse_assumed(entry: ConfigSection) -> AssumedObject:
+    return AssumedObject(
+        entry.require_string("kind"),
+        entry.get_string("name") or "*",
+        entry.get_string("namespace") or "*",
+        entry.get_strings("clusters") or ("*",),
+    )
 
 
 def _parse_guard(guard: ConfigSection) -> GuardConfig:

@@ -101,6 +101,17 @@ class KarmadaEngine(PolicyEngine):
         inputs = self.dependencies.decision_inputs(template) if self.dependencies is not None else ()
         return (*inputs, *self.state.autoscalers.decision_inputs(template.key, self.state.snapshot))
 
+    def describe_delivery(self, template: Document, key: Key, /) -> str:
+        from gitsched.apis.karmada.dependencies.references import depends_on  # only for a missing dependency
+
+        policy, _ = self.state.find_policy(template, self.state.find_record(template))
+        if policy is None or policy.spec.get("propagateDeps") is True:
+            return ""
+        paths = self.state.declared_paths.get((template.api_version, template.key.kind))
+        if not depends_on(template, key, paths.pod_spec if paths else ()):
+            return ""
+        return f"set spec.propagateDeps: true in {policy.key.title}"
+
     def _reconcile_rebalancers(self) -> None:
         triggers = self.state.reschedule_triggers
         if self.dependencies is not None:

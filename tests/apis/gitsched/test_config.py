@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import gitsched
-from gitsched.apis.gitsched.config import Config, KindScope, SigningConfig, WorkloadKind, parse_config
+from gitsched.apis.gitsched.config import AssumedObject, Config, KindScope, SigningConfig, WorkloadKind, parse_config
 from gitsched.apis.gitsched.config_section import SettingError
 from gitsched.apis.karmada.settings import SETTINGS as KARMADA
 from gitsched.apis.karmada.settings import FailbackConfig
@@ -51,6 +51,7 @@ krake: {rescheduleAfter: 90, stickiness: 0.5, stickinessFormula: krake}
 knative: {capacity: 10, policy: MAXFILLUP, scaleUp: replace, cluster: private-1, autoscaler: {attemptScaleDown: true}}
 workloads: [{apiVersion: example.io/v1, kind: Widget, replicasPath: spec.replicas, podTemplatePath: spec.template}]
 kinds: [{apiVersion: example.io/v1, kind: Tenant, scope: Cluster}]
+assumed: [{kind: StorageClass, name: gp3, clusters: [aws-*]}, {kind: Secret, namespace: shop}]
 guard: {freeze: a holiday, fleet: {removed: 12.5, replicasAdded: 400}, namespace: {moved: 5}}
 observations: {onFailure: exclude, timeout: 5}
 notifications: [{to: somebody}]
@@ -103,6 +104,7 @@ def test_every_setting_is_parsed() -> None:
     assert (config.settings_of(KNATIVE).capacity, config.settings_of(KNATIVE).scale_up) == (10, "replace")
     assert config.workloads == (WorkloadKind("example.io/v1", "Widget", "spec.replicas", "spec.template"),)
     assert config.kinds == (KindScope("example.io/v1", "Tenant", namespaced=False),)
+    assert config.assumed == (AssumedObject("StorageClass", "gp3", clusters=("aws-*",)), AssumedObject("Secret", namespace="shop"))
     assert config.guard.freeze == "a holiday"
     assert config.guard.limits["fleet"] == {"removed": 12.5, "moved": 30, "replicasLost": 30, "replicasAdded": 400}
     assert config.guard.limits["namespace"] == {"removed": 50, "moved": 5}

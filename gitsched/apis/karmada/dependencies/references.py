@@ -101,12 +101,17 @@ def read_references(template: Document, pod_path: tuple[str, ...] = ()) -> tuple
     return _sort_references(DependentObjectReference(*kind, template.key.namespace, name) for kind, name in found)
 
 
+def depends_on(template: Document, key: Key, pod_path: tuple[str, ...] = ()) -> bool:
+    """Return whether an object is a dependency of a workload by its name."""
+    return any(reference.name and reference.key == key for reference in read_references(template, pod_path))
+
+
 def _read_references_by_row(template: Document, row: Kind, pod_path: tuple[str, ...]) -> tuple[DependentObjectReference, ...]:
     """GetDependencies of a kind of the table; a cluster-scoped object refers only to objects whose namespace is known."""
     from gitsched.kinds.references import list_pod_specs, list_references  # only for these kinds
 
     namespace, body = template.key.namespace, template.body
-    found = {DependentObjectReference(*reference) for reference in list_references(body, row, namespace)}
+    found = {DependentObjectReference(*reference[:4]) for reference in list_references(body, row, namespace)}
     pods = [get_field(body, *pod_path)] if pod_path else list_pod_specs(body, row)
     if namespace:
         found |= {DependentObjectReference(*kind, namespace, name) for pod in pods for kind, name in _read_pod_references(pod)}

@@ -1,0 +1,219 @@
+"""Index what a plan delivers to each cluster, what the delivered objects refer to, and what their controllers write there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.config import Config
+from gitsched.decide.decisions import DecisionSet
+from gitsched.kinds.requirements import PodPaths, is_binding, list_subjects, read_references
+from gitsched.model.document import Body, Document, Key, get_field, is_known_group, parse_api_group
+from gitsched.model.references import NO_REFERENCES, References, RequiredObject
+from gitsched.model.scheduling import Outcome
+from gitsched.model.variants import TemplateVariants, WorkloadVariants
+
+Clusters = frozenset[str]
+NO_CLUSTERS: Clusters = frozenset()
+_DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
+
+
+class ReferenceCache:
+    """The references of manifests, as long as their bodies stay the same."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Key, str], tuple[Body, PodPaths, References]] = {}
+
+    def read(self, document: Document, pod_paths: PodPaths, path: str = "") -> References:
+        """Return the references of a template, or of an object that a variant at `path` has."""
+        known = self._known.get((document.key, path))
+        if known is None or known[0] is not document.body or known[1] != pod_paths:
+            known = document.body, pod_paths, read_references(document.key, document.body, pod_paths)
+            self._known[document.key, path] = known
+        return known[2]
+
+
+class ReferenceRequirement(NamedTuple):
+    """An object that a delivered one, the `referrer`, requires in these clusters. `implied` ones are no field of the referrer: the
+    definition of its kind, and the bindings of a ServiceAccount."""
+
+    required: RequiredObject
+    referrer: Key
+    clusters: Clusters
+    implied: bool = False
+
+
+class DeliveredObjects:
+    """The objects that a plan delivers.
+
+    `clusters` are those of each object, `written` those where controllers write it. `requirements` are of all objects, `references` those
+    of each workload by manifest. `owners` are the workloads that contain an object which is not a workload itself.
+    """
+
+    def __init__(self) -> None:
+        self.clusters: dict[Key, Clusters] = {}
+        self.written: dict[Key, Clusters] = {}
+        self.requirements: list[ReferenceRequirement] = []
+        self.references: dict[Key, ManifestReferences] = {}
+        self.owners: dict[Key, tuple[Key, ...]] = {}
+
+    def add(self, key: Key, owner: Key, clusters: Clusters) -> None:
+        """Add an object that goes to some clusters as a part of the workload `owner`."""
+        self.clusters[key] = self.clusters[key] | clusters if key in self.clusters else clusters
+        if key != owner:
+            self.owners[key] = tuple({**dict.fromkeys(self.owners.get(key, ())), owner: None})
+
+    def add_written(self, references: References, clusters: Clusters) -> None:
+        """Add what a controller writes in the clusters of a manifest."""
+        for key in references.writes:
+            self.written[key] = self.written.get(key, NO_CLUSTERS) | clusters
+
+    def find_clusters(self, key: Key) -> Clusters:
+        """Return the clusters that an object goes to, or where a controller writes it."""
+        found = self.clusters.get(key, NO_CLUSTERS)
+        if self.written:
+            found = found | self.written.get(key, NO_CLUSTERS) | self.written.get(key._replace(namespace=""), NO_CLUSTERS)
+        return found
+
+
+def list_pod_paths(config: Config) -> PodPaths:
+    """Return the paths of the pod specs of the kinds that the settings declare."""
+    return {
+        (parse_api_group(kind.api_version), kind.kind): (*kind.pod_template_path.split("."), "spec")
+        for kind in config.workloads
+        if kind.pod_template_path
+    }
+
+
+ManifestReferences = tuple[tuple[References, Clusters], ...]
+"""The references of each different manifest of a workload, with its clusters; () for a workload without references."""
+
+
+class DeliveredManifest(NamedTuple):
+    """A manifest that goes to `clusters`. In those that are not `active` its workload is being evicted. `variant` is the path of the
+    variant that has it, or ""."""
+
+    document: Document
+    clusters: Clusters
+    active: Clusters
+    variant: str = ""
+
+
+def index_deliveries(decisions: DecisionSet, config: Config, cache: ReferenceCache | None = None) -> DeliveredObjects:
+    """Return the deliveries of all policy APIs, with the requirements of every delivered object."""
+    cache, pod_paths, found = cache or ReferenceCache(), list_pod_paths(config), DeliveredObjects()
+    shared: dict[Clusters, Clusters] = {}
+    for key, outcome in decisions.outcomes.items():
+        if not outcome.targets:
+            continue
+        targets = frozenset([target.cluster for target in outcome.targets])
+        targets = shared.setdefault(targets, targets)
+        manifests: ManifestReferences
+        if outcome.manifests is None and not outcome.bundles and key not in decisions.variants:
+            found.add(key, key, targets)
+            manifests = list_manifest_references(outcome, decisions.templates[key], targets, pod_paths, cache)
+            for references, _ in manifests:
+                found.add_written(references, targets)
+        else:
+            several: list[tuple[References, Clusters]] = []
+            for one in list_manifests(outcome, decisions.templates[key], decisions.variants):
+                found.add(one.document.key, key, one.clusters)
+                references = cache.read(one.document, pod_paths, f"{key}:{one.variant}")
+                found.add_written(references, one.clusters)
+                if references is not NO_REFERENCES:
+                    several.append((references, one.active))
+            manifests = tuple(several)
+        if not manifests:
+            continue
+        found.references[key] = manifests
+        for references, clusters in manifests:
+            found.requirements += [ReferenceRequirement(required, key, clusters) for required in references.requires]
+    _add_implied(found, decisions.catalog.templates.values())
+    return found
+
+
+def list_manifests(outcome: Outcome, template: Document, variants: TemplateVariants) -> Iterator[DeliveredManifest]:
+    """Yield the manifests that an outcome delivers: the template, the objects that it consists of, or those of its variants."""
+    targets = frozenset([target.cluster for target in outcome.targets])
+    active = targets - {target.cluster for target in outcome.targets if target.evicting}
+    varied = outcome.bundles or ((outcome.key,) if outcome.key in variants else ())
+    for key in varied:
+        if key in variants:
+            yield from _list_variant_manifests(outcome, variants[key])
+    if outcome.manifests is not None:
+        others = (entry for entry in outcome.manifests if entry[0] not in outcome.bundles)
+        yield from (DeliveredManifest(Document(key, "", body), targets, active) for key, body in others)
+    elif not varied:
+        yield DeliveredManifest(template, targets, active)
+
+
+def _list_variant_manifests(outcome: Outcome, variants: WorkloadVariants) -> Iterator[DeliveredManifest]:
+    """Yield the objects of the variants. A cluster that keeps what the previous output has may have the objects of any variant, and their
+    references do not count."""
+    kept = frozenset([target.cluster for target in outcome.targets if target.keeps_manifest])
+    evicting = frozenset([target.cluster for target in outcome.targets if target.evicting])
+    for index, variant in enumerate(variants.variants):
+        clusters = frozenset([target.cluster for target in outcome.targets if variants.by_cluster.get(target.cluster) == index])
+        if clusters or kept:
+            active = clusters - kept - evicting
+            yield from (DeliveredManifest(one, clusters | kept, active, variant.path) for one in variant.objects)
+
+
+def list_manifest_references(
+    outcome: Outcome, template: Document, targets: Clusters, pod_paths: PodPaths, cache: ReferenceCache
+) -> ManifestReferences:
+    """Return the references of the manifests of one object. `targets` are all clusters of the outcome; those that it is being evicted from
+    count only for what controllers write."""
+    active = targets
+    if any(target.evicting for target in outcome.targets):
+        active = frozenset([target.cluster for target in outcome.targets if not target.evicting])
+    found: list[tuple[References, Clusters]] = []
+    for body, clusters in _list_changed_bodies(outcome):
+        found.append((read_references(template.key, body, pod_paths), clusters))
+        active -= clusters
+    found.append((cache.read(template, pod_paths), active))
+    return tuple(entry for entry in found if entry[0] is not NO_REFERENCES)
+
+
+def _list_changed_bodies(outcome: Outcome) -> Iterator[tuple[Body, Clusters]]:
+    """Yield each manifest that differs from the template, with its clusters."""
+    clusters: dict[int, tuple[Body, list[str]]] = {}
+    for target in outcome.targets:
+        if target.body is not None and not target.evicting:
+            clusters.setdefault(id(target.body), (target.body, []))[1].append(target.cluster)
+    return ((body, frozenset(names)) for body, names in clusters.values())
+
+
+def _add_implied(found: DeliveredObjects, templates: Iterable[Document]) -> None:
+    """Add what objects require without a field that says so, if the source has it."""
+    bindings, definitions = _index_bindings_and_definitions(templates)
+    if not bindings and not definitions:
+        return
+    for key, clusters in found.clusters.items():
+        if key.kind == "ServiceAccount" and not key.group:
+            implied = bindings.get(key, [])
+        elif not is_known_group(key.group):
+            definition = definitions.get(key[:2])
+            implied = [definition] if definition is not None else []
+        else:
+            continue
+        found.requirements += [ReferenceRequirement(RequiredObject(one, False), key, clusters, implied=True) for one in implied]
+
+
+def _index_bindings_and_definitions(
+    templates: Iterable[Document],
+) -> tuple[Mapping[Key, list[Key]], Mapping[tuple[str, str], Key]]:
+    bindings: dict[Key, list[Key]] = {}
+    definitions: dict[tuple[str, str], Key] = {}
+    for template in templates:
+        key = template.key
+        if is_binding(key):
+            for subject in dict.fromkeys(list_subjects(template.body, key.namespace)):
+                bindings.setdefault(subject, []).append(key)
+        elif key[:2] == _DEFINITION:
+            group, kind = get_field(template.body, "spec", "group"), get_field(template.body, "spec", "names", "kind")
+            if isinstance(group, str) and isinstance(kind, str):
+                definitions[group, kind] = key
+    return bindings, definitions

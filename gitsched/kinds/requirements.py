@@ -1,0 +1,255 @@
+"""Read from a manifest which objects it requires in its cluster: by its pod specs, by the fields of Kubernetes' kinds, and by the table of
+kinds for those of operators.
+
+These are more than the dependencies that Karmada's interpreter reads, and without those that a manifest marks as optional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from gitsched.kinds.table import find_kind
+from gitsched.kinds.written_objects import list_written_objects
+from gitsched.model.document import Body, Key, get_field, is_known_group, list_objects, parse_api_group
+from gitsched.model.references import NO_REFERENCES, References, RequiredObject
+
+PodPaths = Mapping[tuple[str, str], tuple[str, ...]]
+"""The path of the pod spec by group and kind."""
+_NO_PATHS: PodPaths = MappingProxyType({})
+
+_TEMPLATE_SPEC = ("spec", "template", "spec")
+_POD_SPECS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("", "Pod"): ("spec",),
+    ("", "PodTemplate"): ("template", "spec"),
+    ("", "ReplicationController"): _TEMPLATE_SPEC,
+    ("apps", "DaemonSet"): _TEMPLATE_SPEC,
+    ("apps", "Deployment"): _TEMPLATE_SPEC,
+    ("apps", "ReplicaSet"): _TEMPLATE_SPEC,
+    ("apps", "StatefulSet"): _TEMPLATE_SPEC,
+    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template", "spec"),
+    ("batch", "Job"): _TEMPLATE_SPEC,
+}
+_RBAC = "rbac.authorization.k8s.io"
+_BINDINGS = frozenset({(_RBAC, "RoleBinding"), (_RBAC, "ClusterRoleBinding")})
+_ISSUER_ANNOTATIONS = ("cert-manager.io/issuer", "cert-manager.io/cluster-issuer", "kubernetes.io/tls-acme")
+_SECRET_VOLUMES = ("cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos")
+
+
+def read_references(key: Key, body: Body, pod_paths: PodPaths = _NO_PATHS) -> References:
+    """Return what an object refers to, in the order of its fields. A malformed field refers to nothing."""
+    kind = key[:2]
+    path = pod_paths.get(kind) or _POD_SPECS.get(kind)
+    found: list[RequiredObject] = []
+    if path is not None:
+        _read_pod(get_field(body, *path), key.namespace, found)
+    read = _READERS.get(kind)
+    if read is not None:
+        found += read(key, body)
+    if not is_known_group(key.group):
+        _read_operator_kind(key, body, found, path is None)
+    writes = list_written_objects(key, body)
+    if not found and not writes:
+        return NO_REFERENCES
+    return References(tuple(dict.fromkeys(found)), writes)
+
+
+def is_binding(key: Key) -> bool:
+    """Return whether an object grants the rights of a role to ServiceAccounts."""
+    return key[:2] in _BINDINGS
+
+
+def list_subjects(body: Body, namespace: str) -> Iterator[Key]:
+    """Yield the ServiceAccounts of a RoleBinding or ClusterRoleBinding."""
+    for subject in list_objects(body.get("subjects")):
+        name, where = subject.get("name"), subject.get("namespace") or namespace
+        if subject.get("kind") == "ServiceAccount" and isinstance(name, str) and isinstance(where, str) and where:
+            yield Key("", "ServiceAccount", where, name)
+
+
+def _read_operator_kind(key: Key, body: Body, found: list[RequiredObject], reads_pods: bool) -> None:
+    """Add what a kind of the table refers to."""
+    row = find_kind(key.group, key.kind)
+    if row is None:
+        return
+    from gitsched.kinds.references import list_pod_specs, list_references  # only for these kinds
+
+    references = list_references(body, row, key.namespace)
+    if _has_issuer(body):  # cert-manager writes the Secrets
+        references = [entry for entry in references if entry.kind != "Secret"]
+    found += [
+        RequiredObject(Key(parse_api_group(entry.api_version), entry.kind, entry.namespace, entry.name))
+        for entry in references
+        if not entry.optional
+    ]
+    for pod in list_pod_specs(body, row) if reads_pods else ():
+        _read_pod(pod, key.namespace, found)
+
+
+def _read_pod(pod: Any, namespace: str, found: list[RequiredObject]) -> None:
+    if not isinstance(pod, dict):
+        return
+    account = pod.get("serviceAccountName") or pod.get("serviceAccount")
+    if account:
+        _add(found, "", "ServiceAccount", namespace, account)
+    if "priorityClassName" in pod:
+        _add(found, "scheduling.k8s.io", "PriorityClass", "", pod["priorityClassName"])
+    if "runtimeClassName" in pod:
+        _add(found, "node.k8s.io", "RuntimeClass", "", pod["runtimeClassName"])
+    for secret in list_objects(pod.get("imagePullSecrets")):
+        _add(found, "", "Secret", namespace, secret.get("name"))
+    for members in ("initContainers", "containers"):
+        for container in list_objects(pod.get(members)):
+            for source in list_objects(container.get("envFrom")):
+                _add_source(found, source, "configMapRef", "secretRef", namespace)
+            for variable in list_objects(container.get("env")):
+                value = variable.get("valueFrom")
+                if value is not None:
+                    _add_source(found, value, "configMapKeyRef", "secretKeyRef", namespace)
+    for volume in list_objects(pod.get("volumes")):
+        _read_volume(volume, namespace, found)
+
+
+def _read_volume(volume: Body, namespace: str, found: list[RequiredObject]) -> None:
+    _add_source(found, volume, "configMap", "secret", namespace)
+    for source in list_objects(get_field(volume, "projected", "sources")) if "projected" in volume else ():
+        _add_source(found, source, "configMap", "secret", namespace)
+    if "persistentVolumeClaim" in volume:
+        _add(found, "", "PersistentVolumeClaim", namespace, get_field(volume, "persistentVolumeClaim", "claimName"))
+    if "ephemeral" in volume:
+        _add_storage_class(found, get_field(volume, "ephemeral", "volumeClaimTemplate"))
+    if "azureFile" in volume:
+        _add(found, "", "Secret", namespace, get_field(volume, "azureFile", "secretName"))
+    if "csi" in volume:
+        _add(found, "", "Secret", namespace, get_field(volume, "csi", "nodePublishSecretRef", "name"))
+    for name in _SECRET_VOLUMES:
+        if name in volume:
+            _add(found, "", "Secret", namespace, get_field(volume, name, "secretRef", "name"))
+
+
+def _add_source(found: list[RequiredObject], source: Any, config_map: str, secret: str, namespace: str) -> None:
+    """Add the ConfigMap and the Secret at these members of an object, if they are not optional."""
+    if not isinstance(source, dict):
+        return
+    for member, kind in ((config_map, "ConfigMap"), (secret, "Secret")):
+        entry = source.get(member)
+        if isinstance(entry, dict) and entry.get("optional") is not True:
+            _add(found, "", kind, namespace, entry.get("name") or entry.get("secretName"))
+
+
+def _add_storage_class(found: list[RequiredObject], claim: Any) -> None:
+    _add(found, "storage.k8s.io", "StorageClass", "", get_field(claim, "spec", "storageClassName"))
+
+
+def _add(found: list[RequiredObject], group: str, kind: str, namespace: str, name: Any, expected: bool = True) -> None:
+    if isinstance(name, str) and name:
+        found.append(RequiredObject(Key(group, kind, namespace, name), expected))
+
+
+def _has_issuer(body: Body) -> bool:
+    annotations = get_field(body, "metadata", "annotations")
+    return isinstance(annotations, dict) and any(name in annotations for name in _ISSUER_ANNOTATIONS)
+
+
+def _read_stateful_set(key: Key, body: Body) -> list[RequiredObject]:
+    found: list[RequiredObject] = []
+    for claim in list_objects(get_field(body, "spec", "volumeClaimTemplates")):
+        _add_storage_class(found, claim)
+    _add(found, "", "Service", key.namespace, get_field(body, "spec", "serviceName"), expected=False)
+    return found
+
+
+def _read_claim(_key: Key, body: Body) -> list[RequiredObject]:
+    found: list[RequiredObject] = []
+    _add_storage_class(found, body)
+    _add(found, "", "PersistentVolume", "", get_field(body, "spec", "volumeName"), expected=False)
+    return found
+
+
+def _read_service_account(key: Key, body: Body) -> list[RequiredObject]:
+    found: list[RequiredObject] = []
+    for member, expected in (("imagePullSecrets", True), ("secrets", False)):
+        for entry in list_objects(body.get(member)):
+            _add(found, "", "Secret", key.namespace, entry.get("name"), expected)
+    return found
+
+
+def _read_ingress(key: Key, body: Body) -> list[RequiredObject]:
+    found: list[RequiredObject] = []
+    spec = body.get("spec")
+    _add(found, "networking.k8s.io", "IngressClass", "", get_field(body, "spec", "ingressClassName"))
+    legacy_class = get_field(body, "metadata", "annotations", "kubernetes.io/ingress.class")
+    _add(found, "networking.k8s.io", "IngressClass", "", legacy_class, expected=False)
+    backends = [get_field(body, "spec", "defaultBackend")]
+    for rule in list_objects(get_field(body, "spec", "rules")):
+        backends += [path.get("backend") for path in list_objects(get_field(rule, "http", "paths"))]
+    for backend in backends:
+        _add(found, "", "Service", key.namespace, get_field(backend, "service", "name") or get_field(backend, "serviceName"))
+    for entry in list_objects(spec.get("tls")) if isinstance(spec, dict) and not _has_issuer(body) else ():
+        _add(found, "", "Secret", key.namespace, entry.get("secretName"))
+    return found
+
+
+def _read_openshift_route(key: Key, body: Body) -> list[RequiredObject]:
+    found: list[RequiredObject] = []
+    targets = [get_field(body, "spec", "to"), *list_objects(get_field(body, "spec", "alternateBackends"))]
+    for target in targets:
+        if isinstance(target, dict) and target.get("kind") in ("Service", None):
+            _add(found, "", "Service", key.namespace, target.get("name"))
+    return found
+
+
+def _read_binding(key: Key, body: Body) -> list[RequiredObject]:
+    found: list[RequiredObject] = []
+    kind, name = get_field(body, "roleRef", "kind"), get_field(body, "roleRef", "name")
+    if kind == "ClusterRole" or (kind == "Role" and key.namespace):
+        _add(found, _RBAC, kind, key.namespace if kind == "Role" else "", name)
+    return [*found, *(RequiredObject(subject, False) for subject in list_subjects(body, key.namespace))]
+
+
+def _read_autoscaler(key: Key, body: Body) -> list[RequiredObject]:
+    found: list[RequiredObject] = []
+    target = get_field(body, "spec", "scaleTargetRef")
+    kind, version = get_field(target, "kind"), get_field(target, "apiVersion")
+    if isinstance(kind, str) and isinstance(version, str):
+        _add(found, parse_api_group(version), kind, key.namespace, get_field(target, "name"))
+    return found
+
+
+def _read_webhooks(_key: Key, body: Body) -> list[RequiredObject]:
+    return _read_services([get_field(webhook, "clientConfig", "service") for webhook in list_objects(body.get("webhooks"))])
+
+
+def _read_api_service(_key: Key, body: Body) -> list[RequiredObject]:
+    return _read_services([get_field(body, "spec", "service")])
+
+
+def _read_definition(_key: Key, body: Body) -> list[RequiredObject]:
+    return _read_services([get_field(body, "spec", "conversion", "webhook", "clientConfig", "service")])
+
+
+def _read_services(services: list[Any]) -> list[RequiredObject]:
+    """Return the Services of webhooks; charts that nobody renders may contain them."""
+    found: list[RequiredObject] = []
+    for service in services:
+        namespace = get_field(service, "namespace")
+        if isinstance(namespace, str) and namespace:
+            _add(found, "", "Service", namespace, get_field(service, "name"), expected=False)
+    return found
+
+
+_READERS: dict[tuple[str, str], Callable[[Key, Body], list[RequiredObject]]] = {
+    ("", "PersistentVolumeClaim"): _read_claim,
+    ("", "ServiceAccount"): _read_service_account,
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _read_webhooks,
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _read_webhooks,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): _read_definition,
+    ("apiregistration.k8s.io", "APIService"): _read_api_service,
+    ("apps", "StatefulSet"): _read_stateful_set,
+    ("autoscaling", "HorizontalPodAutoscaler"): _read_autoscaler,
+    ("networking.k8s.io", "Ingress"): _read_ingress,
+    (_RBAC, "ClusterRoleBinding"): _read_binding,
+    (_RBAC, "RoleBinding"): _read_binding,
+    ("route.openshift.io", "Route"): _read_openshift_route,
+}
