@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gitsched.apis.policy_api import StarterFiles
-from gitsched.cli import exit_codes, output
+from gitsched.cli import exit_codes, options, output
 from gitsched.cli.validate import find_worktree_root
 from gitsched.decide.registry import policy_apis
 
@@ -37,6 +37,8 @@ def list_starters() -> dict[str, Callable[[], StarterFiles]]:
     return {api.name: api.load_starter for api in policy_apis.values() if api.load_starter is not None}
 
 
+MAX_VALIDATIONS = 3
+"""How often a proposal is validated."""
 NEXT_STEPS = """
 Next:
 {git}  {action:<24}  {describe}
@@ -77,7 +79,10 @@ def command(api: str, directory: Path) -> int:
     except Permanent as error:
         raise click.ClickException(str(error)) from error
     files, text = _propose(found, starter)
-    lines = [f"{'wrote' if write_new_file(directory / name, content) else 'kept '} {name}" for name, content in files.items()]
+    written = {name: write_new_file(directory / name, content) for name, content in files.items()}
+    if found is not None and all(written.values()):
+        files, text = _leave_out_errors(directory, found, starter, files)
+    lines = [f"{'wrote' if written.get(name, True) else 'kept '} {name}" for name in files]
     git = "" if root is not None else "  git init                  gitsched reads the commits of a repository\n"
     *others, last = (name for name in list_starters() if name != api)
     described = "fleet/clusters.yaml" in files
@@ -105,6 +110,47 @@ def _recognize(root: Path | None, api: str) -> RecognizedLayout | None:
     topology = policy_apis[api].topology
     found = recognize_worktree(root, (topology.group, topology.kind) if topology is not None else None)
     return found if found.layout.recognitions or found.layout.build else None
+
+
+def _leave_out_errors(
+    directory: Path, found: RecognizedLayout, starter: StarterFiles, files: Mapping[str, str]
+) -> tuple[Mapping[str, str], str]:
+    """Validate the files that were written, and write them again without bundles that have errors. Return the files and the text."""
+    from datetime import UTC, datetime
+
+    from gitsched.layouts.proposal import BUNDLES
+    from gitsched.model.errors import Permanent
+    from gitsched.reconcile import RunSettings, validate_source
+    from gitsched.reconcile.repository_layout import leave_out_errors
+
+    settings = RunSettings(
+        datetime.now(UTC),
+        options.find_cache_directory(),
+        str(directory),
+        worktree=True,
+        observations="recorded",
+        findings_only=True,
+    )
+    for _ in range(MAX_VALIDATIONS):
+        try:
+            with output.show_progress("Validating the proposal"):
+                findings = list(validate_source(settings))
+        except Permanent:
+            break  # such as a repository without a program that builds it: the next command says so
+        left = leave_out_errors(found, files.get(BUNDLES, ""), findings)
+        if left.layout == found.layout:
+            break
+        found = left
+        changed, _text = _propose(found, starter)
+        for name in files.keys() - changed.keys():
+            (directory / name).unlink()
+        for name, content in changed.items():
+            if name in files:
+                (directory / name).write_text(content, encoding="utf-8")
+            else:
+                write_new_file(directory / name, content)
+        files = changed
+    return files, _propose(found, starter)[1]
 
 
 def _propose(found: RecognizedLayout | None, starter: StarterFiles) -> tuple[Mapping[str, str], str]:

@@ -67,6 +67,9 @@ def recognize_layout(files: Mapping[str, bytes], described: Collection[str] = ()
     if invented:
         clusters = {name: name for name in environments}
     fleet = _name_environments(clusters)
+    empty = {*environments} - {*fleet.values()} if not described else set[str]()
+    left_out += [LeftOut(entry.path, "no cluster is in its environment") for entry in placed if entry.target.environment in empty]
+    placed = [entry for entry in placed if entry.target.environment not in empty]
     return Layout(tuple(recognitions), _make_bundles(placed, fleet), (), fleet, invented, tuple(left_out))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -19,9 +20,13 @@ from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.parser import parse_file
 from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
 from gitsched.model.document import parse_api_group, read_labels
+from gitsched.model.finding import Finding
 from gitsched.reconcile.fetch import write_worktree
 from gitsched.reconcile.manifest_paths import is_manifest_path
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
+
+_BUILD_CODES = ("bundle-", "chart-", "helm-", "kustomize-")
+"""The beginnings of codes of findings about what is built."""
 
 
 class RecognizedLayout(NamedTuple):
@@ -29,6 +34,7 @@ class RecognizedLayout(NamedTuple):
     that names their environment; `hidden` says that .sourceignore hides the files that are proposed."""
 
     layout: Layout
+    files: _WorktreeFiles
     described: Mapping[str, Mapping[str, str]]
     label: str
     hidden: bool
@@ -52,7 +58,7 @@ def recognize_worktree(root: Path, cluster_kind: GroupKind | None) -> Recognized
     layout = recognize_layout(files, described)
     commit = _WorktreeFiles(repository, entries)
     layout = _leave_out_unbuildable(layout, commit)
-    return RecognizedLayout(layout, described, _find_label(layout, described), _is_hidden(repository, entries))
+    return RecognizedLayout(layout, commit, described, _find_label(layout, described), _is_hidden(repository, entries))
 
 
 def _list_clusters(files: Mapping[str, bytes], cluster_kind: GroupKind) -> Iterator[tuple[str, Mapping[str, str]]]:
@@ -100,27 +106,52 @@ class _WorktreeFiles:
 
 def _leave_out_unbuildable(layout: Layout, commit: _WorktreeFiles) -> Layout:
     """Return the layout without the directories that gitsched refuses to build, with the first reason of each one."""
-    left_out = list(layout.left_out)
+    reasons: dict[str, LeftOut] = {}
+    for path in dict.fromkeys((*layout.build, *_list_paths(layout))):
+        if any(f"{path}/{name}".removeprefix("./") in commit.entries for name in KUSTOMIZATION_NAMES):
+            problem = next(iter(resolve_closure(path, commit).problems), None)
+            if problem is not None:
+                where = f"{problem.path}:{problem.line}"
+                reasons[path] = LeftOut(path, f"gitsched cannot build it ({problem.code})", f"{where}: {problem.message}")
+    return _leave_out(layout, reasons)
 
-    def keep(path: str) -> bool:
-        if not any(f"{path}/{name}".removeprefix("./") in commit.entries for name in KUSTOMIZATION_NAMES):
-            return True
-        problem = next(iter(resolve_closure(path, commit).problems), None)
-        if problem is not None:
-            left_out.append(
-                LeftOut(path, f"gitsched cannot build it ({problem.code})", f"{problem.path}:{problem.line}: {problem.message}")
-            )
-        return problem is None
 
-    kept = {path: keep(path) for path in dict.fromkeys((*layout.build, *_list_paths(layout)))}
+def _leave_out(layout: Layout, reasons: Mapping[str, LeftOut]) -> Layout:
+    """Return the layout without these directories."""
     bundles = [
-        bundle._replace(variants=tuple(variant for variant in bundle.variants if kept[variant.path])) for bundle in layout.bundles
+        bundle._replace(variants=tuple(variant for variant in bundle.variants if variant.path not in reasons))
+        for bundle in layout.bundles
     ]
     return layout._replace(
         bundles=tuple(bundle for bundle in bundles if bundle.variants),
-        build=tuple(path for path in layout.build if kept[path]),
-        left_out=tuple(left_out),
+        build=tuple(path for path in layout.build if path not in reasons),
+        left_out=(*layout.left_out, *reasons.values()),
     )
+
+
+def leave_out_errors(found: RecognizedLayout, written: str, findings: Iterable[Finding]) -> RecognizedLayout:
+    """Return a layout without the bundles about which a validation has errors, given the text of the file of Bundles that it read.
+
+    An error in that file is about the Bundle at its line, any other one about the directories that read the file of the error.
+    """
+    layout, reasons = found.layout, dict[str, LeftOut]()
+    starts = [number for number, line in enumerate(written.splitlines(), 1) if line.startswith("apiVersion:")]
+    dropped: dict[str, LeftOut] = {}
+    closures = {path: {*resolve_closure(path, found.files).files} for path in dict.fromkeys((*layout.build, *_list_paths(layout)))}
+    for finding in findings:
+        if finding.severity != "error" or finding.location is None or not finding.code.startswith(_BUILD_CODES):
+            continue
+        text = f"{finding.location.path}:{finding.location.line}: {finding.message}"
+        reason = f"gitsched cannot place it ({finding.code})"
+        if finding.location.path == BUNDLES and starts:
+            bundle = layout.bundles[max(bisect_right(starts, finding.location.line) - 1, 0)]
+            dropped.setdefault(bundle.name, LeftOut(bundle.name, reason, finding.message))
+        for path, files in closures.items():
+            if finding.location.path in files:
+                reasons.setdefault(path, LeftOut(path, reason, text))
+    kept = layout._replace(bundles=tuple(bundle for bundle in layout.bundles if bundle.name not in dropped))
+    kept = kept._replace(left_out=(*kept.left_out, *dropped.values()))
+    return found._replace(layout=_leave_out(kept, reasons))
 
 
 def _list_paths(layout: Layout) -> list[str]:

@@ -53,7 +53,7 @@ def test_init_recognizes_overlays_and_writes_files_without_errors(
 def test_init_never_overwrites(gitsched: Run, make: Callable[[Mapping[str, str]], Path], git: Callable[..., str]) -> None:
     place = make({**OVERLAYS, "gitsched.yaml": "mine\n", "fleet/bundles.yaml": "# mine\n"})
     done = gitsched("init", at=place)
-    assert (done.returncode, "kept  gitsched.yaml\nkept  fleet/bundles.yaml\nwrote fleet/clusters.yaml" in done.stdout) == (0, True)
+    assert (done.returncode, "kept  gitsched.yaml\nkept  fleet/bundles.yaml\nwrote fleet/policies.yaml\nwrote fleet/clusters.yaml" in done.stdout) == (0, True)
     assert git("diff", "--name-only", at=place) == ""
 
 
@@ -64,6 +64,24 @@ def test_init_leaves_out_what_cannot_be_built(gitsched: Run, make: Callable[[Map
     assert "1 directory: gitsched cannot build it (kustomize-remote)\n    dns/overlays/production: dns/overlays" in done.stdout
     assert "name: dns" not in (place / "fleet/bundles.yaml").read_text()
     assert gitsched("validate", at=place).returncode == 0
+
+
+@pytest.mark.kubectl
+def test_init_leaves_out_bundles_that_have_errors(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:
+    broken = {"dns/overlays/production/kustomization.yaml": "resources: [a.yaml]\npatches: [{path: b.yaml}]\n"}
+    broken |= {"dns/overlays/production/a.yaml": WEB, "dns/overlays/production/b.yaml": WEB.replace("name: web", "name: none")}
+    copy = {path.replace("web/", "shop/", 1): text.replace("replicas: 2", "replicas: 4") for path, text in OVERLAYS.items()}
+    copy = {
+        path: text.replace("replicas: [", "nameSuffix: ''\nlabels: [{pairs: {a: b}}]\nreplicas: [") for path, text in copy.items()
+    }
+    place = make({**OVERLAYS, **broken, **copy})
+    done = gitsched("init", at=place)
+    assert "1 directory: gitsched cannot place it (kustomize-build)\n    dns/overlays/production: " in done.stdout
+    assert "1 directory: gitsched cannot place it (bundle-conflict)\n    " in done.stdout
+    bundles = list(yaml.safe_load_all((place / "fleet/bundles.yaml").read_text()))
+    assert len(bundles) == 1
+    found = gitsched("validate", at=place)
+    assert found.returncode == 0, found.stdout
 
 
 def test_init_writes_files_that_sourceignore_does_not_hide(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:

@@ -76,10 +76,10 @@ CASES = [
                 "prd-1": "components/ui/production/prd-1",
                 "prd-2": "components/ui/production/prd-2",
                 "stg-1": "components/ui/staging/stg-1",
-                "env=development": "components/ui/development",
             },
         },
         ("prd-1 production", "prd-2 production", "stg-1 staging"),
+        left_out=("components/ui/development",),
     ),
     Case(
         "directories for regions: each shares the base, so each is a cluster",
@@ -202,16 +202,20 @@ CASES = [
             "charts/shop/charts/redis/Chart.yaml": "name: redis",
             "charts/common/Chart.yaml": "name: common\ntype: library",
             "charts/dns/Chart.yaml": "name: dns",
-            "charts/dns/fra-1.values.yaml": "replicas: 3",
+            "charts/dns/production.values.yaml": "replicas: 3",
+            "charts/dns/staging.values.yaml": "replicas: 2",
         },
         {
-            "dns": {"fra-1": "charts/dns with charts/dns/fra-1.values.yaml"},
+            "dns": {
+                "env=production": "charts/dns with charts/dns/production.values.yaml",
+                "env=staging": "charts/dns with charts/dns/staging.values.yaml",
+            },
             "shop": {
                 "env=production": "charts/shop with charts/shop/values-production.yaml",
                 "env=staging": "charts/shop with charts/shop/values/staging.yaml",
             },
         },
-        ("fra-1",),
+        ("production production", "staging staging"),
     ),
     Case(
         "charts that Argo CD, Flux or kustomize render are theirs",
