@@ -89,13 +89,15 @@ class ToolPathReader:
 
     def is_part(self, path: ReconciledPath) -> bool:
         """Return whether a kustomization changes the document of a path, so that it counts as a build prints it, not as its file has it."""
-        document = path.document
-        if document.origin is None or document.origin.path in path.resources:
+        if path.location.path in path.resources:
             return False  # its own build prints it, as with the Kustomization that `flux bootstrap` commits
+        return self._is_changed(path.document)
+
+    def _is_changed(self, document: RawDocument) -> bool:
         if self._parts is None:
             regular = (TreeEntry(name, *entry) for name, entry in self._commit.entries.items() if entry[1] & 0o170000 == 0o100000)
             self._parts = read_kustomizations(regular, self._reader, self._config)
-        return self._parts.is_part(document.origin.path, document)
+        return document.origin is not None and self._parts.is_part(document.origin.path, document)
 
     def read(self, document: RawDocument) -> Iterator[ReconciledPath]:
         """Yield the directories of this repository that a document reconciles: none for other documents and other repositories."""
@@ -188,5 +190,8 @@ class ToolPathReader:
         return self.is_ignored(kustomization) or (bool(self._bundles) and is_below(directory, self._bundles))
 
     def _report_missing(self, document: RawDocument, directory: str, problem: str) -> None:
-        text = f"{document.kind} {document.namespace}/{document.name} names the path {directory}, which {problem}: nothing is built for it"
+        if self._is_changed(document):
+            return  # a build may give it another path
+        name = f"{document.namespace}/{document.name}" if document.namespace else document.name
+        text = f"{document.kind} {name} names the path {directory}, which {problem}: nothing is built for it"
         self.findings.append(Finding("warning", MISSING_PATH, text, locate_origin(document.origin) if document.origin else None))

@@ -415,3 +415,17 @@ def test_the_kustomization_of_the_bootstrap_may_change_itself(fleet: Fleet) -> N
     fleet.commit({**LAYOUT, "clusters/prod/flux-system/kustomization.yaml": bootstrap})
     assert findings(fleet.reconcile()) == []
     assert fleet.where(WEB) == ["one"]
+
+
+def test_a_path_that_the_repository_does_not_have_is_reported(fleet: Fleet) -> None:
+    missing = {"clusters/prod/db.yaml": kustomization("", "db", "./db")}
+    fleet.commit({**LAYOUT, **missing})
+    run = fleet.reconcile()
+    assert codes(run) == ["missing-path"]
+    assert str(findings(run)[0].location) == "clusters/prod/db.yaml:1:1"
+    parts = {
+        "tenants/kustomization.yaml": "namePrefix: a-\nresources: [ks.yaml]\n",
+        "tenants/ks.yaml": kustomization("", "x", "./x"),
+    }
+    fleet.commit({"clusters/prod/db.yaml": kustomization("", "db", "./apps"), **parts}, hour=1)
+    assert codes(fleet.reconcile(hour=1)) == []
