@@ -8,7 +8,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 from gitsched.build.commit_files import CommitFiles
@@ -96,7 +96,8 @@ def _generate(generator: Body, source: GeneratorInput, depth: int) -> list[Param
 
 
 def _combine(inner: list[list[Parameters]]) -> Sequence[Parameters]:
-    return [{name: value for part in parts for name, value in part.items()} for parts in product(*inner)][:MAX_APPLICATIONS]
+    combined = islice(product(*inner), MAX_APPLICATIONS)
+    return [{name: value for part in parts for name, value in part.items()} for parts in combined]
 
 
 def _join(inner: list[list[Parameters]], keys: Any) -> Sequence[Parameters]:

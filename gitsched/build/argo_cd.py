@@ -14,6 +14,7 @@ from gitsched.build.path_recipe import (
     append_entries,
     find_kustomization,
     join_path,
+    list_strings,
     merge_images,
     parse_mapping,
     read_kustomization_body,
@@ -106,14 +107,14 @@ def _apply_kustomize(options: Body, merged: dict[str, Any], directory: str, comm
         if isinstance(value, str) and value:
             merged[field] = value
             yield f"{'targetNamespace' if field == 'namespace' else field} {value}"
-    images = [_parse_image(text) for text in options.get("images") or () if isinstance(text, str)]
+    images = list(map(_parse_image, list_strings(options.get("images"))))
     if images:
         merged["images"] = merge_images(merged.get("images"), images)
         yield "images"
     replicas = {str(entry.get("name")): entry for entry in list_objects(options.get("replicas"))}
     if replicas:
         before = [entry for entry in list_objects(merged.get("replicas")) if entry.get("name") not in replicas]
-        merged["replicas"] = [*before, *({"name": name, "count": int(entry["count"])} for name, entry in replicas.items())]
+        merged["replicas"] = [*before, *({"name": name, "count": _read_count(entry)} for name, entry in replicas.items())]
         yield "replicas"
     labels = as_string_map(options.get("commonLabels"))
     if labels and options.get("labelWithoutSelector") is True:
@@ -127,11 +128,17 @@ def _apply_kustomize(options: Body, merged: dict[str, Any], directory: str, comm
     yield from (field for field, values in (("commonLabels", labels), ("commonAnnotations", annotations)) if values)
     patches = list_objects(options.get("patches"))
     append_entries(merged, "patches", patches)
-    components = [name for name in options.get("components") or () if isinstance(name, str)]
+    components = list_strings(options.get("components"))
     if options.get("ignoreMissingComponents") is True:
         components = [name for name in components if resolve_path(directory, name) in commit.directories]
     append_entries(merged, "components", components)
     yield from (field for field, values in (("patches", patches), ("components", components)) if values)
+
+
+def _read_count(entry: Body) -> Any:
+    """Return the number of replicas, which may be a text; kustomize reports any other value."""
+    text = str(entry.get("count"))
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else text
 
 
 def _parse_image(text: str) -> Body:
@@ -184,8 +191,7 @@ def _make_chart_request(
     helm = as_object(source.get("helm"))
     release = str(helm.get("releaseName") or name)
     files: list[str] = []
-    for file in helm.get("valueFiles") or ():
-        text = str(file)
+    for text in list_strings(helm.get("valueFiles")):
         if "://" in text:
             return f"its values file {text} is on another server: commit it"
         path = (
@@ -206,7 +212,7 @@ def _make_chart_request(
             return f"its parameter {parameter.get('name')} names an entry of a list: write it in values"
     if "{{" in repr([release, values, files]):
         return _UNKNOWN_VALUE
-    versions = tuple(str(version) for version in helm.get("apiVersions") or ())
+    versions = tuple(list_strings(helm.get("apiVersions")))
     crds = helm.get("skipCrds") is not True
     space = str(helm.get("namespace") or namespace or "default")
     return ChartRequest(directory, release, space, tuple(files), values, str(helm.get("kubeVersion") or ""), versions, crds)

@@ -17,6 +17,7 @@ from gitsched.build.path_recipe import (
     find_kustomization,
     join_path,
     list_manifests,
+    list_strings,
     merge_images,
     read_kustomization_body,
     write_kustomization,
@@ -60,7 +61,7 @@ def make_flux_recipe(body: Body, commit: CommitFiles, is_excluded: Callable[[str
     if not path:
         merged = {"resources": [f"./{name}" for name in list_manifests(directory, commit, is_excluded)]}
     changes = [*_set_texts(spec, merged), *_add_lists(spec, merged, directory, commit), *_add_common_metadata(spec, merged)]
-    remote = [name for name in _list_strings(spec.get("components")) if _REMOTE.match(name)]
+    remote = [name for name in list_strings(spec.get("components")) if _REMOTE.match(name)]
     substitution = _read_substitution(spec)
     problem = f"the component {remote[0]} is not in this repository: Flux does not build that either" if remote else ""
     wrong = next((name for name in substitution.values if not _VARIABLE.fullmatch(name)), None) if substitution else None
@@ -97,7 +98,7 @@ def _add_lists(spec: Body, merged: dict[str, Any], directory: str, commit: Commi
             append_entries(merged, field, map(json.dumps, entries))
         else:
             append_entries(merged, field, ({**entry, "patch": json.dumps(entry.get("patch"))} for entry in entries))
-    components = _list_strings(spec.get("components"))
+    components = list_strings(spec.get("components"))
     if spec.get("ignoreMissingComponents") is True:
         components = [name for name in components if resolve_path(directory, name) in commit.directories]
     append_entries(merged, "components", components)
@@ -107,7 +108,7 @@ def _add_lists(spec: Body, merged: dict[str, Any], directory: str, commit: Commi
     if images:
         merged["images"] = merge_images(merged.get("images"), images)
         yield "images"
-    metadata = _list_strings(spec.get("buildMetadata"))
+    metadata = list_strings(spec.get("buildMetadata"))
     if metadata:
         merged["buildMetadata"] = metadata
         yield "buildMetadata"
@@ -142,7 +143,3 @@ def _read_substitution(spec: Body) -> Substitution | None:
     )
     always = post_build.get("substituteStrategy") == "Always"
     return Substitution(values, sources, always) if values or sources or always else None
-
-
-def _list_strings(value: Any) -> list[str]:
-    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []

@@ -136,6 +136,11 @@ def append_entries(body: dict[str, Any], field: str, entries: Iterable[Any]) -> 
         body[field] = [*(before if isinstance(before, list) else []), *added]
 
 
+def list_strings(value: Any) -> list[str]:
+    """Return the strings of a list, without other values; [] for a value that is not a list."""
+    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
+
+
 def join_path(directory: str, name: str) -> str:
     """Return the path of a file in a directory."""
     return name if directory in (".", "") else f"{directory}/{name}"
