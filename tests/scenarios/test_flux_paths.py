@@ -429,3 +429,35 @@ def test_a_path_that_the_repository_does_not_have_is_reported(fleet: Fleet) -> N
     }
     fleet.commit({"clusters/prod/db.yaml": kustomization("", "db", "./apps"), **parts}, hour=1)
     assert codes(fleet.reconcile(hour=1)) == []
+
+
+def test_what_a_helm_release_refers_to_comes_along(fleet: Fleet) -> None:
+    release = """\
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: web}
+spec:
+  interval: 1h
+  chart: {spec: {chart: web, sourceRef: {kind: HelmRepository, name: charts}}}
+  valuesFrom: [{kind: ConfigMap, name: web-values}]
+"""
+    files = {
+        "apps/web/release.yaml": release,
+        "apps/web/repository.yaml": (
+            "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {name: charts}\n"
+            "spec: {interval: 1h, url: 'https://charts.example.com'}\n"
+        ),
+        "apps/web/values.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web-values}\ndata: {values.yaml: 'host: ${HOST}'}\n",
+        "fleet/policy.yaml": select(kind="HelmRelease", more="  propagateDeps: true\n").replace(
+            "apiVersion: v1, kind: HelmRelease", "apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease"
+        ),
+    }  # fmt: skip
+    fleet.commit({**LAYOUT, **files})
+    fleet.reconcile()
+    names = [path.removeprefix("clusters/one/shop/") for path in fleet.files() if path.startswith("clusters/one/shop/")]
+    assert names == [
+        "configmap-web-values.yaml",
+        "helmrelease.helm.toolkit.fluxcd.io-web.yaml",
+        "helmrepository.source.toolkit.fluxcd.io-charts.yaml",
+    ]
+    assert fleet.load("clusters/one/shop/configmap-web-values.yaml")["data"] == {"values.yaml": "host: shop.example.com"}
