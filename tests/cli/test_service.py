@@ -132,7 +132,7 @@ def test_a_webhook_triggers_a_run_and_metrics_count_it(listening: Callable[..., 
     assert after["gitsched_webhooks_total{outcome=accepted}"] == after["gitsched_webhooks_total{outcome=refused}"] == 1
     assert after["gitsched_findings{code=yaml-syntax,severity=error}"] == 1
     assert after["gitsched_decisions{state=stale}"] + after["gitsched_decisions{state=placed}"] == 1
-    assert after["gitsched_conflicts_total"] == after["gitsched_guard_refused"] == 0
+    assert after["gitsched_conflicts_total"] == after["gitsched_guard_withheld_changes"] == 0
     assert after["gitsched_ready"] == 1
     assert site.process.end() == 0
 
