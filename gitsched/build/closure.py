@@ -119,6 +119,7 @@ class _Resolver:
     def _locate(self, problem: BuildProblem) -> BuildProblem:
         """Return a problem in another repository at the reference to it."""
         scope = self._commit.find_scope(problem.path)
+        problem = problem._replace(message=problem.message.replace(f"{REMOTE}/", ""))
         if not scope:
             return problem
         where = f"{problem.path.removeprefix(REMOTE + '/')}:{problem.line}:{problem.column}"
@@ -224,10 +225,10 @@ class _Resolver:
             repository, version = chart.repository, f" --version {chart.version}" if chart.version else ""
             oci = repository.startswith("oci://")
             source = f"{repository}/{chart.name}" if oci else f"{chart.name} --repo {repository}" if repository else chart.name
-            text = (
-                f"the Helm chart {chart.name} is not in {target}, and gitsched fetches none: run `helm pull {source}{version} --untar "
-                f"--untardir {posixpath.dirname(target)}`, and commit it"
-            )
+            cure = f"run `helm pull {source}{version} --untar --untardir {posixpath.dirname(target)}`, and commit it"
+            if self._commit.find_scope(directory):
+                cure = f"copy this base into the repository, with the chart that `helm pull {source}{version} --untar` gets"
+            text = f"the Helm chart {chart.name} is not in {target}, and gitsched fetches none: {cure}"
             self._problems[BuildProblem("kustomize-helm", text, path, chart.line)] = None
         elif target not in self._charts:
             self._charts[target] = None

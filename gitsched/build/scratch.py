@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gitsched.build.process import TEMPORARY, BuildLimits, run_isolated
+from gitsched.build.remote_base import REMOTE
 
 MAX_SIZE = 256 << 20
 """Bytes of all files of a run."""
@@ -79,7 +80,11 @@ def _find_memory(size: int) -> str | None:
 
 
 def _shorten_error(text: str, scratch: Path) -> str:
-    lines = [line for line in text.replace(f"{scratch}/", "").replace(str(scratch), ".").splitlines() if line.strip()]
+    lines = [
+        line
+        for line in text.replace(f"{scratch}/", "").replace(f"{REMOTE}/", "").replace(str(scratch), ".").splitlines()
+        if line.strip()
+    ]
     errors = [line for line in lines if not line.startswith(("#", "Warning:"))] or lines
     if any(line.startswith(("fatal error: ", "runtime: ")) for line in errors):
         errors = [line for line in errors if line.startswith(("fatal error: ", "runtime: "))]

@@ -136,7 +136,11 @@ def test_what_cannot_be_read_is_located_with_a_cure(world: World, resource: str,
         ({"config/base/kustomization.yaml": "resources: [web.yaml, ../../../secret.yaml]\n"}, "outside of the repository"),
         ({"config/base/kustomization.yaml": "resources: [../../../../../../prod]\n"}, "outside of the repository"),
         ({"config/base/kustomization.yaml": "resources: [absent.yaml]\n"}, "does not have"),
-        ({"config/base/kustomization.yaml": "resources: [https://example.com/other//base]\n"}, "not pinned"),
+        ({"config/base/kustomization.yaml": "resources: [https://example.com/other/name//base]\n"}, "not pinned"),
+        (
+            {"config/base/kustomization.yaml": "helmCharts: [{name: db, repo: 'https://x.test'}]\n"},
+            "copy this base into the repository",
+        ),
     ],
 )
 def test_problems_inside_of_a_remote_base_point_to_the_reference(
@@ -148,6 +152,7 @@ def test_problems_inside_of_a_remote_base_point_to_the_reference(
     assert str(finding.location) == "prod/kustomization.yaml:2:3"
     assert text in finding.message
     assert "/config/base/kustomization.yaml:1:" in finding.message
+    assert ".gitsched-remote" not in finding.message
 
 
 def test_a_base_may_name_a_base_in_a_third_repository(world: World, make_fleet: Callable[[str], Fleet]) -> None:
