@@ -13,13 +13,13 @@ from gitsched.decide.catalog import (
     make_duplicate_finding,
     read_declared_scopes,
 )
+from gitsched.decide.cluster_metadata import read_cluster_metadata
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, locate_origin
 from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, HelmOptions, Variant, WorkloadVariants
 from gitsched.reconcile.bundle_directories import BuiltBundles, DirectoryReader, build_bundle_directories
 from gitsched.reconcile.bundle_files import DirectoryFiles, DirectoryRequest, list_directory_files
 from gitsched.reconcile.bundle_parts import NO_PARTS, BundleParts, list_bundles
-from gitsched.reconcile.cluster_metadata import list_cluster_metadata
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import FileReader
 from gitsched.reconcile.run import BuildContext
@@ -61,7 +61,7 @@ def read_bundles(
     bundles = {_get_key(raw): raw for raw in reversed(list(list_bundles(documents)))}
     if not bundles:
         return NO_PARTS
-    clusters = list_cluster_metadata(documents)
+    clusters = read_cluster_metadata(documents)
     findings: list[Finding] = []
     choices = {key: _choose_variants(raw, clusters, findings) for key, raw in sorted(bundles.items())}
     requests = {digest: request for choice in choices.values() for digest, request in choice.requests.items()}

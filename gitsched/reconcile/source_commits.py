@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gitsched.apis.gitsched.bundle import parse_bundle
 from gitsched.apis.gitsched.config import FILE
+from gitsched.decide.cluster_metadata import read_cluster_metadata
 from gitsched.decide.plan import SourceTree
 from gitsched.decide.variant_outcomes import read_commits
 from gitsched.model.document import Body, Key
@@ -13,7 +14,6 @@ from gitsched.model.finding import Finding
 from gitsched.model.urls import strip_credentials
 from gitsched.model.variants import ARGOCD_DESTINATION, MANIFESTS, TemplateVariants, WorkloadVariants, is_bundle
 from gitsched.reconcile.bundle_parts import list_bundles
-from gitsched.reconcile.cluster_metadata import list_cluster_metadata
 from gitsched.reconcile.run import Fetched, RunContext
 
 NO_COMMIT = "0" * 40
@@ -63,7 +63,7 @@ def list_source_commits(variants: TemplateVariants) -> dict[tuple[str, str], str
 def _add_destinations(source: SourceTree) -> SourceTree:
     """Return the source with the name or URL that clusters have in Argo CD by their annotations."""
     annotated = {
-        cluster.name: cluster.annotations.get(ARGOCD_DESTINATION, "") for cluster in list_cluster_metadata(source.documents)
+        cluster.name: cluster.annotations.get(ARGOCD_DESTINATION, "") for cluster in read_cluster_metadata(source.documents)
     }
     destinations = {name: destination for name, destination in annotated.items() if destination}
     variants = {key: entry._replace(destinations=destinations) for key, entry in source.variants.items()}

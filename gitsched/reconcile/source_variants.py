@@ -10,10 +10,10 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.bundle import ClusterMetadata
 from gitsched.apis.gitsched.config import FILE, Config, SourceVariant
 from gitsched.decide.catalog import KindScopes, RawDocument
+from gitsched.decide.cluster_metadata import read_cluster_metadata
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, Location
 from gitsched.model.variants import Variant, WorkloadVariants
-from gitsched.reconcile.cluster_metadata import list_cluster_metadata
 from gitsched.reconcile.commit_tree import compile_path_pattern
 from gitsched.reconcile.kustomizations import KustomizedTree, is_read_by_api
 
@@ -28,7 +28,7 @@ class VariedDocument(NamedTuple):
 
 def separate_variants(tree: KustomizedTree, config: Config, clusters: Iterable[RawDocument]) -> KustomizedTree:
     """Return a tree in which objects of several overlays are one template with variants. `clusters` are documents with the clusters."""
-    metadata = list_cluster_metadata(clusters)
+    metadata = read_cluster_metadata(clusters)
     rules = config.source.variants
     patterns = [compile_path_pattern(rule.path) for rule in rules]
     documents = [*(raw for file in tree.files.values() for raw in file.documents), *tree.built.documents]

@@ -13,6 +13,7 @@ from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, adapt_outcome, create_engines
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.scheduling import Outcome
+from gitsched.simulate.added_variants import add_variants
 
 _TIMER_HORIZON = timedelta(days=1)
 """Timers that an event starts are assumed to have expired if they are not longer than this."""
@@ -135,7 +136,7 @@ def _decide_at(
         catalog.duplicate_api_documents,
         catalog.read_order,
         duplicate_templates=catalog.duplicate_templates,
-        variants=baseline.decisions.variants,
+        variants=add_variants(baseline.decisions.variants, catalog, baseline.config),
     )
     engines = create_engines(snapshot)
     templates = (

