@@ -12,6 +12,7 @@ from gitsched.build.commit_files import CommitFiles
 from gitsched.build.path_recipe import (
     PathRecipe,
     append_entries,
+    describe_unreadable,
     find_kustomization,
     join_path,
     list_strings,
@@ -58,7 +59,9 @@ def make_argo_recipe(application: Body, source: Body, commit: CommitFiles, find_
         chart = ChartRequest(directory, name) if isinstance(request, str) else request
         return PathRecipe(directory, "", b"", ("helm",), None, default, problem, chart)
     if source.get("kustomize") or (kustomization and not source.get("directory")):
-        merged = dict(read_kustomization_body(kustomization, commit))
+        content = read_kustomization_body(kustomization, commit)
+        problem = problem or (describe_unreadable(kustomization) if content is None else "")
+        merged = content or {}
         changes = tuple(_apply_kustomize(as_object(source.get("kustomize")), merged, directory, commit))
         if not kustomization:
             problem = problem or f"{directory} has no kustomization.yaml"
@@ -66,9 +69,9 @@ def make_argo_recipe(application: Body, source: Body, commit: CommitFiles, find_
         return PathRecipe(directory, path, write_kustomization(merged), changes, None, default, problem)
     files, other = _list_files(as_object(source.get("directory")), directory, commit)
     problem = problem or (f"{other} is Jsonnet, which gitsched does not run: commit what it prints" if other else "")
-    content = write_kustomization({"resources": files})
+    listed = write_kustomization({"resources": files})
     return PathRecipe(
-        directory, join_path(directory, "kustomization.yaml"), content, (), None, default, problem, has_resources=bool(files)
+        directory, join_path(directory, "kustomization.yaml"), listed, (), None, default, problem, has_resources=bool(files)
     )
 
 

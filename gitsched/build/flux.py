@@ -14,6 +14,7 @@ from gitsched.build.path_recipe import (
     Substitution,
     ValueSource,
     append_entries,
+    describe_unreadable,
     find_kustomization,
     join_path,
     list_manifests,
@@ -57,13 +58,16 @@ def make_flux_recipe(body: Body, commit: CommitFiles, is_excluded: Callable[[str
     """Return how Flux builds the path of a Kustomization. `is_excluded` says which files are not in the source that Flux reads."""
     spec, directory = as_object(body.get("spec")), read_path(body)
     path = find_kustomization(directory, commit)
-    merged: dict[str, Any] = dict(read_kustomization_body(path, commit))
+    content = read_kustomization_body(path, commit)
+    merged: dict[str, Any] = content or {}
     if not path:
         merged = {"resources": [f"./{name}" for name in list_manifests(directory, commit, is_excluded)]}
     changes = [*_set_texts(spec, merged), *_add_lists(spec, merged, directory, commit), *_add_common_metadata(spec, merged)]
     remote = [name for name in list_strings(spec.get("components")) if _REMOTE.match(name)]
     substitution = _read_substitution(spec)
-    problem = f"the component {remote[0]} is not in this repository: Flux does not build that either" if remote else ""
+    problem = describe_unreadable(path) if content is None else ""
+    if remote:
+        problem = f"the component {remote[0]} is not in this repository: Flux does not build that either"
     wrong = next((name for name in substitution.values if not _VARIABLE.fullmatch(name)), None) if substitution else None
     if wrong is not None:
         problem = f"{wrong!r} in spec.postBuild.substitute is not a name of a variable: use letters, digits and _"

@@ -60,9 +60,14 @@ def find_kustomization(directory: str, commit: CommitFiles) -> str:
     return next((path for path in paths if path in commit.entries), "")
 
 
-def read_kustomization_body(path: str, commit: CommitFiles) -> Body:
-    """Return the content of a kustomization; empty if there is none or it cannot be read."""
-    return parse_mapping(commit.read_blob(commit.entries[path][0])) if path else {}
+def read_kustomization_body(path: str, commit: CommitFiles) -> dict[str, Any] | None:
+    """Return the content of a kustomization, empty if there is none; None if it is not a mapping."""
+    return parse_mapping(commit.read_blob(commit.entries[path][0])) or None if path else {}
+
+
+def describe_unreadable(path: str) -> str:
+    """Say that a kustomization cannot be read."""
+    return f"{path} is not a mapping in YAML: `kustomize build` says where it is wrong"
 
 
 def parse_mapping(data: bytes) -> dict[str, Any]:

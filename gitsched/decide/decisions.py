@@ -396,7 +396,13 @@ def _quarantine_kustomized(part: tuple[Document, KustomizedDocument]) -> Quarant
 
 
 def _describe_part(part: KustomizedDocument) -> str:
-    return f"it is a template of the Helm chart {part.chart}" if part.chart else "a kustomization builds it and changes it"
+    if part.chart:
+        return f"it is a template of the Helm chart {part.chart}"
+    return (
+        "a kustomization builds it and changes it"
+        if part.code == "kustomized"
+        else "it cannot be built as its delivery tool does it"
+    )
 
 
 def _make_kustomized_finding(document: Document, part: KustomizedDocument) -> Finding:

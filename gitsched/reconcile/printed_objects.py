@@ -11,18 +11,21 @@ from gitsched.build.kustomize import BuildResult, BuiltObject
 from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document
 from gitsched.manifests.envsubst import SubstitutionError, substitute_variables
 from gitsched.manifests.kustomize import Kustomization
-from gitsched.model.document import Origin, read_annotations, read_labels
+from gitsched.model.document import Origin, as_string_map, read_annotations, read_labels
 from gitsched.model.finding import Finding, locate_origin
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import FileReader, is_read_by_api
 from gitsched.reconcile.origins import OriginLocator
 from gitsched.reconcile.reconciled_path import ReconciledPath
-from gitsched.reconcile.variable_values import ResolvedVariables, resolve_variables
+from gitsched.reconcile.variable_values import ResolvedVariables, decode_value, resolve_variables
 
+NOT_BUILT = "reconciled-path"
+"""The code of the finding about an object that a tool builds and gitsched cannot build."""
 VARIABLE = "flux-variable"
 """The code of the finding about an object with a variable whose value is not known."""
 
 
+_ENCRYPTED = "ENC[AES256_GCM,"
 _METADATA = re.compile(rb"^metadata:[ \t]*\n(?:[ \t]*#[^\n]*\n)*(?P<indent> +)", re.MULTILINE)
 
 
@@ -81,6 +84,13 @@ class PrintedObjects:
 
     def _place(self, built: BuiltObject, document: RawDocument, variables: ResolvedVariables | None, placed: PlacedObjects) -> None:
         origin, text = self._locate(built, document), built.text
+        if built.generated and _has_encrypted_values(document):
+            reason = (
+                f"{self._path.describe()}, and the file that this object is generated from is encrypted with SOPS: Flux decrypts it before "
+                "the build, which needs the key. Commit the object itself, encrypted"
+            )
+            placed.unplaced.append(KustomizedDocument(document._replace(origin=origin), lambda: reason, code=NOT_BUILT))
+            return
         if variables is not None and b"$" in text and not _is_substitution_disabled(document):
             try:
                 text = substitute_variables(text.decode("utf-8", "surrogateescape"), variables.values).encode(
@@ -143,6 +153,14 @@ class PrintedObjects:
 
 def _is_substitution_disabled(document: RawDocument) -> bool:
     return "disabled" in (read_labels(document.body).get(SUBSTITUTE_KEY), read_annotations(document.body).get(SUBSTITUTE_KEY))
+
+
+def _has_encrypted_values(document: RawDocument) -> bool:
+    """Return whether a generated ConfigMap or Secret has values that SOPS has encrypted, and nothing with which to decrypt them."""
+    if document.group or document.kind not in ("ConfigMap", "Secret"):
+        return False
+    values = as_string_map(document.body.get("data")).values()
+    return any(_ENCRYPTED in (decode_value(value) if document.kind == "Secret" else value) for value in values)
 
 
 def _insert_namespace(text: bytes, namespace: str) -> bytes:

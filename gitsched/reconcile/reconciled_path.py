@@ -109,16 +109,13 @@ def open_path(
     recipe = make_recipe(base)
     if recipe.chart is not None:
         return _open_chart(tool, document, base, origins, recipe, recipe.chart)
-    problem = recipe.problem
-    if recipe.path in base.entries and base.read_kustomization(base.entries[recipe.path][0], recipe.path) is None:
-        problem = f"{recipe.path} cannot be read"
     blob = base.repository.keep_blob(recipe.kustomization)
     commit = copy.copy(base)
     commit.entries = ChainMap(
         {recipe.path: (blob, 0o100644)}, dict(base.entries) if not isinstance(base.entries, dict) else base.entries
     )
     (closure,) = resolve_closures([recipe.directory], commit)
-    return ReconciledPath(tool, document, recipe, commit, closure, origins, problem)
+    return ReconciledPath(tool, document, recipe, commit, closure, origins, recipe.problem)
 
 
 def _open_chart(

@@ -22,7 +22,7 @@ from gitsched.reconcile.commit_tree import CommitTree, open_commit_tree
 from gitsched.reconcile.kustomizations import BuiltRoots, FileReader, is_read_by_api
 from gitsched.reconcile.path_builder import PathBuilder
 from gitsched.reconcile.path_selection import PathSelection, list_selectors
-from gitsched.reconcile.printed_objects import PrintedObjects
+from gitsched.reconcile.printed_objects import NOT_BUILT, PrintedObjects
 from gitsched.reconcile.reconciled_path import ReconciledPath, locate_problem
 from gitsched.reconcile.run import BuildContext
 from gitsched.reconcile.tool_documents import DocumentIndex
@@ -33,9 +33,6 @@ MAX_PATHS = 2_000
 """Directories that are built for one commit."""
 MAX_DEPTH = 10
 """Documents of tools that are built by others, one by the next."""
-
-NOT_BUILT = "reconciled-path"
-"""The code of the finding about an object that a tool builds and gitsched cannot build."""
 
 
 class ReconciledPaths(NamedTuple):
@@ -165,6 +162,12 @@ class _PathBuilds:
             reached = [*reached, *rest]
             if not rest:
                 break
+        if rest:
+            text = (
+                f"Kustomizations and Applications build each other over more than {MAX_DEPTH} levels: the next ones, such as "
+                f"{rest[0].name}, are not built"
+            )
+            self._findings[Finding("warning", NOT_BUILT, text, rest[0].location)] = None
         known = {path.identity for path in reached}
         self._hold_back(path for path in changing if path.identity not in known)
         self._findings |= dict.fromkeys(self._builder.findings)

@@ -65,11 +65,12 @@ def resolve_variables(substitution: Substitution, namespace: str, path: str, fin
 def _read_values(source: ValueSource, document: RawDocument) -> dict[str, str]:
     values = as_string_map(document.body.get("data"))
     if source.kind == "Secret":
-        values = {name: _decode(text) for name, text in values.items()} | as_string_map(document.body.get("stringData"))
+        values = {name: decode_value(text) for name, text in values.items()} | as_string_map(document.body.get("stringData"))
     return {name: value.replace("\n", "") for name, value in values.items()}
 
 
-def _decode(text: str) -> str:
+def decode_value(text: str) -> str:
+    """Return a value of a Secret as text; "" if it is not base64."""
     try:
         return base64.b64decode(text).decode("utf-8", "replace")
     except (ValueError, binascii.Error):

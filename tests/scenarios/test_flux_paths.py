@@ -461,3 +461,25 @@ spec:
         "helmrepository.source.toolkit.fluxcd.io-charts.yaml",
     ]
     assert fleet.load("clusters/one/shop/configmap-web-values.yaml")["data"] == {"values.yaml": "host: shop.example.com"}
+
+
+def test_a_secret_that_flux_generates_from_an_encrypted_file_is_not_placed(fleet: Fleet) -> None:
+    files = {
+        "apps/kustomization.yaml": "resources: [web]\nsecretGenerator: [{name: token, envs: [token.env]}]\n",
+        "apps/web/kustomization.yaml": "resources: [deployment.yaml]\n",
+        "apps/token.env": "TOKEN=ENC[AES256_GCM,data:abc,iv:def,tag:ghi,type:str]\nsops_version=3.9.0\n",
+        "fleet/secrets.yaml": select(kind="Secret", name="secrets"),
+    }
+    fleet.commit({**LAYOUT, **files})
+    run = fleet.reconcile()
+    assert codes(run) == ["reconciled-path"]
+    assert "SOPS" in findings(run)[0].message
+    assert str(findings(run)[0].location) == "apps/kustomization.yaml:2:1"
+    assert not [path for path in fleet.files() if "secret-token" in path and path.startswith("clusters/")]
+
+
+def test_a_broken_kustomization_is_not_replaced_by_an_empty_one(fleet: Fleet) -> None:
+    fleet.commit({**LAYOUT, "apps/kustomization.yaml": "resources: [web\n"})
+    run = fleet.reconcile()
+    assert codes(run) == ["reconciled-path"]
+    assert "apps/kustomization.yaml is not a mapping" in findings(run)[0].message
