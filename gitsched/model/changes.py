@@ -22,7 +22,7 @@ class Cause(NamedTuple):
     removed: bool = False
 
     def __str__(self) -> str:
-        location = f"{self.location.path}:{self.location.line}" if self.location else ""
+        location = self.location.text if self.location else ""
         return f"{self.text} ({'was ' if self.removed else ''}{location})" if location else self.text
 
 

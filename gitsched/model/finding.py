@@ -25,6 +25,11 @@ class Location(NamedTuple):
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column}"
 
+    @property
+    def text(self) -> str:
+        """The file and line, with the overlay or patch that changes the object last."""
+        return f"{self.path}:{self.line}{', last changed by ' if self.changed_by else ''}{self.changed_by}"
+
     def to_json(self) -> dict[str, str | int]:
         """Return the members; `changedBy` only where there is one."""
         members: dict[str, str | int] = {"path": self.path, "line": self.line, "column": self.column}

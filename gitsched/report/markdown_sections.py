@@ -191,7 +191,7 @@ def _write_cause(cause: Cause) -> str:
     text = format_text(cause.text, _MAX_LINE)
     if cause.location is None:
         return text
-    return f"{text} ({'was ' if cause.removed else ''}{format_code(f'{cause.location.path}:{cause.location.line}')})"
+    return f"{text} ({'was ' if cause.removed else ''}{format_code(cause.location.text)})"
 
 
 def _write_reasons(moves: list[Move], detail: DetailLevel, omitted: list[str]) -> str:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from gitsched.model.explanation import Explanation
+from gitsched.reconcile.comparison import compare_plans
 from gitsched.reconcile.explanation import explain_resource
 from gitsched.report.sarif import write_sarif
 from gitsched.report.serialization import serialize_explanation, serialize_findings
@@ -102,3 +103,22 @@ def test_findings_and_explain_name_the_base_and_the_last_change(fleet: Fleet, ku
     assert explained.changed_by == changed_by
     assert serialize_explanation(explained).get("changedBy", "") == changed_by
     assert explained.title.endswith(f"built from prod{', last changed by ' if changed_by else ''}{changed_by})")
+
+
+def test_the_cause_of_a_move_names_the_base_and_the_patch(fleet: Fleet) -> None:
+    kustomization = "resources: [../base]\npatches: [{path: patches.yaml}]\n"
+    placed = POLICY.replace("[absent]", "[one]")
+    fleet.commit({**BASE, "prod/kustomization.yaml": kustomization, "policies/all.yaml": placed})
+    fleet.reconcile()
+    fleet.commit(
+        {
+            "prod/patches.yaml": PATCHES.replace(
+                "metadata: {name: web}\nspec: {replicas: 3}", "metadata: {name: web}\nspec: {replicas: 5}"
+            )
+        },
+        hour=1,
+    )
+    (move,) = compare_plans(fleet.settings(1)).review.moves
+    assert [str(cause) for cause in move.causes] == [
+        "Deployment/default/web: spec.replicas 3 -> 5 (base/web.yaml:2, last changed by prod/patches.yaml:6)"
+    ]
