@@ -51,7 +51,7 @@ def find_builder(known_versions: MutableMapping[str, str]) -> Builder:
         if builder is not None:
             return builder
     raise Permanent(
-        "source.kustomize.build needs kustomize, which is not installed: install gitsched[kustomize], or put a static executable of "
+        "building kustomizations and Bundles needs kustomize, which is not installed: install gitsched[kustomize], or put a static executable of "
         "kustomize or kubectl on the PATH"
     )
 
