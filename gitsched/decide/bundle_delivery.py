@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gitsched.model.delivery import BundleDelivery, DeliveryConfig, FieldEdit
+from gitsched.model.delivery import BundleDelivery, DeliveryConfig, FieldEdit, make_bundle_delivery
 from gitsched.model.document import Body, Document, Key, get_field, is_encrypted
 from gitsched.model.finding import FieldOrigin, Finding, Severity, locate_document
 from gitsched.model.planned_files import PlannedFile
@@ -38,59 +38,86 @@ def find_bundle(template: Document, outcome: Outcome, key: Key) -> Body:
     return next((body for one, body in objects if one == key and is_bundle(*one[:2])), {})
 
 
-def find_problems(
-    key: Key, tool: str, targets: Iterable[TargetCluster], variants: WorkloadVariants, settings: DeliveryConfig
-) -> dict[str, str]:
-    """Return the clusters for which the tool cannot build what gitsched builds, with the reason and a cure."""
-    deliveries = _make_deliveries(key, targets, variants, settings)
-    return {delivery.cluster: problem for delivery in deliveries if (problem := find_problem(delivery, tool))}
+class BundleDeliveries:
+    """The deliveries of a Bundle by a tool. What depends only on a variant and its replicas is computed once for all clusters."""
+
+    def __init__(self, key: Key, tool: str, variants: WorkloadVariants, settings: DeliveryConfig) -> None:
+        self.key, self.tool = key, tool
+        self._variants, self._settings = variants, settings
+        self._deliveries: dict[object, tuple[BundleDelivery, str] | None] = {}
+
+    def find(self, target: TargetCluster) -> BundleDelivery | None:
+        """Return what a cluster gets; None without a variant."""
+        found = self._find(target)
+        return found[0]._replace(cluster=target.cluster) if found is not None else None
+
+    def find_problem(self, target: TargetCluster) -> str:
+        """Return why the tool cannot build what gitsched builds, with a cure; "" if it can."""
+        found = self._find(target)
+        return found[1] if found is not None else ""
+
+    def find_problems(self, targets: Iterable[TargetCluster]) -> dict[str, str]:
+        """Return the clusters for which the tool cannot build what gitsched builds, with the reason and a cure."""
+        problems = ((target.cluster, self.find_problem(target)) for target in targets if not target.keeps_manifest)
+        return {cluster: problem for cluster, problem in problems if problem}
+
+    def list_findings(self, template: Document, targets: Iterable[TargetCluster]) -> Iterator[Finding]:
+        """Yield an error for each reason why the tool cannot build the Bundle, and a warning for each thing that it lacks."""
+        found: dict[tuple[Severity, str], list[str]] = {}
+        warnings: dict[int, list[str]] = {}
+        for target in targets:
+            entry = None if target.keeps_manifest else self._find(target)
+            if entry is None:
+                continue
+            delivery, problem = entry
+            if problem:
+                found.setdefault(("error", problem), []).append(target.cluster)
+                continue
+            if id(delivery) not in warnings:
+                warnings[id(delivery)] = list(_list_warnings(delivery, self.tool, self._settings))
+            for text in warnings[id(delivery)]:
+                found.setdefault(("warning", text), []).append(target.cluster)
+        origin = template.origin
+        field = FieldOrigin(origin, ("spec", "delivery")) if origin is not None and template.key == self.key else None
+        for (severity, text), clusters in found.items():
+            where = f"{self.key} for {_join(clusters)}"
+            message = f"{where}: {text}"
+            if severity == "error":
+                message = f"{self.tool} cannot build {message}; the clusters keep what they have"
+            yield Finding(severity, "bundle-delivery", message, locate_document(template), template.key.resource, field)
+
+    def render(self, delivery: BundleDelivery) -> dict[str, PlannedFile]:
+        """Render the files for one cluster by their paths: relative to its directory, or for Argo CD to the root of the output."""
+        if self.tool == ARGOCD:
+            destination = self._variants.destinations.get(delivery.cluster, "")
+            key, body = make_application(delivery, self._settings, destination)
+            return {hub_path(delivery.cluster, key): write_manifest(body)}
+        return {relative_path(key): write_manifest(body) for key, body in make_flux_objects(delivery, self._settings)}
+
+    def list_paths(self, delivery: BundleDelivery) -> list[str]:
+        """Return the paths that the directory of the cluster has, besides Namespaces."""
+        return [] if self.tool == ARGOCD else sorted(relative_path(key) for key, _ in make_flux_objects(delivery, self._settings))
+
+    def _find(self, target: TargetCluster) -> tuple[BundleDelivery, str] | None:
+        index = self._variants.by_cluster.get(target.cluster)
+        if index is None:
+            return None
+        identity = index, target.workload, target.edits
+        if identity not in self._deliveries:
+            variant = self._variants.variants[index]
+            edits = () if target.workload is None else tuple(_list_edits(variant, target.workload, target.edits))
+            source, url = variant.source, self._settings.source.url
+            made = make_bundle_delivery(self.key, target.cluster, variant, source, url, edits) if source is not None else None
+            self._deliveries[identity] = (made, _find_problem(made, self.tool)) if made is not None else None
+        return self._deliveries[identity]
 
 
-def find_problem(delivery: BundleDelivery, tool: str) -> str:
-    """Return why the tool cannot build what gitsched builds, with a cure; "" if it can."""
+def _find_problem(delivery: BundleDelivery, tool: str) -> str:
     if not delivery.url:
         return (
             "the URL of the source is unknown; set delivery.source.url in gitsched.yaml to the https or ssh URL that clusters use"
         )
     return find_flux_problem(delivery) if tool == FLUX else find_argocd_problem(delivery)
-
-
-def list_delivery_findings(
-    template: Document, key: Key, tool: str, targets: Iterable[TargetCluster], variants: WorkloadVariants, settings: DeliveryConfig
-) -> Iterator[Finding]:
-    """Yield an error for each reason why the tool cannot build a Bundle, and a warning for each thing that the tool lacks."""
-    found: dict[tuple[Severity, str], list[str]] = {}
-    for delivery in _make_deliveries(key, targets, variants, settings):
-        problem = find_problem(delivery, tool)
-        entries: list[tuple[Severity, str]] = [("error", problem)] if problem else []
-        entries += [("warning", text) for text in _list_warnings(delivery, tool, settings)] if not problem else []
-        for entry in entries:
-            found.setdefault(entry, []).append(delivery.cluster)
-    origin = template.origin
-    field = FieldOrigin(origin, ("spec", "delivery")) if origin is not None and template.key == key else None
-    for (severity, text), clusters in found.items():
-        where = f"{key} for {_join(clusters)}"
-        message = (
-            f"{tool} cannot build {where}: {text}; the clusters keep what they have" if severity == "error" else f"{where}: {text}"
-        )
-        yield Finding(severity, "bundle-delivery", message, locate_document(template), template.key.resource, field)
-
-
-def make_delivery(key: Key, target: TargetCluster, variants: WorkloadVariants, settings: DeliveryConfig) -> BundleDelivery | None:
-    """Return what a cluster gets of a Bundle; None without a variant."""
-    variant = variants.find(target.cluster)
-    if variant is None or variant.source is None:
-        return None
-    edits = () if target.workload is None else tuple(_list_edits(variant, target.workload, target.edits))
-    return BundleDelivery(key, target.cluster, variant, variant.source, settings.source.url, edits)
-
-
-def render_delivery(delivery: BundleDelivery, tool: str, destination: str, settings: DeliveryConfig) -> dict[str, PlannedFile]:
-    """Render the files of a Bundle for one cluster by their paths: relative to its directory, or for Argo CD to the root of the output."""
-    if tool == ARGOCD:
-        key, body = make_application(delivery, settings, destination)
-        return {hub_path(delivery.cluster, key): write_manifest(body)}
-    return {relative_path(key): write_manifest(body) for key, body in make_flux_objects(delivery, settings)}
 
 
 def find_application_path(key: Key, cluster: str) -> str:
@@ -103,16 +130,7 @@ def list_missing_namespaces(delivery: BundleDelivery, tool: str) -> tuple[str, .
     if tool == ARGOCD or delivery.source.helm is not None:
         return ()
     own = {key.name for key in delivery.objects if key.kind == "Namespace" and not key.group}
-    return tuple(sorted({key.namespace for key in delivery.objects} - own - {""}))
-
-
-def _make_deliveries(
-    key: Key, targets: Iterable[TargetCluster], variants: WorkloadVariants, settings: DeliveryConfig
-) -> Iterator[BundleDelivery]:
-    for target in targets:
-        delivery = make_delivery(key, target, variants, settings)
-        if delivery is not None and not target.keeps_manifest:
-            yield delivery
+    return tuple(sorted(delivery.namespaces - own))
 
 
 def _list_edits(variant: Variant, workload: Key, edits: Iterable[tuple[str, int]]) -> Iterator[FieldEdit]:

@@ -7,13 +7,11 @@ from typing import NamedTuple
 
 from gitsched.decide.bundle_delivery import (
     ARGOCD,
+    BundleDeliveries,
     find_application_path,
     find_bundle,
-    find_problem,
     list_missing_namespaces,
-    make_delivery,
     read_delivery,
-    render_delivery,
 )
 from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Document, Key
@@ -58,7 +56,7 @@ def render_variants(
     hub: dict[str, PlannedFile] = {}
     namespaces: dict[str, tuple[str, ...]] = {}
     written: dict[tuple[int, TargetCluster], Files] = {}  # clusters with the same variant share their files
-    tools = {key: read_delivery(find_bundle(template, outcome, key)) for key in outcome.bundles}
+    deliveries = {key: _find_deliveries(key, template, outcome, variants, settings) for key in outcome.bundles}
     for target in outcome.targets:
         if target.keeps_manifest or quarantined:
             kept = outcome.kept_paths.get(target.cluster, (relative_path(outcome.key),) if not outcome.bundles else ())
@@ -69,19 +67,18 @@ def render_variants(
         files = dict(others)
         if own is not None and not outcome.bundles:
             files |= _render_document(outcome.key, own, target)
-        for key, tool in tools.items():
+        for key, by_tool in deliveries.items():
             found = variants.get(key)
-            delivery = make_delivery(key, target, found, settings) if found is not None and tool != MANIFESTS else None
-            if found is None or target.cluster in found.failed or (delivery is not None and find_problem(delivery, tool)):
+            delivery = by_tool.find(target) if by_tool is not None else None
+            if found is None or target.cluster in found.failed or (by_tool is not None and by_tool.find_problem(target)):
                 files |= _keep(target.cluster, outcome.kept_paths.get(target.cluster, ()), find_blob)
                 hub |= _keep_application(key, target.cluster, find_blob)
-            elif delivery is not None:
-                rendered = render_delivery(delivery, tool, found.destinations.get(target.cluster, ""), settings)
-                if tool == ARGOCD:
-                    hub |= rendered
+            elif by_tool is not None and delivery is not None:
+                if by_tool.tool == ARGOCD:
+                    hub |= by_tool.render(delivery)
                 else:
-                    files |= rendered
-                missing = list_missing_namespaces(delivery, tool)
+                    files |= by_tool.render(delivery)
+                missing = list_missing_namespaces(delivery, by_tool.tool)
                 namespaces[target.cluster] = (*namespaces.get(target.cluster, ()), *missing)
             elif target.cluster in found.by_cluster:
                 identity = found.by_cluster[target.cluster], target._replace(cluster="", replicas=None, evicting=False)
@@ -90,6 +87,14 @@ def render_variants(
                 files |= written[identity]
         manifests[target.cluster] = files
     return VariantFiles(manifests, hub, namespaces)
+
+
+def _find_deliveries(
+    key: Key, template: Document, outcome: Outcome, variants: TemplateVariants, settings: DeliveryConfig
+) -> BundleDeliveries | None:
+    """Return the deliveries of a Bundle by Flux or Argo CD; None for one whose objects gitsched writes."""
+    tool, found = read_delivery(find_bundle(template, outcome, key)), variants.get(key)
+    return BundleDeliveries(key, tool, found, settings) if found is not None and tool != MANIFESTS else None
 
 
 def _keep(cluster: str, paths: Iterable[str], find_blob: FindBlob) -> Files:

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gitsched.apis.gitsched.config import Config
-from gitsched.decide.bundle_delivery import (
-    FLUX,
-    find_bundle,
-    find_problems,
-    list_delivery_findings,
-    make_delivery,
-    read_delivery,
-    render_delivery,
-)
+from gitsched.decide.bundle_delivery import BundleDeliveries, find_bundle, read_delivery
 from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
 from gitsched.model.finding import Finding, locate_document
@@ -131,8 +123,8 @@ def _keep_undeliverable(
 ) -> tuple[Outcome, WorkloadVariants, Collection[str]]:
     """Return the outcome with findings about what Flux or Argo CD cannot build, where clusters keep what they have; the variants that they
     can build; and these clusters."""
-    findings = tuple(list_delivery_findings(document, key, tool, outcome.targets, variants, config.delivery))
-    problems = find_problems(key, tool, outcome.targets, variants, config.delivery)
+    deliveries = BundleDeliveries(key, tool, variants, config.delivery)
+    findings, problems = tuple(deliveries.list_findings(document, outcome.targets)), deliveries.find_problems(outcome.targets)
     targets = [
         target._replace(keeps_manifest=True) if target.cluster in problems else target
         for target in outcome.targets
@@ -215,12 +207,13 @@ def _make_record(
     if outcome.state == "stale" and previous is not None:
         return previous
     entries: dict[tuple[str, ...], tuple[Body, list[str]]] = {}
+    deliveries = BundleDeliveries(key, tool, variants, config.delivery) if tool != MANIFESTS else None
     for target in outcome.targets:
         variant = None if target.keeps_manifest else variants.find(target.cluster)
         if variant is not None:
             identity: tuple[str, ...] = ("", str(variants.by_cluster[target.cluster]))
-            paths = _list_paths(key, target, variants, tool, config)
-            entry = _describe_variant(variant, paths, tool)
+            known = entries.get(identity)
+            entry = known[0] if known is not None else _describe_variant(variant, _list_paths(variant, target, deliveries), tool)
         elif target.cluster in kept:
             identity = kept[target.cluster]
             entry = {"kept": True, "objects": list(kept[target.cluster])}
@@ -233,13 +226,12 @@ def _make_record(
     return {"apiVersion": BUNDLE_VERSION, "kind": key.kind, "metadata": metadata, "status": status}
 
 
-def _list_paths(key: Key, target: TargetCluster, variants: WorkloadVariants, tool: str, config: Config) -> list[str]:
+def _list_paths(variant: Variant, target: TargetCluster, deliveries: BundleDeliveries | None) -> list[str]:
     """Return the paths that the directory of a cluster has of a Bundle, besides Namespaces."""
-    if tool == MANIFESTS:
-        variant = variants.find(target.cluster)
-        return sorted(relative_path(document.key) for document in (variant.objects if variant is not None else ()))
-    delivery = make_delivery(key, target, variants, config.delivery)
-    return sorted(render_delivery(delivery, tool, "", config.delivery)) if delivery is not None and tool == FLUX else []
+    if deliveries is None:
+        return sorted(relative_path(document.key) for document in variant.objects)
+    delivery = deliveries.find(target)
+    return deliveries.list_paths(delivery) if delivery is not None else []
 
 
 def _describe_variant(variant: Variant, paths: list[str], tool: str) -> Body:

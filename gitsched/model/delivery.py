@@ -63,7 +63,8 @@ class FieldEdit(NamedTuple):
 class BundleDelivery(NamedTuple):
     """What one cluster gets of a Bundle that a delivery tool builds: the variant, whose `source` is set, and the numbers to change in it.
 
-    `url` is that of the source, without credentials.
+    `url` is that of the source, without credentials. `objects` are built, with `default` as the namespace of those that have none,
+    in `namespaces`.
     """
 
     bundle: Key
@@ -72,8 +73,13 @@ class BundleDelivery(NamedTuple):
     source: VariantSource
     url: str
     edits: tuple[FieldEdit, ...] = ()
+    objects: tuple[Key, ...] = ()
+    namespaces: frozenset[str] = frozenset()
 
-    @property
-    def objects(self) -> tuple[Key, ...]:
-        """The objects that are built, with `default` as the namespace of those that have none."""
-        return tuple(document.key for document in self.variant.objects)
+
+def make_bundle_delivery(
+    bundle: Key, cluster: str, variant: Variant, source: VariantSource, url: str, edits: tuple[FieldEdit, ...] = ()
+) -> BundleDelivery:
+    """Return the delivery of a variant to a cluster."""
+    objects = tuple(document.key for document in variant.objects)
+    return BundleDelivery(bundle, cluster, variant, source, url, edits, objects, frozenset(key.namespace for key in objects) - {""})

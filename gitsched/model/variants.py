@@ -39,10 +39,13 @@ class HelmOptions(NamedTuple):
 
 
 class VariantSource(NamedTuple):
-    """What a delivery tool needs to build a variant of a Bundle itself. `files` are the paths of all files that a build reads, `links`
-    those of symbolic links among them. `helm` are the options of a chart with the values of the cluster. `charts` are the directories of
-    charts that kustomizations render, `outside` files that kustomizations read from outside of their directories, and `omitted` files with
-    documents that gitsched reads itself and does not deliver."""
+    """What a delivery tool needs to build a variant of a Bundle itself.
+
+    `files` are the paths of all files that a build reads, `directories` those of their directories without nested ones, `links` those of
+    symbolic links. `helm` are the options of a chart with the values of the cluster. `charts` are the directories of charts that
+    kustomizations render, `outside` files that kustomizations read from outside of their directories, and `omitted` files with documents
+    that gitsched reads itself and does not deliver.
+    """
 
     format: VariantFormat = "kustomize"
     files: frozenset[str] = frozenset()
@@ -51,6 +54,7 @@ class VariantSource(NamedTuple):
     charts: tuple[str, ...] = ()
     outside: frozenset[str] = frozenset()
     omitted: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
 
 
 class Variant(NamedTuple):

@@ -15,6 +15,7 @@ from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.model.variants import HelmOptions, VariantFormat, VariantSource
 from gitsched.reconcile.commit_tree import CommitTree, resolve_closures
 from gitsched.reconcile.manifest_paths import is_manifest_path
+from gitsched.render.bundle_delivery.source_reference import list_directories
 
 MAX_FILES = 10_000
 """Files of one directory of plain YAML."""
@@ -54,7 +55,8 @@ class DirectoryFiles(NamedTuple):
         """Return what a delivery tool needs to build the directory. `omitted` are files with documents that gitsched does not deliver."""
         files = frozenset(path for path in self.files if path in commit.entries)  # without those of other repositories
         links = frozenset(path for path in files if commit.entries[path][1] == SYMLINK_MODE)
-        return VariantSource(self.format, files, links, helm, self.charts, self.outside & files, tuple(sorted(set(omitted))))
+        outside, directories = self.outside & files, tuple(list_directories(files))
+        return VariantSource(self.format, files, links, helm, self.charts, outside, tuple(sorted(set(omitted))), directories)
 
     @property
     def digest(self) -> str:

@@ -8,7 +8,15 @@ import jsonschema
 import pytest
 import yaml
 
-from gitsched.model.delivery import ArgoSettings, BundleDelivery, DeliveryConfig, FieldEdit, FluxSettings, SourceAddress
+from gitsched.model.delivery import (
+    ArgoSettings,
+    BundleDelivery,
+    DeliveryConfig,
+    FieldEdit,
+    FluxSettings,
+    SourceAddress,
+    make_bundle_delivery,
+)
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.variants import HelmOptions, Variant, VariantSource
 from gitsched.render.bundle_delivery.argocd import (
@@ -55,9 +63,8 @@ def deliver(
 ) -> BundleDelivery:
     files = source.pop("files", {"apps/web/base/web.yaml", f"{path}/kustomization.yaml"})
     variant = Variant(path, built(objects), "sha256:1f", values, COMMIT)
-    return BundleDelivery(
-        Key("gitsched.io", "Bundle", "shop", name), cluster, variant, VariantSource(files=frozenset(files), **source), url, edits
-    )
+    made = VariantSource(files=frozenset(files), directories=tuple(list_directories(files)), **source)
+    return make_bundle_delivery(Key("gitsched.io", "Bundle", "shop", name), cluster, variant, made, url, edits)
 
 
 def chart(**options: Any) -> dict[str, Any]:

@@ -59,8 +59,7 @@ def find_release_namespace(delivery: BundleDelivery) -> str:
     helm = delivery.source.helm
     if helm is not None:
         return helm.namespace or delivery.bundle.namespace
-    namespaces = {key.namespace for key in delivery.objects} - {""}
-    return namespaces.pop() if len(namespaces) == 1 else "default"
+    return next(iter(delivery.namespaces)) if len(delivery.namespaces) == 1 else "default"
 
 
 def find_argocd_problem(delivery: BundleDelivery) -> str:
@@ -88,7 +87,7 @@ def list_build_options(delivery: BundleDelivery) -> list[str]:
 def list_uncreated_namespaces(delivery: BundleDelivery) -> list[str]:
     """Return the namespaces of built objects that neither the bundle nor Argo CD creates."""
     own = {key.name for key in delivery.objects if key.kind == "Namespace" and not key.group}
-    used = {key.namespace for key in delivery.objects} - {"", "default", find_release_namespace(delivery)}
+    used = delivery.namespaces - {"default", find_release_namespace(delivery)}
     return sorted(used - own)
 
 

@@ -19,7 +19,6 @@ from gitsched.render.bundle_delivery.source_reference import (
     SOURCE_DIGEST,
     find_common_problem,
     find_unset_namespace,
-    list_directories,
     make_name,
     make_patches,
 )
@@ -61,7 +60,7 @@ def _make_repository(delivery: BundleDelivery, settings: DeliveryConfig, name: s
         "interval": settings.flux.interval,
         "url": normalize_repository_url(delivery.url),
         "ref": {"commit": delivery.variant.commit},
-        "ignore": _write_ignore_rules(list_directories(delivery.source.files)),
+        "ignore": _write_ignore_rules(delivery.source.directories),
     }
     if settings.source.secret:
         spec["secretRef"] = {"name": settings.source.secret}
@@ -125,7 +124,7 @@ def _write_ignore_rules(directories: Iterable[str]) -> str:
 
     They take precedence over `.sourceignore` files and over the extensions that Flux leaves out by default, which a build may need.
     """
-    return "".join(("/*\n", *(f"!/{_escape_pattern(path)}\n" for path in sorted(directories))))
+    return "".join(("/*\n", *(f"!/{_escape_pattern(path)}\n" for path in directories)))
 
 
 def _write_path(path: str) -> str:
