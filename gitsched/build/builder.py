@@ -51,8 +51,8 @@ def find_builder(known_versions: MutableMapping[str, str]) -> Builder:
         if builder is not None:
             return builder
     raise Permanent(
-        "building kustomizations and Bundles needs kustomize, which is not installed: install gitsched[kustomize], or put a static executable of "
-        "kustomize or kubectl on the PATH"
+        "building kustomizations and Bundles needs kustomize, which is not installed: install gitsched[kustomize], or put a static "
+        "executable of kustomize or kubectl on the PATH"
     )
 
 
