@@ -13,7 +13,7 @@ from gitsched.build import builder, scratch
 from gitsched.build.process import BuildLimits
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
-from gitsched.reconcile import RunResult, pipeline
+from gitsched.reconcile import RunResult, builds, pipeline
 from gitsched.reconcile.explanation import explain_resource
 from gitsched.reconcile.run import open_context
 from gitsched.report.serialization import serialize_explanation
@@ -302,6 +302,15 @@ def test_a_pattern_that_matches_nothing_is_an_error(fleet: Fleet) -> None:
     (finding,) = findings(fleet.reconcile())
     assert (finding.severity, finding.code) == ("error", "kustomize-no-root")
     assert "absent/**" in finding.message
+
+
+def test_only_a_limited_number_of_roots_is_built(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builds, "MAX_ROOTS", 1)
+    fleet.commit({**LAYOUT, "overlays/test/kustomization.yaml": "resources: [../../base]\nnamespace: shop\nnamePrefix: test-\n"})
+    (finding,) = findings(fleet.reconcile())
+    assert (finding.severity, finding.code) == ("error", "kustomize-no-root")
+    assert "matches 2 directories; only the first 1 are built" in finding.message
+    assert (fleet.where(WEB), fleet.where("shop/deployment-test-web")) == (["one"], [])
 
 
 def test_policies_in_a_root_are_read_from_their_own_files(fleet: Fleet) -> None:
