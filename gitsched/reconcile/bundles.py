@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.bundle import BundleSpec, ClusterMetadata, VariantRule, merge_values, parse_bundle, resolve_values
 from gitsched.apis.gitsched.config import KindScope
+from gitsched.build import flux
 from gitsched.decide.catalog import (
     KindScopes,
     RawDocument,
@@ -16,6 +17,7 @@ from gitsched.decide.catalog import (
 from gitsched.decide.cluster_metadata import read_cluster_metadata
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, locate_origin
+from gitsched.model.tool_groups import KUSTOMIZE_GROUP
 from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, HelmOptions, Variant, WorkloadVariants
 from gitsched.reconcile.bundle_directories import BuiltBundles, DirectoryReader, build_bundle_directories
 from gitsched.reconcile.bundle_files import DirectoryFiles, DirectoryRequest, list_directory_files
@@ -70,7 +72,9 @@ def read_bundles(
         findings += _find_missing(choice, files)
     used = {use.digest for choice in choices.values() for use in choice.uses.values()}
     built = build_bundle_directories({d: r for d, r in requests.items() if d in used}, files, commit, reader, context)
-    assembler = _Assembler(built, DirectoryReader(commit, reader), commit, findings)
+    substituted = _list_substituted(documents)
+    always = frozenset(digest for digest, request in requests.items() if request.helm is None and request.path in substituted)
+    assembler = _Assembler(built, DirectoryReader(commit, reader), commit, findings, always)
     uses = dict.fromkeys(use for choice in choices.values() for use in choice.uses.values())
     printed = {use: assembler.read(use) for use in uses}
     scopes = KindScopes([*documents, *(raw for raws in printed.values() for raw in raws or ())], kinds)
@@ -84,6 +88,15 @@ def read_bundles(
         tuple(kind for raws in printed.values() for raw in raws or () for kind in read_declared_scopes(raw)),
         built.record,
         any(finding.severity == "error" for finding in findings),
+    )
+
+
+def _list_substituted(documents: Iterable[RawDocument]) -> frozenset[str]:
+    """Return the directories in whose objects Flux substitutes variables: a Bundle of one never delivers these as they are."""
+    return frozenset(
+        flux.read_path(raw.body)
+        for raw in documents
+        if (raw.group, raw.kind) == (KUSTOMIZE_GROUP, flux.KIND) and get_field(raw.body, "spec", "postBuild")
     )
 
 
@@ -196,9 +209,17 @@ def _find_missing(choice: _Choice, files: Mapping[str, DirectoryFiles]) -> Itera
 
 
 class _Assembler:
-    """Makes variants of what directories print."""
+    """Makes variants of what directories print. Variables are substituted in those of `substituted` also without values."""
 
-    def __init__(self, built: BuiltBundles, reader: DirectoryReader, commit: CommitTree, findings: list[Finding]) -> None:
+    def __init__(
+        self,
+        built: BuiltBundles,
+        reader: DirectoryReader,
+        commit: CommitTree,
+        findings: list[Finding],
+        substituted: Container[str] = (),
+    ) -> None:
+        self._substituted = substituted
         self._built, self._reader, self._commit, self._findings = built, reader, commit, findings
         self._count = 0
         self._omitted: dict[_Use, list[str]] = {}
@@ -218,7 +239,8 @@ class _Assembler:
                 self._findings.append(Finding("error", "bundle-limit", text))
             return None
         omitted: list[RawDocument] = []
-        documents = self._reader.read(directory, dict(use.values) if use.values else None, self._findings, omitted)
+        values = dict(use.values) if use.values or use.digest in self._substituted else None
+        documents = self._reader.read(directory, values, self._findings, omitted)
         self._count += len(documents or ())
         self._findings += _find_omitted(omitted)
         self._omitted[use] = [raw.origin.path for raw in omitted if raw.origin is not None]

@@ -119,3 +119,26 @@ def test_init_for_other_apis_writes_files_without_errors(
     assert gitsched("init", "--api", api, at=place).returncode == 0
     found = gitsched("validate", at=place)
     assert found.returncode == 0, found.stdout
+
+
+@pytest.mark.kubectl
+def test_a_variable_that_flux_substitutes_is_never_delivered_as_it_is(
+    gitsched: Run, make: Callable[[Mapping[str, str]], Path]
+) -> None:
+    kustomization = (
+        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: web, namespace: flux-system}\n"
+        "spec: {path: ./web, postBuild: {substitute: {SIZE: big}}, sourceRef: {kind: GitRepository, name: flux-system}}\n"
+    )
+    text = WEB.replace("namespace: shop", "namespace: shop, labels: {size: '${SIZE}'}")
+    place = make(
+        {"clusters/fra/web.yaml": kustomization, "web/kustomization.yaml": "resources: [web.yaml]\n", "web/web.yaml": text}
+    )
+    assert gitsched("init", at=place).returncode == 0
+    assert gitsched("validate", at=place).returncode == 0
+    bundle = place / "fleet/bundles.yaml"
+    (values,) = [document["spec"].pop("values") for document in yaml.safe_load_all(bundle.read_text())]
+    assert values == {"SIZE": "big"}
+    bundle.write_text(bundle.read_text().replace("  values:\n    SIZE: big\n", ""))
+    found = gitsched("validate", at=place)
+    assert found.returncode == 1
+    assert "${SIZE} has no value" in found.stdout
