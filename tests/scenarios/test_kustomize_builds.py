@@ -304,6 +304,17 @@ def test_a_pattern_that_matches_nothing_is_an_error(fleet: Fleet) -> None:
     assert "absent/**" in finding.message
 
 
+def test_a_failed_build_is_repeated_and_reported_by_each_run(fleet: Fleet) -> None:
+    fleet.commit(LAYOUT)
+    fleet.reconcile()
+    before = delivered(fleet)
+    change, code, _ = BROKEN["a patch without target"]
+    for hour, files in ((1, change), (2, {"README.md": "# Another change\n"})):
+        fleet.commit(files, hour=hour)
+        assert [finding.code for finding in findings(fleet.reconcile(hour)) if finding.severity == "error"] == [code]
+        assert delivered(fleet) == before
+
+
 def test_only_a_limited_number_of_roots_is_built(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builds, "MAX_ROOTS", 1)
     fleet.commit({**LAYOUT, "overlays/test/kustomization.yaml": "resources: [../../base]\nnamespace: shop\nnamePrefix: test-\n"})
