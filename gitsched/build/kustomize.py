@@ -86,6 +86,8 @@ def build_root(closure: Closure, blobs: Mapping[str, bytes], builder: Builder, l
     if annotated:
         contents[closure.kustomization] = main.rstrip(b"\n") + _WITH_ORIGINS
     done = _run(closure, contents, builder, limits)
+    if annotated and not done:  # kustomize rejects an empty kustomization, but not one with buildMetadata
+        done = _run(closure, {**contents, closure.kustomization: main}, builder, limits)
     if isinstance(done, str):
         return BuildResult((), done)
     problems = []

@@ -31,7 +31,7 @@ _MAX_EDITS = 50
 _SEPARATOR = re.compile(rb"^---\n", re.MULTILINE)
 _READ_BY_GITSCHED = re.compile(
     rb"^apiVersion: (?:gitsched\.io|(?:cluster|work)\.open-cluster-management\.io|(?:policy|cluster|work|apps)\.karmada\.io)/"
-    rb"|^kind: Namespace\nmetadata:\n(?:  .*\n)*?  name: (?:kube-system|kube-public|kube-node-lease|flux-system|argocd)\n",
+    rb"|^kind: Namespace\nmetadata:\n(?:  .*\n)*?  name: (?:default|kube-system|kube-public|kube-node-lease|flux-system|argocd)\n",
     re.MULTILINE,
 )
 """Documents that are never delivered: those that gitsched reads from their own files, and protected Namespaces."""

@@ -207,6 +207,14 @@ BROKEN: dict[str, tuple[dict[str, str | None], str, str]] = {
         "kustomize-escape",
         "overlays/prod/kustomization.yaml:6:14",
     ),
+    "an empty kustomization": (
+        {
+            "overlays/prod/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n",
+            "overlays/prod/replicas.yaml": None,
+        },
+        "kustomize-build",
+        "overlays/prod/kustomization.yaml:1:1",
+    ),
     "a program": (
         {
             "overlays/prod/kustomization.yaml": OVERLAY + "generators: [plugin.yaml]\n",
