@@ -13,22 +13,15 @@ from datetime import datetime, timedelta
 from gitsched.apis.capabilities import ChangeProposal, Companions, ExpiredDocument
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS
-from gitsched.apis.karmada.binding.exceeded_capacity import annotate_exceeded_capacity
-from gitsched.apis.karmada.binding.reported_status import add_reported_status
 from gitsched.apis.karmada.binding.resource_binding import (
-    PreviousState,
-    ScheduleResult,
     SchedulingPass,
     binding_key,
     find_decisive_pass,
-    find_schedule_trigger,
     is_rebalance_pending,
-    make_schedule_result,
-    write_binding,
 )
+from gitsched.apis.karmada.binding.scheduling_pass import run_pass
 from gitsched.apis.karmada.binding.target_clusters import (
     decide_attached,
-    find_target_clusters,
     keep_if_overrides_fail,
     keep_previous,
     list_previous_targets,
@@ -37,9 +30,6 @@ from gitsched.apis.karmada.binding.target_clusters import (
 )
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
-from gitsched.apis.karmada.failover import failback
-from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE, add_preserved_labels
-from gitsched.apis.karmada.interpreter import ReplicaRequirements
 from gitsched.apis.karmada.policy.policy_options import find_missing_prerequisite
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
@@ -48,9 +38,9 @@ from gitsched.apis.karmada.warnings import find_binding_warnings, find_policy_wa
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
-from gitsched.model.scheduling import Assignment, CandidateResult, Outcome
+from gitsched.model.scheduling import CandidateResult, Outcome
 from gitsched.model.taints import NO_EXECUTE
 from gitsched.schedule import pipeline
 from gitsched.schedule.estimator import Capacity
@@ -215,18 +205,20 @@ class KarmadaEngine(PolicyEngine):
         run would move the workload for no visible reason.
         """
         snapshot, requirements = self.state.snapshot, self.state.read_requirements(template)
-        passes = [self._run_pass(template, policy, requirements, record, attachment, snapshot.at)]
+        passes = [run_pass(self.state, self.dependencies, template, policy, requirements, record, attachment, snapshot.at)]
         for _ in range(_MAX_DEADLINES):
             last = passes[-1]
             record = last.outcome.records[0][1]
             if last.has_removed_cluster and not snapshot.single_cycle:
-                repeated = self._run_pass(template, policy, requirements, record, attachment, last.time)
+                repeated = run_pass(self.state, self.dependencies, template, policy, requirements, record, attachment, last.time)
                 if repeated.outcome.records != last.outcome.records:
                     passes.append(repeated)
                     continue
             if last.outcome.wakeup is None or last.outcome.wakeup > snapshot.now:
                 break
-            passes.append(self._run_pass(template, policy, requirements, record, attachment, last.outcome.wakeup))
+            passes.append(
+                run_pass(self.state, self.dependencies, template, policy, requirements, record, attachment, last.outcome.wakeup)
+            )
         return passes
 
     def keep_previous(self, template: Document, why: str) -> Outcome | None:
@@ -322,128 +314,3 @@ class KarmadaEngine(PolicyEngine):
         from gitsched.apis.karmada.simulation import describe_remedy
 
         return describe_remedy(self.state, template, kept, rescheduled, expected)
-
-    def _run_pass(
-        self,
-        template: Document,
-        policy: PropagationPolicy,
-        requirements: ReplicaRequirements,
-        record: Body | None,
-        attachment: Attachment | None,
-        time: datetime,
-    ) -> SchedulingPass:
-        state, settings = self.state, self.state.settings.failback
-        required_by = attachment.required_by if attachment else None
-        previous = state.read_previous(template, record)._replace(required_by=required_by)
-        current = state.failover.evict(template, policy, state.failover.drop_finished_tasks(template, previous, time), time)
-        trigger = find_schedule_trigger(policy, requirements, current, current.clusters, state.leaving_clusters)
-        request = state.build_request(template, policy, requirements, current, time)
-        if state.is_scheduling_skipped(policy, current):
-            attempt = failback.SchedulingAttempt(request, trigger, None)
-        elif settings.mode == "Never":
-            decision = pipeline.schedule(request, state.fleet) if trigger is not None else None
-            attempt = failback.SchedulingAttempt(request, trigger, decision)
-        else:
-            timers = failback.read_failback_timers(current.annotations)
-            attempt = failback.schedule_with_failback(settings, request, trigger, timers, state.fleet, time)
-        if settings.mode != "Never" and state.failover.read_purge_mode(policy) != "Directly":
-            tasks = failback.make_failback_tasks(attempt, current.observed_group, current.clusters, state.fleet.index, time)
-            current = current._replace(eviction_tasks=(*current.eviction_tasks, *tasks))
-        result = make_schedule_result(attempt.decision, policy, previous, current, time)
-        result = result._replace(
-            failback_timers=self._update_failback_timers(template, policy, requirements, current, result, time)
-        )
-        annotations = state.failover.write_annotations(template, policy, previous, result, time)
-        if state.fleet.has_capacity:
-            annotations |= annotate_exceeded_capacity(state.fleet, request, previous, result.clusters)
-        result = result._replace(annotations=annotations)
-        body = write_binding(template, policy, requirements, current, result)
-        if self.dependencies is not None:
-            self.dependencies.annotate_binding(body, template, policy, attachment)
-        if reports := state.failover.list_reports(template.key):
-            add_reported_status(body, record, reports, time)
-        outcome = self._build_outcome(template, policy, requirements, result, body, time, attachment)
-        return SchedulingPass(time, previous, current, *attempt, outcome)
-
-    def _update_failback_timers(
-        self,
-        template: Document,
-        policy: PropagationPolicy,
-        requirements: ReplicaRequirements,
-        current: PreviousState,
-        result: ScheduleResult,
-        time: datetime,
-    ) -> failback.FailbackTimers:
-        """Return the failback timers that the binding has after this pass."""
-        settings, state = self.state.settings.failback, self.state
-        if settings.mode != "AfterStabilization" or state.is_scheduling_skipped(policy, current):
-            return ()
-        after = current._replace(
-            clusters=result.clusters, observed_group=result.observed_group, last_scheduled=result.last_scheduled
-        )
-        request = state.build_request(template, policy, requirements, after, time)
-        timers = failback.read_failback_timers(current.annotations)
-        return failback.update_failback_timers(settings, request, timers, state.fleet, time)
-
-    def _build_outcome(
-        self,
-        template: Document,
-        policy: PropagationPolicy,
-        requirements: ReplicaRequirements,
-        result: ScheduleResult,
-        body: Body,
-        time: datetime,
-        attachment: Attachment | None,
-    ) -> Outcome:
-        state, tasks = self.state, result.eviction_tasks
-        divided = requirements.is_workload and policy.placement.is_divided
-        targets, findings = find_target_clusters(state, template, result.clusters, tasks, requirements, divided, attachment)
-        if PRESERVED_STATE in result.annotations:
-            targets = add_preserved_labels(template, targets, result.annotations)
-        location, resource = locate_document(template), template.key.resource
-        if result.reason not in ("Success", "") and not state.other_clusters:
-            unplaced = _describe_unplaced_replicas(requirements, divided, result.clusters)
-            message = f"{template.key} could not be scheduled: {result.message}{unplaced}"
-            findings = (*findings, Finding("warning", "unschedulable", message, location, resource))
-        elif requirements.replicas == 0 and not result.clusters and not state.other_clusters:
-            message = (
-                f"{template.key} has 0 replicas and goes to no cluster, as in Karmada; to place it with 0 replicas, set "
-                "karmada.enableEmptyWorkloadPropagation in gitsched.yaml"
-            )
-            findings = (*findings, Finding("info", "no-replicas", message, location, resource))
-        if requirements.invalid_replicas and policy.placement.is_divided:
-            message = f"{template.key}: {requirements.replicas_path} is not a number, so its replicas are not divided"
-            findings = (*findings, Finding("warning", "opaque-replicas", message, location, resource))
-        findings = (*findings, *state.failover.find_unpreserved_state(template, policy, tasks))
-        group = f" in group {result.observed_group}" if result.observed_group else ""
-        return Outcome(
-            key=template.key,
-            api=self.name,
-            state="placed" if result.clusters or (attachment and attachment.clusters) else "pending",
-            policy=policy.key.title,
-            group=result.observed_group,
-            targets=targets,
-            replicas=requirements.replicas,
-            records=((binding_key(template.key), body),),
-            reason=f"{policy.key.title}{group}" + (f", {attachment.reason}" if attachment else ""),
-            time=time,
-            wakeup=self._find_wakeup(template, policy, result, time),
-            findings=findings,
-        )
-
-    def _find_wakeup(
-        self, template: Document, policy: PropagationPolicy, result: ScheduleResult, time: datetime
-    ) -> datetime | None:
-        """Return the next deadline; `time` itself where one has passed already."""
-        end = self.state.failover.find_wakeup(template, policy, result, time)
-        if not result.failback_timers:
-            return end
-        ends = (end, failback.find_failback_time(self.state.settings.failback, result.failback_timers))
-        return min((end for end in ends if end is not None), default=None)
-
-
-def _describe_unplaced_replicas(requirements: ReplicaRequirements, divided: bool, clusters: tuple[Assignment, ...]) -> str:
-    """Return how many replicas are not assigned to a cluster; of a workload that is not divided all or none."""
-    replicas = requirements.replicas or 0
-    missing = replicas - sum(target.replicas for target in clusters) if divided or not clusters else 0
-    return f" ({missing} of {replicas} replicas are unplaced)" if missing > 0 else ""
