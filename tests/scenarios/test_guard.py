@@ -12,6 +12,7 @@ from .conftest import Fleet, cluster, deployment, policy
 from .histories import APPLICATION, FOLLOWER, PLACEMENT, SITE
 from .test_rollouts import SETS, managed
 
+MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: default}\n"
 SETTINGS = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: gitsched}}\nspec: {{{}}}\n"
 
 
@@ -218,3 +219,25 @@ def test_workloads_of_a_placement_keep_their_clusters(fleet: Fleet) -> None:
     fleet.commit({**dict.fromkeys(followers), "placement.yaml": PLACEMENT % (2, 1)}, hour=2)
     assert "12 of 12 workloads would be removed from the fleet (limit: 20 %)" in withheld(fleet.reconcile(2))
     assert {len(fleet.where(f"shop/configmap-map-{n}")) for n in range(12)} == {2}
+
+
+def test_bundles_keep_their_objects(fleet: Fleet) -> None:
+    """A Bundle has several objects in a cluster: all stay, also if the Bundle, its policy or its variant is removed."""
+    bundle = "apiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {name: %s, namespace: default}\nspec: {path: %s}\n"
+    files = {
+        f"{name}/{kind}.yaml": content for name in "abcd" for kind, content in (("map", MAP % name), ("web", deployment(name)))
+    }
+    files |= {f"bundle-{name}.yaml": bundle % (name, name) for name in "abcd"}
+    chosen = policy("first", kind="Bundle").replace("apps/v1", "gitsched.io/v1alpha1")
+    fleet.commit({**files, "policy.yaml": chosen, "first.yaml": cluster("first"), "second.yaml": cluster("second")})
+    fleet.reconcile()
+    objects = {path: blob for path, blob in fleet.files().items() if path.startswith("clusters/first/default/")}
+    assert len(objects) == 8
+    edits = [{f"bundle-{name}.yaml": None for name in "abcd"}, {"policy.yaml": None}, {path: None for path in files if "/" in path}]
+    for hour, edit in enumerate(edits, 1):
+        fleet.commit(edit, hour=hour)
+        run = fleet.reconcile(hour)
+        assert objects.items() <= fleet.files().items(), edit
+        assert "4 of 4 workloads would be removed from the fleet (limit: 20 %)" in withheld(run)
+    fleet.reconcile(4, allowed=(run.plan.withheld.digest,))
+    assert not objects.keys() & fleet.files().keys()
