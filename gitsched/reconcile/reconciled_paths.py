@@ -57,13 +57,13 @@ class ReconciledPaths(NamedTuple):
         """Return what settings name and what tools reconcile. Where both build an object, that of a directory in `named` counts."""
         chosen = [document for document in self.documents if document.origin is not None and document.origin.root in named]
         known = {_identify(document) for document in (*roots.documents, *chosen)}
-        others = (document for document in self.documents if document not in chosen and _identify(document) not in known)
+        others = (document for document in self.documents if _identify(document) not in known)
         record = roots.record._replace(
             builder=roots.record.builder or self.record.builder, helm=roots.record.helm or self.record.helm
         )
         return BuiltRoots(
             (*roots.documents, *chosen, *others),
-            (*roots.findings, *(finding for finding in self.findings if finding not in roots.findings)),
+            tuple(dict.fromkeys((*roots.findings, *self.findings))),
             roots.resources | self.files,
             record,
             roots.failed or self.failed,
@@ -146,7 +146,8 @@ class _PathBuilds:
     def run(self, found: list[ReconciledPath]) -> ReconciledPaths:
         """Build the paths of the files, and then those of the documents that these builds print."""
         changing = [path for path in found if path.changes_objects()]
-        reached = rest = [path for path in found if not self._paths.is_part(path) and not _is_built_by_another(path, changing)]
+        builders = _index_builders(changing)
+        reached = rest = [path for path in found if not self._paths.is_part(path) and not _is_built_by_another(path, builders)]
         seen = {path.content for path in rest}
         above: dict[_Identity, frozenset[_Identity]] = {}
         for _ in range(MAX_DEPTH):
@@ -303,9 +304,18 @@ class _PathBuilds:
                 yield document
 
 
-def _is_built_by_another(path: ReconciledPath, changing: Iterable[ReconciledPath]) -> bool:
-    """Return whether the document of a path is a part of another one."""
-    return any(path.location.path in other.resources and other.identity != path.identity for other in changing)
+def _index_builders(paths: Iterable[ReconciledPath]) -> dict[str, set[_Identity]]:
+    """Return the paths that build each file."""
+    found: dict[str, set[_Identity]] = {}
+    for path in paths:
+        for name in path.resources:
+            found.setdefault(name, set()).add(path.identity)
+    return found
+
+
+def _is_built_by_another(path: ReconciledPath, builders: Mapping[str, set[_Identity]]) -> bool:
+    """Return whether the document of a path is a part of another one. `builders` are the paths that build each file."""
+    return not builders.get(path.location.path, set()) <= {path.identity}
 
 
 def _identify(document: RawDocument) -> tuple[str, str, str, str]:

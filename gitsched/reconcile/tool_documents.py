@@ -37,6 +37,7 @@ class DocumentIndex:
 
     def __init__(self, commit: CommitTree, files: Mapping[str, SourceFile], reader: FileReader) -> None:
         self._commit, self._files, self._reader = commit, files, reader
+        self._named: dict[tuple[str, str], list[RawDocument]] = {}
         self._hidden = [
             path for path in commit.entries if path not in files and path.endswith(_SUFFIXES) and self._is_small_file(path)
         ]
@@ -62,13 +63,15 @@ class DocumentIndex:
         ]
 
     def list_named(self, kind: str, name: str) -> list[RawDocument]:
-        """Return all documents of a core kind with a name."""
-        return [
-            document
-            for documents in (self.list_read_documents(), self._search([name.encode()]))
-            for document in documents
-            if (document.group, document.kind, document.name) == ("", kind, name)
-        ]
+        """Return all documents of a core kind with a name. Many documents name the same ConfigMap, so the commit is searched once."""
+        if (kind, name) not in self._named:
+            self._named[kind, name] = [
+                document
+                for documents in (self.list_read_documents(), self._search([name.encode()]))
+                for document in documents
+                if (document.group, document.kind, document.name) == ("", kind, name)
+            ]
+        return self._named[kind, name]
 
     def _search(self, marks: list[bytes]) -> Iterator[RawDocument]:
         """Yield the documents of the files that are not read otherwise and contain one of the texts."""
