@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import Any, NamedTuple
 
-from gitsched.build.commit_files import CommitFiles
+from gitsched.build.commit_files import CommitFiles, list_directories
 from gitsched.build.path_recipe import parse_mapping
 from gitsched.manifests.glob import matches_glob, parse_glob
 from gitsched.model.document import Body, as_object, get_field, list_objects, read_labels
@@ -127,17 +127,9 @@ def _read_git(body: Body, source: GeneratorInput) -> Iterator[dict[str, Any]]:
     entries = list_objects(body.get("directories"))
     included = [str(entry.get("path") or "") for entry in entries if entry.get("exclude") is not True]
     excluded = [str(entry.get("path") or "") for entry in entries if entry.get("exclude") is True]
-    for path in _select(included, excluded, _list_directories(source.commit.entries)):
+    for path in _select(included, excluded, sorted(list_directories(source.commit.entries) - {"."})):
         if not any(part.startswith(".") for part in path.split("/")):
             yield _describe_path(path)
-
-
-def _list_directories(paths: Iterable[str]) -> list[str]:
-    found: set[str] = set()
-    for path in paths:
-        while (path := posixpath.dirname(path)) and path not in found:
-            found.add(path)
-    return sorted(found)
 
 
 def _select(included: Iterable[str], excluded: Iterable[str], paths: list[str]) -> Iterator[str]:

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gitsched.build.chart_files import ChartRequest
-from gitsched.build.commit_files import CommitFiles
+from gitsched.build.commit_files import CommitFiles, join_path
 from gitsched.build.path_recipe import (
     PathRecipe,
     append_entries,
     describe_unreadable,
     find_kustomization,
-    join_path,
     list_strings,
     merge_images,
     parse_mapping,

@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from gitsched.build.commit_files import MAX_FILES, BuildProblem, CommitFiles, find_blob
+from gitsched.build.commit_files import MAX_FILES, BuildProblem, CommitFiles, find_blob, join_path
 from gitsched.manifests.kustomization import parse_plugins
 from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.model.document import Body, list_objects
@@ -83,7 +83,7 @@ class _ChartResolver:
 
     def resolve(self) -> ChartFiles:
         request = self._request
-        main = _join(request.chart, "Chart.yaml")
+        main = join_path(request.chart, "Chart.yaml")
         outside = next((path for path in (request.chart, *request.values_files) if _is_outside(path)), None)
         if outside is not None:
             self._add("helm-missing", f"{outside} is outside of the repository: it is not read", main)
@@ -117,18 +117,18 @@ class _ChartResolver:
 
     def _read_dependencies(self, directory: str, parent: str, alias: str) -> None:
         """Follow the charts of a chart. `parent` and `alias` are its path and name as helm prints them."""
-        path = _join(directory, "Chart.yaml")
+        path = join_path(directory, "Chart.yaml")
         body = self._read_yaml(path)
         name = f"{parent}{alias or body.get('name')}"
         self._names[name] = directory
         if len(self._names) > MAX_SUBCHARTS:
             self._add("helm-build", f"{self._request.chart} has more than {MAX_SUBCHARTS} charts: it is not rendered", path)
             return
-        charts = _join(directory, "charts")
+        charts = join_path(directory, "charts")
         vendored: dict[str, list[str]] = {}
         for chart in self._list_charts(charts):
             is_archive = chart.endswith(_ARCHIVES)
-            title = posixpath.basename(chart) if is_archive else str(self._read_yaml(_join(chart, "Chart.yaml")).get("name"))
+            title = posixpath.basename(chart) if is_archive else str(self._read_yaml(join_path(chart, "Chart.yaml")).get("name"))
             vendored.setdefault(title, []).append(chart)
         aliases: dict[str, list[str]] = {}
         for dependency in self._list_dependencies(directory, body):
@@ -164,7 +164,7 @@ class _ChartResolver:
                     yield posixpath.dirname(path)
 
     def _list_dependencies(self, directory: str, body: Body) -> list[Body]:
-        legacy = self._read_yaml(_join(directory, "requirements.yaml")) if body.get("apiVersion") == "v1" else {}
+        legacy = self._read_yaml(join_path(directory, "requirements.yaml")) if body.get("apiVersion") == "v1" else {}
         return [*list_objects(body.get("dependencies")), *list_objects(legacy.get("dependencies"))]
 
     def _read_yaml(self, path: str) -> Body:
@@ -179,7 +179,3 @@ def _list_texts(request: ChartRequest) -> tuple[str, ...]:
 
 def _is_outside(path: str) -> bool:
     return not path or resolve_path(".", path) != path or path.startswith(("/", "../")) or path == ".."
-
-
-def _join(directory: str, name: str) -> str:
-    return name if directory == "." else f"{directory}/{name}"

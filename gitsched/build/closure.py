@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gitsched.build.chart_files import ChartRequest, resolve_chart
-from gitsched.build.commit_files import MAX_FILES, SYMLINK_MODE, BuildProblem, CommitFiles, MountedFiles, find_blob
+from gitsched.build.commit_files import MAX_FILES, SYMLINK_MODE, BuildProblem, CommitFiles, MountedFiles, find_blob, join_path
 from gitsched.build.remote_base import REMOTE, RemoteBase, parse_remote_base
 from gitsched.manifests.kustomization import list_plugin_paths, parse_plugins, read_chart
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, KustomizeChart, KustomizeReference
@@ -127,8 +127,8 @@ class _Resolver:
 
     def _read_directory(self, directory: str, plugins: bool, referrer: Position | None) -> str:
         """Follow the references of the kustomization in a directory; return its path."""
-        names = [name for name in sorted(KUSTOMIZATION_NAMES) if _join(directory, name) in self._commit.entries]
-        path = _join(directory, names[0]) if names else _join(directory, "kustomization.yaml")
+        names = [name for name in sorted(KUSTOMIZATION_NAMES) if join_path(directory, name) in self._commit.entries]
+        path = join_path(directory, names[0]) if names else join_path(directory, "kustomization.yaml")
         if len(names) != 1:
             found = f"it has {' and '.join(names)}" if names else "it has no kustomization.yaml"
             position = referrer or (path, 1, 1)
@@ -221,7 +221,7 @@ class _Resolver:
     def _read_chart(self, directory: str, path: str, chart: KustomizeChart) -> None:
         """Add the files of a chart that the commit has. kustomize would fetch another one from the network."""
         target = resolve_path(directory, chart.path)
-        if not chart.name or target.startswith(("../", "/")) or _join(target, "Chart.yaml") not in self._commit.entries:
+        if not chart.name or target.startswith(("../", "/")) or join_path(target, "Chart.yaml") not in self._commit.entries:
             repository, version = chart.repository, f" --version {chart.version}" if chart.version else ""
             oci = repository.startswith("oci://")
             source = f"{repository}/{chart.name}" if oci else f"{chart.name} --repo {repository}" if repository else chart.name
@@ -264,10 +264,6 @@ def _describe_remote(reference: KustomizeReference, base: RemoteBase | str, reas
         f"{reference.field} names {reference.path}, and {reason}: append `?ref=` and the 40 digits of a commit id to the URL of the "
         f"repository, as `git ls-remote {url}` prints it, or copy the files into this repository"
     )
-
-
-def _join(directory: str, name: str) -> str:
-    return name if directory == "." else f"{directory}/{name}"
 
 
 def _list_parents(path: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import ChainMap
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from gitsched.build.remote_base import REMOTE, RemoteBase, RemoteTree
@@ -99,3 +99,17 @@ def find_blob(commit: CommitFiles, path: str) -> tuple[str, str]:
             break
         path = resolve_path(posixpath.dirname(path), commit.read_blob(blob).decode("utf-8", "replace"))
     return "" if mode in (SYMLINK_MODE, SUBMODULE_MODE) else blob, path
+
+
+def join_path(directory: str, name: str) -> str:
+    """Return the path of a file in a directory."""
+    return name if directory in (".", "") else f"{directory}/{name}"
+
+
+def list_directories(paths: Iterable[str]) -> set[str]:
+    """Return all directories of paths, with the root `.`."""
+    directories = {"."}
+    for path in paths:
+        while (path := path.rpartition("/")[0]) and path not in directories:
+            directories.add(path)
+    return directories

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gitsched.build.commit_files import CommitFiles
+from gitsched.build.commit_files import CommitFiles, join_path
 from gitsched.build.path_recipe import (
     PathRecipe,
     Substitution,
@@ -16,7 +16,6 @@ from gitsched.build.path_recipe import (
     append_entries,
     describe_unreadable,
     find_kustomization,
-    join_path,
     list_manifests,
     list_strings,
     merge_images,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from gitsched.build.chart_files import ChartRequest
-from gitsched.build.commit_files import CommitFiles
+from gitsched.build.commit_files import CommitFiles, join_path
 from gitsched.manifests.kustomization import parse_plugins
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.model.document import Body
@@ -144,8 +144,3 @@ def append_entries(body: dict[str, Any], field: str, entries: Iterable[Any]) -> 
 def list_strings(value: Any) -> list[str]:
     """Return the strings of a list, without other values; [] for a value that is not a list."""
     return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
-
-
-def join_path(directory: str, name: str) -> str:
-    """Return the path of a file in a directory."""
-    return name if directory in (".", "") else f"{directory}/{name}"

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from gitsched.build.closure import Closure, resolve_closure
+from gitsched.build.commit_files import list_directories
 from gitsched.build.remote_base import RemoteBase, RemoteTree
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.parsed_file import ParsedFile
 from gitsched.reconcile.kustomizations import FileReader
-from gitsched.reconcile.remote_bases import RemoteBases, list_directories
+from gitsched.reconcile.remote_bases import RemoteBases
 from gitsched.reconcile.run import BuildContext
 
 MAX_ROUNDS = 10

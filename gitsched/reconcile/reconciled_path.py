@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from gitsched.build.chart_files import ChartRequest, resolve_chart
 from gitsched.build.closure import Closure
-from gitsched.build.commit_files import BuildProblem
-from gitsched.build.path_recipe import PathRecipe, ToolName, join_path
+from gitsched.build.commit_files import BuildProblem, join_path
+from gitsched.build.path_recipe import PathRecipe, ToolName
 from gitsched.decide.catalog import RawDocument
 from gitsched.git import TreeEntry
 from gitsched.model.document import is_namespaced

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from gitsched.build.commit_files import list_directories
 from gitsched.build.remote_base import RemoteBase, RemotePolicy, RemoteTree, is_allowed
 from gitsched.git import Repository
 from gitsched.git.refs import fetch
@@ -100,12 +101,3 @@ class RemoteBases:
     def find_owner(self, blob: str) -> Repository | None:
         """Return the repository of a blob of an opened commit."""
         return self._owners.get(blob)
-
-
-def list_directories(paths: Mapping[str, object]) -> set[str]:
-    """Return all directories of paths, with the root `.`."""
-    directories = {"."}
-    for path in paths:
-        while (path := path.rpartition("/")[0]) and path not in directories:
-            directories.add(path)
-    return directories
