@@ -37,7 +37,7 @@ def list_reference_findings(
         if not one.in_source and one.key.kind not in _NEEDED:
             by_kind.setdefault(one.key[:2], []).append(one)
     for one in alone[:MAX_FINDINGS]:
-        yield _find_located(one, decisions), _make_finding(one, decisions, delivered)
+        yield _find_located(one, decisions, delivered), _make_finding(one, decisions, delivered)
     if len(alone) > MAX_FINDINGS:
         message = (
             f"{len(alone) - MAX_FINDINGS} more objects are referred to in clusters that they do not go to; `gitsched explain` shows them "
@@ -45,13 +45,13 @@ def list_reference_findings(
         )
         yield None, Finding("warning", "reference-not-delivered", message)
     for group in by_kind.values():
-        yield _find_located(group[0], decisions), _make_unknown_finding(group, decisions)
+        yield _find_located(group[0], decisions, delivered), _make_unknown_finding(group, decisions, delivered)
 
 
-def _make_unknown_finding(missing: list[MissingReference], decisions: DecisionSet) -> Finding:
+def _make_unknown_finding(missing: list[MissingReference], decisions: DecisionSet, delivered: DeliveredObjects) -> Finding:
     """Return the finding for objects of one kind that are not in the source."""
     first = missing[0]
-    located = _find_located(first, decisions)
+    located = _find_located(first, decisions, delivered)
     location = _locate(located, decisions) if located is not None else None
     hint = "commit what creates them, or list them under `assumed` in gitsched.yaml if these clusters have them by themselves"
     if len(missing) == 1:
@@ -81,7 +81,7 @@ def _describe_clusters(missing: MissingReference) -> str:
 
 def _make_finding(missing: MissingReference, decisions: DecisionSet, delivered: DeliveredObjects) -> Finding:
     key, users, where = missing.key, _describe_users(missing), _describe_clusters(missing)
-    located = _find_located(missing, decisions)
+    located = _find_located(missing, decisions, delivered)
     location = _locate(located, decisions) if located is not None else None
     if not missing.in_source:
         message = (
@@ -136,9 +136,11 @@ def join_names(names: list[str], limit: int = MAX_NAMES) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def _find_located(missing: MissingReference, decisions: DecisionSet) -> Key | None:
-    """Return the first object that refers to a missing one and that has a document."""
-    return next((key for key in missing.referrers if _locate(key, decisions) is not None), None)
+def _find_located(missing: MissingReference, decisions: DecisionSet, delivered: DeliveredObjects) -> Key | None:
+    """Return the first object that refers to a missing one and that has a document, or else the first workload that contains such an
+    object, as a Bundle does."""
+    owners = (owner for key in missing.referrers for owner in delivered.owners.get(key, ()))
+    return next((key for key in (*missing.referrers, *owners) if _locate(key, decisions) is not None), None)
 
 
 def _locate(key: Key, decisions: DecisionSet) -> Location | None:

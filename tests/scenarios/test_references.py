@@ -192,6 +192,19 @@ SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "nam
 SERVING = {**SERVICE["metadata"], "annotations": {"service.beta.openshift.io/serving-cert-secret-name": "login"}}  # type: ignore[dict-item]
 CONTROLLER = pod("controller")
 CONTROLLER["spec"]["template"]["spec"]["containers"] = [{"name": "c", "args": ["--write=conf"]}]
+
+
+def test_what_an_object_of_a_bundle_needs_is_reported_at_the_bundle(fleet: Fleet) -> None:
+    binding = json.dumps({**ROLE, "subjects": [SUBJECT]})
+    account = {"apps/oak/kustomization.yaml": "resources: [web.yaml, conf.yaml, bot.yaml]", "apps/oak/bot.yaml": json.dumps(BOT)}
+    fleet.commit({**FLEET, **bundle_files(oak="web.yaml"), **account, "binding.yaml": binding})
+    (finding,) = missing(fleet.preview())
+    assert finding.message.startswith(
+        "RoleBinding.rbac.authorization.k8s.io/shop/bots does not go to oak, where ServiceAccount/shop/bot needs it"
+    )
+    assert str(finding.location) == "bundle.yaml:1:1"
+
+
 CHANGES = {
     "a Service for which OpenShift writes the Secret": (
         {"a": (LOGIN, ["ash"]), "b": (SERVICE, ["ash"])},
