@@ -7,7 +7,17 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gitsched.build.chart_files import ChartRequest, resolve_chart
-from gitsched.build.commit_files import MAX_FILES, SYMLINK_MODE, BuildProblem, CommitFiles, MountedFiles, find_blob, join_path
+from gitsched.build.commit_files import (
+    MAX_FILES,
+    SYMLINK_MODE,
+    BuildProblem,
+    CommitFiles,
+    MountedFiles,
+    find_blob,
+    follow_links,
+    is_outside,
+    join_path,
+)
 from gitsched.build.remote_base import REMOTE, RemoteBase, parse_remote_base
 from gitsched.manifests.kustomization import list_plugin_paths, parse_plugins, read_chart
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, KustomizeChart, KustomizeReference
@@ -48,8 +58,9 @@ class Closure(NamedTuple):
     `root` is the directory, `kustomization` the path of its kustomization. `resources` are the files whose objects are built, `charts` the
     directories of the Helm charts that are rendered. `remotes` are the directories with files of other repositories, with the positions
     of the references to them; `replaced` are the references that name them, by the path of the kustomization. `outside` are files that a
-    kustomization reads from outside of its own directory, which kustomize does only without its load restrictor. Nothing is built if there
-    is a problem.
+    kustomization reads from outside of its own directory, which kustomize does only without its load restrictor. `links` are the symbolic
+    links to directories that references pass, and the directories that they lead to; `files` are below the directories themselves. Nothing
+    is built if there is a problem.
     """
 
     root: str
@@ -61,11 +72,20 @@ class Closure(NamedTuple):
     remotes: Mapping[str, Position] = {}
     replaced: Mapping[str, tuple[ReplacedReference, ...]] = {}
     outside: frozenset[str] = frozenset()
+    links: Mapping[str, str] = {}
 
     def list_chart_files(self) -> list[str]:
         """Return the files of the charts."""
         directories = tuple(f"{chart}/" for chart in self.charts)
         return [path for path in self.files if directories and path.startswith(directories)]
+
+    def follow_links(self, path: str) -> str:
+        """Return a path without the symbolic links to directories that the root passes."""
+        current = "."
+        for name in path.split("/") if self.links else ():
+            current = join_path(current, name)
+            current = self.links.get(current, current)
+        return current if self.links else path
 
 
 def resolve_closure(root: str, commit: CommitFiles) -> Closure:
@@ -82,6 +102,7 @@ class _Resolver:
         self._problems: dict[BuildProblem, None] = {}
         self._remotes: dict[str, Position] = {}
         self._outside: set[str] = set()
+        self._links: dict[str, str] = {}
         self._replaced: dict[str, list[ReplacedReference]] = {}
         # directory, whether its resources configure plug-ins, and the reference to it: path of the kustomization, line and column
         self._directories: list[tuple[str, bool, Position | None]] = [(root, False, None)]
@@ -106,6 +127,7 @@ class _Resolver:
             self._remotes,
             {path: tuple(references) for path, references in self._replaced.items()},
             frozenset(self._outside),
+            self._links,
         )
 
     def _list_problems(self) -> list[BuildProblem]:
@@ -153,16 +175,16 @@ class _Resolver:
         return path
 
     def _follow(self, directory: str, path: str, reference: KustomizeReference, plugins: bool) -> None:
-        target = resolve_path(directory, reference.path)
+        target = self._find_place(resolve_path(directory, reference.path))
         position = reference.line, reference.column
         if target not in self._commit.directories and target not in self._commit.entries:
             remote = self._resolve_remote(directory, path, reference)
             if remote == REMOTE:
                 return
-            directory, target = (remote, remote) if remote else (directory, target)
+            directory, target = (remote, self._find_place(remote)) if remote else (directory, target)
         if self._commit.find_scope(target) != self._commit.find_scope(directory):
             target = "../"
-        if target.startswith(("../", "/")) or target == "..":
+        if is_outside(target):
             text = f"{reference.field} names {reference.path}, which is outside of the repository: it is not read"
             self._problems[BuildProblem("kustomize-escape", text, path, *position)] = None
         elif target in self._commit.directories:
@@ -220,7 +242,7 @@ class _Resolver:
 
     def _read_chart(self, directory: str, path: str, chart: KustomizeChart) -> None:
         """Add the files of a chart that the commit has. kustomize would fetch another one from the network."""
-        target = resolve_path(directory, chart.path)
+        target = self._find_place(resolve_path(directory, chart.path))
         if not chart.name or target.startswith(("../", "/")) or join_path(target, "Chart.yaml") not in self._commit.entries:
             repository, version = chart.repository, f" --version {chart.version}" if chart.version else ""
             oci = repository.startswith("oci://")
@@ -236,6 +258,22 @@ class _Resolver:
             self._files.update(found.files)
             self._problems.update(dict.fromkeys(found.problems))
 
+    def _find_place(self, path: str) -> str:
+        """Return a path without symbolic links to directories on the way to it: kustomize reads a directory where it is itself."""
+        directory, name = posixpath.dirname(path) or ".", posixpath.basename(path)
+        is_link = self._commit.entries.get(path, ("", 0))[1] == SYMLINK_MODE
+        if path in self._commit.directories or (directory in self._commit.directories and not is_link):
+            return path
+        found = follow_links(self._commit, path)
+        if found.path not in self._commit.directories:
+            found = follow_links(self._commit, directory)
+            if found.path not in self._commit.directories:
+                return path
+            found = found._replace(path=join_path(found.path, name))
+        if self._commit.find_scope(found.path) == self._commit.find_scope(path):
+            self._links.update(found.links)
+        return found.path
+
     def _find(self, target: str, path: str, line: int, column: int, *, reference: KustomizeReference | None = None) -> str:
         """Return the blob of a file, of the target of a symlink that stays inside of the commit; "" with a problem otherwise."""
         blob, current = find_blob(self._commit, target)
@@ -248,11 +286,13 @@ class _Resolver:
     def _describe_missing(self, target: str, current: str, reference: KustomizeReference | None) -> tuple[str, str]:
         name, field = (reference.path, reference.field) if reference else (target, "resources")
         if self._commit.entries.get(target, ("", 0))[1] == SYMLINK_MODE:
-            where = "outside of the repository" if current.startswith(("../", "/")) else "no file of the commit"
+            where = "outside of the repository" if is_outside(current) else "no file of the commit"
             return "kustomize-escape", f"{field} names {name}, a symbolic link to {where}: it is not followed"
-        link = next((part for part in _list_parents(target) if self._commit.entries.get(part, ("", 0))[1] == SYMLINK_MODE), None)
-        if link is not None:
-            return "kustomize-missing", f"{field} names {name}, which is below the symbolic link {link}: name the directory itself"
+        if is_outside(current):
+            return (
+                "kustomize-escape",
+                f"{field} names {name}, to which a symbolic link leads out of the repository: it is not followed",
+            )
         return "kustomize-missing", f"{field} names {name}, which the commit does not have"
 
 
@@ -264,8 +304,3 @@ def _describe_remote(reference: KustomizeReference, base: RemoteBase | str, reas
         f"{reference.field} names {reference.path}, and {reason}: append `?ref=` and the 40 digits of a commit id to the URL of the "
         f"repository, as `git ls-remote {url}` prints it, or copy the files into this repository"
     )
-
-
-def _list_parents(path: str) -> list[str]:
-    parts = path.split("/")
-    return ["/".join(parts[:count]) for count in range(1, len(parts))]

@@ -16,6 +16,8 @@ MAX_FILES = 10_000
 
 SYMLINK_MODE, SUBMODULE_MODE = 0o120000, 0o160000
 _MAX_LINKS = 20
+_MAX_PATH = 4096
+"""Characters of a path or of a link's target; Linux allows no longer path."""
 
 
 class CommitFiles(Protocol):
@@ -92,13 +94,56 @@ class BuildProblem(NamedTuple):
 
 def find_blob(commit: CommitFiles, path: str) -> tuple[str, str]:
     """Return the blob of a file, or of the file that a symbolic link leads to, and its path; "" as the blob if there is none."""
-    blob, mode = "", 0
-    for _ in range(_MAX_LINKS):
-        blob, mode = commit.entries.get(path, ("", 0))
-        if mode != SYMLINK_MODE:
-            break
-        path = resolve_path(posixpath.dirname(path), commit.read_blob(blob).decode("utf-8", "replace"))
-    return "" if mode in (SYMLINK_MODE, SUBMODULE_MODE) else blob, path
+    found = path
+    blob, mode = commit.entries.get(path, ("", 0))
+    if not blob or mode == SYMLINK_MODE:
+        found = follow_links(commit, path).path
+        blob, mode = commit.entries.get(found, ("", 0))
+    return "" if mode in (SYMLINK_MODE, SUBMODULE_MODE) else blob, found
+
+
+class LinkedPath(NamedTuple):
+    """A path without symbolic links on the way to it, and the `links` that lead there: what each one names, without links either.
+
+    The path begins with `../` or `/` where a link leads out of the commit.
+    """
+
+    path: str
+    links: Mapping[str, str] = {}
+
+
+def follow_links(commit: CommitFiles, path: str) -> LinkedPath:
+    """Follow all symbolic links of a path, those of its directories too. After _MAX_LINKS, the path of a link remains."""
+    links: dict[str, str] = {}
+    left = _MAX_LINKS
+
+    def walk(current: str, text: str) -> str:
+        nonlocal left
+        if len(text) > _MAX_PATH:
+            return resolve_path(current, text)
+        for name in text.split("/"):
+            current = resolve_path(current, name)
+            if commit.entries.get(current, ("", 0))[1] != SYMLINK_MODE:
+                continue
+            if left == 0:
+                return current
+            left -= 1
+            target = commit.read_blob(commit.entries[current][0]).decode("utf-8", "replace")
+            parent = posixpath.dirname(current)
+            found = target if target.startswith("/") else walk(parent, target)
+            if is_outside(found):
+                return resolve_path(parent, target) if is_outside(resolve_path(parent, target)) else found
+            links[current] = found
+            current = found
+        return current
+
+    found = path if is_outside(path) else walk(".", path)
+    return LinkedPath(found, links)
+
+
+def is_outside(path: str) -> bool:
+    """Return whether a normalised path leads out of the commit."""
+    return path.startswith(("../", "/")) or path == ".."
 
 
 def join_path(directory: str, name: str) -> str:

@@ -59,6 +59,7 @@ class BuildResult(NamedTuple):
 def compute_build_key(closure: Closure, builder: Builder) -> str:
     """Return a digest of everything that a build depends on: the files by path and content, the root, and the version of the builder."""
     rows = [f"{_FORMAT}\n{builder.version}\n{closure.root}", *(f"{blob} {path}" for path, blob in sorted(closure.files.items()))]
+    rows += [f"{path} -> {target}" for path, target in sorted(closure.links.items())]
     if closure.charts and builder.helm is not None:
         rows.append(builder.helm.version)
     return sha256("\n".join(rows).encode("utf-8", "surrogatepass")).hexdigest()
@@ -109,8 +110,9 @@ def _run(closure: Closure, contents: Mapping[str, bytes], builder: Builder, limi
     arguments = builder.make_arguments(closure.root, charts=bool(closure.charts))
     if closure.charts and builder.helm is not None:
         limits = limits._replace(written=MAX_SIZE)  # kustomize writes the values of charts to files
-        return run_on_files(builder.executable, builder.version, arguments, contents, limits, {HELM: builder.helm.executable})
-    return run_on_files(builder.executable, builder.version, arguments, contents, limits)
+        programs = {HELM: builder.helm.executable}
+        return run_on_files(builder.executable, builder.version, arguments, contents, limits, programs, closure.links)
+    return run_on_files(builder.executable, builder.version, arguments, contents, limits, links=closure.links)
 
 
 def _replace_references(text: bytes, references: Iterable[ReplacedReference]) -> bytes:
@@ -146,4 +148,5 @@ def _read_origin(text: bytes) -> tuple[bytes, str, bool]:
 
 
 def _locate(closure: Closure, text: bytes, path: str, generated: bool) -> BuiltObject:
-    return BuiltObject(text, posixpath.normpath(posixpath.join(closure.root, path)) if path else "", generated)
+    path = posixpath.normpath(posixpath.join(closure.root, path)) if path else ""
+    return BuiltObject(text, closure.follow_links(path), generated)

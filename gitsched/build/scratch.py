@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -38,10 +39,12 @@ def run_on_files(
     contents: Mapping[str, bytes],
     limits: BuildLimits,
     programs: Mapping[str, Path] | None = None,
+    links: Mapping[str, str] | None = None,
 ) -> bytes | str:
     """Return what a program prints that sees only these files, or why it failed; see `run_isolated`.
 
-    `programs` are executables that it may start, by their path in the directory.
+    `programs` are executables that it may start, by their path in the directory; `links` are symbolic links to directories with files,
+    which are given without links on the way to them.
     """
     scratch = Path(tempfile.mkdtemp(prefix="gitsched-build-", dir=_find_memory(sum(map(len, contents.values())))))
     try:
@@ -49,6 +52,9 @@ def run_on_files(
             target = scratch / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
+        for path, directory in (links or {}).items():
+            (scratch / path).parent.mkdir(parents=True, exist_ok=True)
+            (scratch / path).symlink_to(posixpath.relpath(directory, posixpath.dirname(path) or "."))
         if limits.written:
             (scratch / TEMPORARY).mkdir(parents=True)
         if programs:

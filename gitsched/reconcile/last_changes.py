@@ -36,8 +36,19 @@ class LastChanges:
             if posixpath.basename(path) in KUSTOMIZATION_NAMES and path not in self._closure.resources:
                 kustomization = self._commit.read_kustomization(blob, path)
                 if kustomization is not None:
-                    found[posixpath.dirname(path) or "."] = (path, kustomization)
+                    directory = posixpath.dirname(path) or "."
+                    found[directory] = (path, self._follow_links(directory, kustomization))
         return KustomizeGraph(found, self._closure.files)
+
+    def _follow_links(self, directory: str, kustomization: Kustomization) -> Kustomization:
+        """Return a kustomization whose references pass no symbolic links to directories."""
+        if not self._closure.links:
+            return kustomization
+        targets = (self._closure.follow_links(resolve_path(directory, reference.path)) for reference in kustomization.references)
+        paths = zip(kustomization.references, targets, strict=True)
+        return kustomization._replace(
+            references=tuple(reference._replace(path=posixpath.relpath(target, directory)) for reference, target in paths)
+        )
 
     def find(self, path: str, source: ParsedDocument, built: RawDocument) -> str:
         """Return the file and line of the last change to the object that a file has as `source`; "" if nothing changes it."""

@@ -77,7 +77,6 @@ def test_a_closure_has_the_files_of_bases_components_and_inputs() -> None:
         ("patches: [{path: p.yaml}]", {"over/p.yaml": "->../../../etc/passwd"}, "kustomize-escape"),
         ("patches: [{path: p.yaml}]", {"over/p.yaml": "->/etc/passwd"}, "kustomize-escape"),
         ("patches: [{path: p.yaml}]", {"over/p.yaml": "->p.yaml"}, "kustomize-escape"),
-        ("resources: [link/a.yaml]", {"over/link": "->../base"}, "kustomize-missing"),
         ("resources: [module]", {"over/module": "submodule"}, "kustomize-missing"),
         ("transformers: [t.yaml]", {"over/t.yaml": "kind: PatchTransformer\npath: /etc/passwd\n"}, "kustomize-escape"),
         ("transformers:\n- |-\n  kind: PatchTransformer\n  path: /etc/passwd\n", {}, "kustomize-escape"),
@@ -125,3 +124,19 @@ def test_a_chain_of_kustomizations_is_bounded() -> None:
 def test_a_cycle_is_followed_once() -> None:
     closure = resolve({"over/kustomization.yaml": "resources: [../base]", "base/kustomization.yaml": "resources: [../over]"})
     assert (closure.problems, len(closure.files)) == ((), 2)
+
+
+def test_the_files_of_a_directory_behind_links_have_its_own_path() -> None:
+    links = {"over/near": "->../far", "far": "->deep/../base", "deep": "->lib/deep", "lib/deep/x": "x", "lib/base": "->../base"}
+    closure = resolve({**BASE, **links, "over/kustomization.yaml": "resources: [near, near/a.yaml]"})
+    assert closure.problems == ()
+    assert (closure.resources, closure.outside) == ({"base/a.yaml"}, {"base/a.yaml"})
+    assert closure.links == {"over/near": "base", "far": "base", "deep": "lib/deep", "lib/base": "base"}
+    assert (closure.follow_links("over/near/a.yaml"), closure.follow_links("over/b.yaml")) == ("base/a.yaml", "over/b.yaml")
+
+
+@pytest.mark.parametrize(("count", "codes"), [(20, []), (21, ["kustomize-missing"])])
+def test_links_to_directories_are_bounded(count: int, codes: list[str]) -> None:
+    chain = {f"l{number}": f"->l{number + 1}" for number in range(1, count)} | {f"l{count}": "->base"}
+    closure = resolve({**BASE, **chain, "over/kustomization.yaml": "resources: [../l1/a.yaml]"})
+    assert [problem.code for problem in closure.problems] == codes

@@ -284,6 +284,42 @@ def test_a_symbolic_link_is_followed_inside_of_the_commit_only(fleet: Fleet, tar
     assert fleet.where(WEB) == ([] if code else ["one"])
 
 
+@pytest.mark.parametrize(
+    ("reference", "links", "code"),
+    [
+        ("../../link", {"link": "base"}, ""),
+        ("../../link/web.yaml", {"link": "base"}, ""),
+        ("../../link/", {"link": "other", "other": "overlays/inner", "overlays/inner": "../base"}, ""),
+        ("inner/deep/web.yaml", {"overlays/prod/inner": "../../shared", "shared/deep": "../base"}, ""),
+        ("../../link", {"link": "shared/deep/../base", "shared/deep": "../base"}, ""),
+        ("../../link", {"link": "base/../shared"}, "kustomize-missing"),
+        ("../../link/web.yaml", {"link": "../"}, "kustomize-escape"),
+        ("../../link/web.yaml", {"link": "/etc"}, "kustomize-escape"),
+        ("../../link", {"link": "/etc"}, "kustomize-escape"),
+        ("../../link/web.yaml", {"link": "again", "again": "link"}, "kustomize-missing"),
+    ],
+)
+def test_a_directory_behind_a_symbolic_link_is_built_as_kubectl_builds_a_checkout(
+    fleet: Fleet, reference: str, links: dict[str, str], code: str
+) -> None:
+    fleet.write({**LAYOUT, "shared/readme": "", "overlays/prod/kustomization.yaml": OVERLAY.replace("../../base", reference)})
+    for path, target in links.items():
+        (fleet.path / path).symlink_to(target)
+    fleet.commit()
+    run = fleet.reconcile()
+    assert [finding.code for finding in findings(run)] == [code] * bool(code)
+    command = [kubectl_path(), "kustomize", "--load-restrictor=LoadRestrictionsNone", "overlays/prod"]
+    printed = subprocess.run(command, cwd=fleet.path, capture_output=True, check=False)
+    if code != "kustomize-escape":  # on this machine, kubectl finds what is outside of the repository
+        assert (printed.returncode == 0) == (not code)
+    if not code:
+        assert sorted(delivered(fleet).values()) == sorted(printed.stdout.split(b"---\n"))
+        explanation = explain_resource(fleet.settings(), "deployment", "shop", "web")
+        assert explanation.title.endswith(
+            "(base/web.yaml:3, built from overlays/prod, last changed by overlays/prod/replicas.yaml:1)"
+        )
+
+
 def test_the_roots_that_one_reference_stops_are_one_finding(fleet: Fleet) -> None:
     overlays = {f"overlays/o{n}/kustomization.yaml": f"resources: [../../base]\nnamespace: o{n}\n" for n in range(7)}
     fleet.commit({**LAYOUT, **overlays, "base/kustomization.yaml": "resources: [web.yaml, absent.yaml]\n"})
