@@ -300,6 +300,8 @@ def _describe_remote(reference: KustomizeReference, base: RemoteBase | str, reas
     if isinstance(base, RemoteBase):
         return f"{reference.field} names {reference.path}: {reason}"
     url = reference.path.partition("?")[0]
+    if "pinned" not in reason and "no commit" not in reason:
+        return f"{reference.field} names {reference.path}, and {reason}: correct the URL, or copy the files into this repository"
     return (
         f"{reference.field} names {reference.path}, and {reason}: append `?ref=` and the 40 digits of a commit id to the URL of the "
         f"repository, as `git ls-remote {url}` prints it, or copy the files into this repository"

@@ -13,6 +13,11 @@ _OID = re.compile(r"[0-9a-f]{40}")
 _URL = re.compile(r"(?:(https|http|ssh|file)://)(?:([^/@]*)@)?([^/@]*)/(.*)", re.IGNORECASE)
 _SCP = re.compile(r"([\w.-]+)@([\w.-]+):(.+)")
 _RAW_FILE = re.compile(r"(.+?)/(?:-/)?raw/(?:commit/)?([0-9a-f]{40})/(.+)")
+_USER = re.compile(r"[\w.+~-]*(?::[\w.+~!$&*=-]*)?", re.ASCII)
+_HOST = re.compile(r"(?:[\w.-]+|\[[0-9a-f:.]+\])?(?::[0-9]+)?", re.ASCII)
+_AMBIGUOUS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)|[\s\\#?\x00-\x1f\x7f]|%(?:2[ef]|5c|25|[01][0-9a-f]|7f)", re.IGNORECASE)
+"""What another program could read as another repository than the one that the settings are asked about."""
+_NOT_PLAIN = "the path of its repository has `.`, `..`, white space or encoded characters that gitsched does not accept"
 _FILE_SUFFIXES = (".yaml", ".yml", ".json")
 _GITHUB, _GITHUB_FILES = "github.com", "raw.githubusercontent.com"
 
@@ -73,13 +78,18 @@ def parse_remote_base(text: str) -> RemoteBase | str | None:
         start, host, rest = f"{found[1].lower()}://{user}{found[3]}/", found[3].lower(), found[4]
     else:
         return "it is not a URL that gitsched fetches from" if "://" in location else None
+    user = start.partition("://")[2].rpartition("@")[0]
+    if not _USER.fullmatch(user) or not _HOST.fullmatch(host) or user.startswith("-") or host.startswith("-"):
+        return "its user or host has characters that gitsched does not accept"
     if not ref and (raw := _parse_raw_file(host, rest)):
-        return raw
+        return _NOT_PLAIN if _AMBIGUOUS.search(raw.url.partition("://")[2]) else raw
     if not query and rest.endswith(_FILE_SUFFIXES) and "//" not in rest and ".git/" not in rest:
         return "the URL of a file names no commit"
     repository, path = _split(rest, host)
     if not repository:
         return "it names no repository"
+    if _AMBIGUOUS.search(repository):
+        return _NOT_PLAIN
     if not _OID.fullmatch(ref):
         return f"it is not pinned to a commit, but to {ref}" if ref else "it is not pinned to a commit"
     return RemoteBase(f"{start}{repository}", _name(host, repository), ref, _clean(path))

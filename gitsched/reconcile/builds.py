@@ -172,8 +172,10 @@ def _build_earlier(
     if not context.fetch_commit(oid):
         return None
     repository = context.repository
-    context = context._replace(remotes=RemotePolicy(context.remotes.connect, None, None))  # the run that planned it was allowed to
-    commit = open_commit_tree(context, repository.entries(repository.commit(oid).tree), reader)
+    tree = repository.commit(oid).tree
+    # The settings of that commit count: the run that planned it could read no more, also if the root could not be built.
+    allowed = RemotePolicy(context.remotes.connect, None, context.list_allowed(tree))
+    commit = open_commit_tree(context._replace(remotes=allowed), repository.entries(tree), reader)
     builder, (closure,) = add_helm(builder, resolve_closures([root], commit), cache)
     (result,) = build_closures([(closure, commit)], builder, cache)
     return None if closure.problems or result.failed else (OriginLocator(closure, commit, reader), result)

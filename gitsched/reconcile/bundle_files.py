@@ -81,7 +81,10 @@ def list_directory_files(request: DirectoryRequest, commit: CommitTree) -> Direc
         return DirectoryFiles("helm" if request.helm is not None else "yaml", missing=reason)
     if request.helm is not None:
         chart = resolve_chart(make_chart_request(request), commit)
-        inputs = frozenset((*chart.files, *(entry for entry in commit.entries if entry.startswith(prefix))))
+        values = {
+            file for file, blob in chart.files.items() if not file.startswith(prefix) and not _has_objects(file, blob, commit)
+        }
+        inputs = frozenset((*values, *(entry for entry in commit.entries if entry.startswith(prefix))))
         return DirectoryFiles("helm", chart.files, frozenset(), inputs)
     if any(f"{prefix}{name}" in commit.entries for name in KUSTOMIZATION_NAMES):
         (closure,) = resolve_closures([path], commit)
@@ -89,6 +92,12 @@ def list_directory_files(request: DirectoryRequest, commit: CommitTree) -> Direc
             "kustomize", closure.files, closure.resources, roots=(path,), charts=closure.charts, outside=closure.outside
         )
     return _list_plain_files(path, prefix, commit)
+
+
+def _has_objects(path: str, blob: str, commit: CommitTree) -> bool:
+    """Return whether a values file outside of the chart has an object, which stays one: a Bundle does not remove objects of others."""
+    documents = commit.read_file(blob, path).documents
+    return any(not document.broken and document.body.get("apiVersion") and document.body.get("kind") for document in documents)
 
 
 def make_chart_request(request: DirectoryRequest) -> ChartRequest:

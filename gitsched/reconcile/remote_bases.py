@@ -23,17 +23,18 @@ class RemoteBases:
 
     def __init__(self, directory: Path, policy: RemotePolicy) -> None:
         self._directory, self._policy = directory, policy
-        self._trees: dict[str, RemoteTree | str] = {}
+        self._trees: dict[tuple[str, str], RemoteTree | str] = {}  # by URL and commit: another URL of a repository may fail
         self._clones: dict[str, PrivateClone] = {}
         self._owners: dict[str, Repository] = {}
-        self._wanted: dict[str, RemoteBase] = {}
+        self._wanted: dict[tuple[str, str], RemoteBase] = {}
         self._fetched = 0
 
     def open(self, base: RemoteBase) -> RemoteTree | str:
         """Return the files of a commit, or why they cannot be read. One that may be fetched is fetched by the next `fetch_wanted`."""
-        known = self._trees.get(base.prefix)
+        key = base.url, base.oid
+        known = self._trees.get(key)
         if known is None:
-            known = self._trees[base.prefix] = self._read(base)
+            known = self._trees[key] = self._read(base)
         return known
 
     def _read(self, base: RemoteBase) -> RemoteTree | str:
@@ -58,7 +59,7 @@ class RemoteBases:
             )
         if self._fetched + len(self._wanted) >= MAX_FETCHED:
             return f"more than {MAX_FETCHED} commits of other repositories are not in the cache: run the command once more"
-        self._wanted[base.prefix] = base
+        self._wanted[base.url, base.oid] = base
         return f"commit {base.oid[:12]} of {base.name} is not in the cache"
 
     def _open_clone(self, url: str) -> PrivateClone:
@@ -86,16 +87,16 @@ class RemoteBases:
                 self._trees.update(found)
         return True
 
-    def _fetch(self, url: str, bases: list[RemoteBase]) -> Mapping[str, RemoteTree | str]:
+    def _fetch(self, url: str, bases: list[RemoteBase]) -> Mapping[tuple[str, str], RemoteTree | str]:
         """Fetch commits of one repository, each without its history."""
-        clone, found = self._clones[url], dict[str, RemoteTree | str]()
+        clone, found = self._clones[url], dict[tuple[str, str], RemoteTree | str]()
         for base in bases:
             try:
                 clone.refresh(lambda repository, oid=base.oid: fetch(repository, url, [oid], depth=1))  # type: ignore[misc]
                 clone.repository.set_ref(f"refs/gitsched/{base.oid}", base.oid)  # git deletes commits without a ref some day
-                found[base.prefix] = self._list(base, clone.repository)
+                found[url, base.oid] = self._list(base, clone.repository)
             except GitschedError as error:
-                found[base.prefix] = str(error)
+                found[url, base.oid] = str(error)
         return found
 
     def find_owner(self, blob: str) -> Repository | None:

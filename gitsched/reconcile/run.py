@@ -81,7 +81,8 @@ def open_context(settings: RunSettings) -> RunContext:
 
 class BuildContext(NamedTuple):
     """What builds need: the repository, the caches, the metadata of the last run, a function that makes a commit available and returns
-    whether it is, the id of the commit that is planned ("" for a worktree), and what may be read of other repositories."""
+    whether it is, the id of the commit that is planned ("" for a worktree), what may be read of other repositories, and a function that
+    returns the repositories that the settings of another tree of the source allow."""
 
     repository: Repository
     caches: Caches
@@ -89,6 +90,7 @@ class BuildContext(NamedTuple):
     fetch_commit: Callable[[str], bool] = lambda _: False
     commit: str = ""
     remotes: RemotePolicy = RemotePolicy()
+    list_allowed: Callable[[str], tuple[str, ...]] = lambda _: ()
 
 
 class Facts(NamedTuple):

@@ -222,7 +222,12 @@ def read_source_tree(
 def _narrow_remotes(builds: Callable[[], BuildContext], config: Config) -> BuildContext:
     """Return the context of builds, with the other repositories that the read commit itself allows."""
     context = builds()
-    return context._replace(remotes=context.remotes._replace(own=config.source.kustomize.remotes))
+
+    def list_allowed(tree: str) -> tuple[str, ...]:
+        found = read_config(context.repository, tree, context.caches.files)
+        return found.source.kustomize.remotes if found is not None else ()
+
+    return context._replace(remotes=context.remotes._replace(own=config.source.kustomize.remotes), list_allowed=list_allowed)
 
 
 def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, last: TreeCache) -> TreeCache | None:

@@ -103,7 +103,41 @@ def test_prefixes_end_at_members_of_the_path(prefixes: tuple[str, ...] | None, a
     assert is_allowed(RemoteBase(HTTPS, NAME, OID, ""), prefixes) is allowed
 
 
-def test_the_directory_of_a_commit_stays_in_its_place() -> None:
-    base = parse_remote_base(f"https://github.com/../..//a?ref={OID}")
-    assert isinstance(base, RemoteBase)
-    assert ".." not in base.prefix.split("/")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://github.com/../..//a",
+        "https://github.com/example/../other/app//config",
+        "https://github.com/example/./../other/app//config",
+        "https://github.com/example/%2e%2e/other/app//config",
+        "https://github.com/example/%2E./other/app.git/config",
+        "https://github.com/example/..%2fother/app.git/config",
+        "https://github.com/example/app%5c..//config",
+        "https://github.com/example/a%252e//config",
+        "https://github.com/example/a\\..//config",
+        "https://github.com/example/a#/../..//config",
+        "https://github.com/example/a b//config",
+        "git@github.com:example/../other/app.git//config",
+        "ssh://git@github.com/example/../other/app.git//config",
+        "file:///srv/allowed/../other/.git//config",
+        f"https://github.com/example/../other/raw/{OID}/a.yaml",
+        f"https://raw.githubusercontent.com/example/../{OID}/a.yaml",
+        "https://other.test#@github.com/example/app//config",
+        "https://other.test\\@github.com/example/app//config",
+        "https://other.test%00@github.com/example/app//config",
+        "https://other.test%2f@github.com/example/app//config",
+        "https://github.com\\.other.test/example/app//config",
+        "ssh://-oProxyCommand=x@github.com/example/app.git//config",
+        "ssh://-oProxyCommand=x/example/app.git//config",
+    ],
+)
+def test_a_url_that_another_program_may_read_differently_names_nothing(text: str) -> None:
+    found = parse_remote_base(text if OID in text else f"{text}?ref={OID}")
+    assert isinstance(found, str)
+    assert "does not accept" in found
+
+
+def test_a_space_in_the_name_of_a_project_may_be_encoded() -> None:
+    found = parse_remote_base(f"https://dev.azure.com/example/My%20Project/_git/app/config?ref={OID}")
+    assert isinstance(found, RemoteBase)
+    assert (found.name, found.path) == ("dev.azure.com/example/My%20Project/_git/app", "config")
