@@ -63,6 +63,8 @@ def describe_no_fit(request: Request, group: AffinityGroup, fleet: Fleet) -> str
     reasons: Counter[str] = Counter()
     for rejection in list_rejections(request, group, fleet):
         reasons.update(rejection.filter.reason(request, fleet, index) for index in fleet.members(rejection.mask))
+    if fleet.frozen and not reasons:
+        reasons["cluster(s) document is broken"] = len(fleet.members(fleet.frozen))
     reasons_text = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items())) or "no cluster exists"
     return f"0/{len(fleet)} clusters are available: {reasons_text}."
 

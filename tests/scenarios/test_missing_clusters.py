@@ -49,3 +49,10 @@ def test_a_cluster_of_karmada_ends_the_finding(fleet: Fleet) -> None:
 def test_policies_that_select_nothing_miss_no_cluster(fleet: Fleet) -> None:
     fleet.commit({**WORKLOADS, **OTHERS, "policy.yaml": policy("", kind="StatefulSet")})
     assert messages(fleet) == []
+
+
+def test_broken_clusters_are_named_as_the_reason(fleet: Fleet) -> None:
+    broken = "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: ash}\n"
+    fleet.commit({"app.yaml": deployment("web"), "policy.yaml": policy(""), "cluster.yaml": broken})
+    ((message, _),) = messages(fleet)
+    assert "0/1 clusters are available: 1 cluster(s) document is broken." in message
