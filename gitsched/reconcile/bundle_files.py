@@ -24,15 +24,16 @@ _REGULAR = 0o100000
 
 
 class DirectoryRequest(NamedTuple):
-    """A directory to build; `helm` is set for a chart."""
+    """A directory to build; `helm` is set for a chart. `tool` identifies what a delivery tool changes, "" for nothing."""
 
     path: str
     helm: HelmOptions | None = None
+    tool: str = ""
 
     @property
     def digest(self) -> str:
         """A text that is equal for equal requests."""
-        return json.dumps([self.path, self.helm], sort_keys=True, default=str)
+        return json.dumps([self.path, self.helm, self.tool], sort_keys=True, default=str)
 
 
 class DirectoryFiles(NamedTuple):

@@ -18,7 +18,8 @@ class BundleParts(NamedTuple):
     """The variants of all Bundles and what they are made of.
 
     `resources` are files whose documents are parts of Bundles, `inputs` those without documents of their own, such as the templates of
-    charts. `kinds` are the scopes that CustomResourceDefinitions in Bundles declare. `failed`: there is an error.
+    charts. `kinds` are the scopes that CustomResourceDefinitions in Bundles declare. `failed`: there is an error. `dependencies` are files
+    with values of variables. `used_rules` are the indices of entries of `source.variants` that choose documents of delivery tools.
     """
 
     variants: TemplateVariants = {}
@@ -28,6 +29,8 @@ class BundleParts(NamedTuple):
     kinds: tuple[KindScope, ...] = ()
     record: BuildRecord = NOTHING_BUILT
     failed: bool = False
+    dependencies: frozenset[str] = frozenset()
+    used_rules: frozenset[int] = frozenset()
 
 
 NO_PARTS = BundleParts()

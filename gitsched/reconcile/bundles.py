@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.bundle import BundleSpec, ClusterMetadata, VariantRule, merge_values, parse_bundle, resolve_values
-from gitsched.apis.gitsched.config import KindScope
+from gitsched.apis.gitsched.config import Config
 from gitsched.build import flux
 from gitsched.decide.catalog import (
     KindScopes,
@@ -22,8 +22,11 @@ from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, HelmOptions, Variant, 
 from gitsched.reconcile.bundle_directories import BuiltBundles, DirectoryReader, build_bundle_directories
 from gitsched.reconcile.bundle_files import DirectoryFiles, DirectoryRequest, list_directory_files
 from gitsched.reconcile.bundle_parts import NO_PARTS, BundleParts, list_bundles
+from gitsched.reconcile.bundle_tools import BundleTools, ToolBuilds, list_tool_files, make_key
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import FileReader
+from gitsched.reconcile.printed_objects import NOT_BUILT
+from gitsched.reconcile.reconciled_path import NO_BUNDLED_PATHS, BundledPaths, ReconciledPath
 from gitsched.reconcile.run import BuildContext
 
 MAX_OBJECTS = 500_000
@@ -53,10 +56,13 @@ def read_bundles(
     documents: Sequence[RawDocument],
     commit: CommitTree,
     reader: FileReader,
-    kinds: Iterable[KindScope],
+    config: Config,
     context: BuildContext,
+    bundled: BundledPaths = NO_BUNDLED_PATHS,
 ) -> BundleParts:
-    """Build the variants that clusters use, for all Bundles among the documents of a source. `kinds` are the scopes of the settings.
+    """Build the variants that clusters use, for all Bundles among the documents of a source, with the settings of the source.
+
+    `bundled` are the paths of delivery tools in their directories.
 
     Raises Permanent if there is something to build and no program that builds it.
     """
@@ -65,19 +71,23 @@ def read_bundles(
         return NO_PARTS
     clusters = read_cluster_metadata(documents)
     findings: list[Finding] = []
-    choices = {key: _choose_variants(raw, clusters, findings) for key, raw in sorted(bundles.items())}
+    chooser = _VariantChooser(clusters, commit, BundleTools(bundled, config.source.variants, commit), findings)
+    choices = {key: chooser.choose(raw) for key, raw in sorted(bundles.items())}
     requests = {digest: request for choice in choices.values() for digest, request in choice.requests.items()}
-    files = {digest: list_directory_files(request, commit) for digest, request in requests.items()}
+    files = {digest: chooser.list_files(request) for digest, request in requests.items()}
     for choice in choices.values():
         findings += _find_missing(choice, files)
     used = {use.digest for choice in choices.values() for use in choice.uses.values()}
+    paths = {digest: path for digest, path in chooser.paths.items() if digest in used and not files[digest].missing}
     built = build_bundle_directories({d: r for d, r in requests.items() if d in used}, files, commit, reader, context)
+    tools = ToolBuilds(paths, bundled, commit, reader, context)
+    findings += tools.findings
     substituted = _list_substituted(documents)
     always = frozenset(digest for digest, request in requests.items() if request.helm is None and request.path in substituted)
-    assembler = _Assembler(built, DirectoryReader(commit, reader), commit, findings, always)
+    assembler = _Assembler(built, DirectoryReader(commit, reader), commit, findings, tools, always)
     uses = dict.fromkeys(use for choice in choices.values() for use in choice.uses.values())
     printed = {use: assembler.read(use) for use in uses}
-    scopes = KindScopes([*documents, *(raw for raws in printed.values() for raw in raws or ())], kinds)
+    scopes = KindScopes([*documents, *(raw for raws in printed.values() for raw in raws or ())], config.kinds)
     variants = {key: assembler.assemble(choice, printed, scopes, context.commit) for key, choice in choices.items()}
     findings = [*built.findings, *findings]
     return BundleParts(
@@ -86,8 +96,10 @@ def read_bundles(
         frozenset(path for listed in files.values() for path in listed.resources),
         frozenset(path for listed in files.values() for path in listed.inputs),
         tuple(kind for raws in printed.values() for raw in raws or () for kind in read_declared_scopes(raw)),
-        built.record,
+        built.record._replace(builder=built.record.builder or tools.record.builder, helm=built.record.helm or tools.record.helm),
         any(finding.severity == "error" for finding in findings),
+        frozenset(tools.inputs),
+        frozenset(chooser.used_rules),
     )
 
 
@@ -104,34 +116,80 @@ def _get_key(raw: RawDocument) -> Key:
     return Key(BUNDLE_GROUP, BUNDLE, raw.namespace or "default", raw.name)
 
 
-def _choose_variants(bundle: RawDocument, clusters: Sequence[ClusterMetadata], findings: list[Finding]) -> _Choice:
-    """Choose the variant of each cluster. Variants that no cluster gets are findings."""
-    spec = parse_bundle(bundle.body)
-    digests = [DirectoryRequest(rule.path, rule.helm).digest for rule in spec.variants]
-    requests = {digest: DirectoryRequest(rule.path, rule.helm) for digest, rule in zip(digests, spec.variants, strict=True)}
-    uses: dict[str, _Use] = {}
-    failed: dict[str, str] = {}
-    chosen: dict[int, list[str]] = {}
-    for cluster in clusters:
-        index = spec.find_variant(cluster)
-        if index is None:
-            continue
-        chosen.setdefault(index, []).append(cluster.name)
-        rule = spec.variants[index]
-        values, missing = resolve_values(spec, cluster)
-        if missing:
-            references = ", ".join(spec.values[name] for name in missing[:MAX_NAMED])
-            failed[cluster.name] = f"the cluster has no {references}"
-            continue
-        digest = digests[index]
-        if rule.helm is not None and values:
-            request = DirectoryRequest(rule.path, _add_values(bundle.body, rule.helm, dict(values)))
+class _VariantChooser:
+    """Chooses the variants of clusters, and the documents of delivery tools as which they are built: `paths`, by the digest of a request.
+
+    `used_rules` are the indices of the entries of `source.variants` that choose such documents.
+    """
+
+    def __init__(
+        self, clusters: Sequence[ClusterMetadata], commit: CommitTree, tools: BundleTools, findings: list[Finding]
+    ) -> None:
+        self._clusters, self._commit, self._tools, self._findings = clusters, commit, tools, findings
+        self._listed: dict[str, DirectoryFiles] = {}
+        self.paths: dict[str, ReconciledPath] = {}
+        self.used_rules: set[int] = set()
+
+    def list_files(self, request: DirectoryRequest) -> DirectoryFiles:
+        """Return the files that a request reads."""
+        digest = request.digest
+        if digest not in self._listed:
+            files = list_directory_files(request, self._commit)
+            path = self.paths.get(digest)
+            self._listed[digest] = files if path is None else list_tool_files(path, files, self._commit)
+        return self._listed[digest]
+
+    def choose(self, bundle: RawDocument) -> _Choice:
+        """Choose the variant of each cluster. Variants that no cluster gets, or that cannot be built as a tool does, are findings."""
+        spec = parse_bundle(bundle.body)
+        plain = [DirectoryRequest(rule.path, rule.helm) for rule in spec.variants]
+        requests = {request.digest: request for request in plain}
+        uses: dict[str, _Use] = {}
+        failed: dict[str, str] = {}
+        chosen: dict[int, list[str]] = {}
+        problems: dict[tuple[int, str], None] = {}
+        for cluster in self._clusters:
+            index = spec.find_variant(cluster)
+            if index is None:
+                continue
+            chosen.setdefault(index, []).append(cluster.name)
+            rule = spec.variants[index]
+            values, missing = resolve_values(spec, cluster)
+            if missing:
+                references = ", ".join(spec.values[name] for name in missing[:MAX_NAMED])
+                failed[cluster.name] = f"the cluster has no {references}"
+                continue
+            tool = self._tools.choose(spec, rule, self.list_files(plain[index]), cluster)
+            self.used_rules.update(() if tool.rule is None else (tool.rule,))
+            if tool.problem:
+                problems[index, tool.problem] = None
+                failed[cluster.name] = f"{rule.path} is not built"
+                continue
+            request = plain[index]._replace(tool=make_key(tool.path))
+            if rule.helm is not None and values:
+                request = request._replace(helm=_add_values(bundle.body, rule.helm, dict(values)))
             digest = request.digest
             requests[digest] = request
-        uses[cluster.name] = _Use(digest, values if rule.helm is None else ())
-    if clusters:
-        findings += _find_unused(bundle, spec, clusters, chosen)
-    return _Choice(bundle, spec, requests, uses, failed)
+            if tool.path is not None:
+                self.paths[digest] = tool.path
+            uses[cluster.name] = _Use(digest, values if rule.helm is None else ())
+        for index, problem in problems:
+            self._findings.append(_make_tool_finding(bundle, spec.variants[index], problem))
+        if self._clusters:
+            self._findings += _find_unused(bundle, spec, self._clusters, chosen)
+        return _Choice(bundle, spec, requests, uses, failed)
+
+
+def _make_tool_finding(bundle: RawDocument, rule: VariantRule, problem: str) -> Finding:
+    """Return the error about a variant that a delivery tool builds in a way that the Bundle does not have."""
+    message = f"{problem}. Clusters that have this variant keep what they have"
+    return _make_finding(bundle, NOT_BUILT, message, _point_to_path(bundle, rule), "error")
+
+
+def _point_to_path(bundle: RawDocument, rule: VariantRule) -> Pointer:
+    """Return the field with the path of a variant."""
+    own = rule.pointer != ("spec", "path") and get_field(bundle.body, "spec", "variants")[rule.pointer[-1]].get("path")
+    return (*rule.pointer, "path") if own else ("spec", "path")
 
 
 def _add_values(body: Body, helm: HelmOptions | None, values: Mapping[str, str]) -> HelmOptions | None:
@@ -203,9 +261,8 @@ def _find_missing(choice: _Choice, files: Mapping[str, DirectoryFiles]) -> Itera
     for rule in choice.spec.variants:
         reason = files[DirectoryRequest(rule.path, rule.helm).digest].missing
         if reason:
-            pointer = rule.pointer if rule.pointer == ("spec", "path") else (*rule.pointer, "path")
             message = f"{reason}. Clusters that have this variant keep what they have; correct the path"
-            yield _make_finding(choice.bundle, "bundle-missing", message, pointer, "error")
+            yield _make_finding(choice.bundle, "bundle-missing", message, _point_to_path(choice.bundle, rule), "error")
 
 
 class _Assembler:
@@ -217,9 +274,10 @@ class _Assembler:
         reader: DirectoryReader,
         commit: CommitTree,
         findings: list[Finding],
+        tools: ToolBuilds,
         substituted: Container[str] = (),
     ) -> None:
-        self._substituted = substituted
+        self._substituted, self._tools = substituted, tools
         self._built, self._reader, self._commit, self._findings = built, reader, commit, findings
         self._count = 0
         self._omitted: dict[_Use, list[str]] = {}
@@ -239,8 +297,11 @@ class _Assembler:
                 self._findings.append(Finding("error", "bundle-limit", text))
             return None
         omitted: list[RawDocument] = []
-        values = dict(use.values) if use.values or use.digest in self._substituted else None
-        documents = self._reader.read(directory, values, self._findings, omitted)
+        if use.digest in self._tools:
+            documents = self._tools.read(use.digest, dict(use.values), self._findings, omitted)
+        else:
+            values = dict(use.values) if use.values or use.digest in self._substituted else None
+            documents = self._reader.read(directory, values, self._findings, omitted)
         self._count += len(documents or ())
         self._findings += _find_omitted(omitted)
         self._omitted[use] = [raw.origin.path for raw in omitted if raw.origin is not None]

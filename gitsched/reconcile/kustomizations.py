@@ -153,7 +153,7 @@ def separate_parts(
         else:
             chart = parts.find_chart(path)
             remaining[path] = file if chart is None else _separate_file(path, file, documents, chart=chart)
-        if path in built.dependencies:
+        if path in built.dependencies or path in bundles.dependencies:
             remaining[path] = remaining[path]._replace(kustomized=True)
     problems = dict.fromkeys(map(_make_problem_finding, parts.graph.problems))
     builds = (*built.findings, *bundles.findings, *parts.policies.list_findings())

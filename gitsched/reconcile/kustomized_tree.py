@@ -50,7 +50,7 @@ def read_kustomized_tree(
         if has_bundles(documents):
             from gitsched.reconcile.bundles import read_bundles  # few sources have Bundles
 
-            bundles = read_bundles(documents, commit, reader, config.kinds, context)
+            bundles = read_bundles(documents, commit, reader, config, context, reconciled.bundled)
     tree = separate_parts(regular, files, reader, config, built, bundles)
     if builds is None or not config.source.variants:
         return tree

@@ -12,9 +12,22 @@ from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.builds import add_helm, build_closures, compare_builder, load_builder, open_build_cache
 from gitsched.reconcile.charts import compare_helm, load_helm, render_charts
 from gitsched.reconcile.commit_tree import CommitTree
-from gitsched.reconcile.reconciled_path import ReconciledPath
+from gitsched.reconcile.printed_objects import NOT_BUILT
+from gitsched.reconcile.reconciled_path import ReconciledPath, locate_problem
 from gitsched.reconcile.run import BuildContext
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
+
+
+def list_path_problems(path: ReconciledPath, result: BuildResult | None, commit: CommitTree) -> list[tuple[str, str, Location]]:
+    """Return why a path cannot be built: codes, messages and positions in the commit; none if it is built."""
+    if path.problem:
+        return [(NOT_BUILT, path.problem, path.location)]
+    if result is not None and result.failed:
+        program = "helm" if path.recipe.chart else "kustomize"
+        return [("kustomize-build", f"{program} cannot build this: {result.describe_failure()}", path.location)]
+    if result is not None:
+        return []
+    return [(problem.code, problem.message, locate_problem(path, problem, commit)) for problem in path.closure.problems]
 
 
 class PathBuilder:

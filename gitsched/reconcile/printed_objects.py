@@ -65,6 +65,12 @@ class PrintedObjects:
             if not document.group and document.kind in ("ConfigMap", "Secret")
         ]
 
+    def list_omitted(self) -> list[RawDocument]:
+        """Return the documents of policy APIs, which are read from their own files and are none of the objects."""
+        return [
+            document._replace(origin=self._locate(built, document)) for built, document in self._printed if is_read_by_api(document)
+        ]
+
     def read(self, find_documents: Callable[[str, str], Iterable[RawDocument]], inputs: set[str]) -> PlacedObjects:
         """Return the objects. `find_documents` finds ConfigMaps and Secrets; `inputs` gets the files that the result depends on."""
         substitution = self._path.recipe.substitution

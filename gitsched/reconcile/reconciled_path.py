@@ -65,6 +65,12 @@ class ReconciledPath(NamedTuple):
         return frozenset(map(self.find_source, self.closure.resources))
 
     @property
+    def source_directory(self) -> str:
+        """The directory of the commit that is built."""
+        kustomization = self.find_source(self.recipe.path or posixpath.join(self.recipe.directory, "Chart.yaml"))
+        return posixpath.dirname(kustomization) or "."
+
+    @property
     def own_values(self) -> Mapping[str, str]:
         """The values of variables that the tool's document sets itself, and that no other document overrules."""
         return self.recipe.substitution.values if self.recipe.substitution is not None else {}
@@ -96,6 +102,22 @@ class ReconciledPath(NamedTuple):
         """Describe what builds an object of this directory."""
         changes = f" ({', '.join(self.recipe.changes)})" if self.recipe.changes else ""
         return f"{self.name} builds {self.recipe.directory}{changes}"
+
+
+class BundledPaths(NamedTuple):
+    """The paths of delivery tools in the directories of Bundles.
+
+    `unknown` are those whose document is changed by a build that is not known. `find_values` returns the ConfigMaps or Secrets with a
+    name, `is_namespaced` whether a kind of a group is namespaced.
+    """
+
+    paths: tuple[ReconciledPath, ...] = ()
+    unknown: tuple[ReconciledPath, ...] = ()
+    find_values: Callable[[str, str], Iterable[RawDocument]] = lambda *_: ()
+    is_namespaced: Callable[[str, str], bool] = lambda *_: True
+
+
+NO_BUNDLED_PATHS = BundledPaths()
 
 
 def open_path(

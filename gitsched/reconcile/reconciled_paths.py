@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config, KindScope
 from gitsched.apis.policy_api import WorkloadSelector
+from gitsched.build.kustomize import BuildResult
 from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document, read_declared_scopes
 from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
 from gitsched.model.document import Body, Origin, as_object, is_namespaced, parse_api_group
@@ -20,10 +21,10 @@ from gitsched.model.tool_groups import PATH_KINDS, TOOL_GROUPS
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.commit_tree import CommitTree, open_commit_tree
 from gitsched.reconcile.kustomizations import BuiltRoots, FileReader, is_read_by_api
-from gitsched.reconcile.path_builder import PathBuilder
+from gitsched.reconcile.path_builder import PathBuilder, list_path_problems
 from gitsched.reconcile.path_selection import PathSelection, list_selectors
 from gitsched.reconcile.printed_objects import NOT_BUILT, PrintedObjects
-from gitsched.reconcile.reconciled_path import ReconciledPath, locate_problem
+from gitsched.reconcile.reconciled_path import NO_BUNDLED_PATHS, BundledPaths, ReconciledPath
 from gitsched.reconcile.run import BuildContext
 from gitsched.reconcile.tool_documents import DocumentIndex
 from gitsched.reconcile.tool_paths import ToolPathReader
@@ -40,7 +41,7 @@ class ReconciledPaths(NamedTuple):
 
     `documents` are the objects that were built, `unplaced` those that are not placed, `files` all files whose documents are parts of
     reconciled directories, and `inputs` other files that builds depend on. `directories` are those that are built here.
-    `depends_on_policies` says that other policies may need other builds.
+    `depends_on_policies` says that other policies may need other builds. `bundled` are those that Bundles build.
     """
 
     documents: tuple[RawDocument, ...] = ()
@@ -52,6 +53,7 @@ class ReconciledPaths(NamedTuple):
     record: BuildRecord = NOTHING_BUILT
     depends_on_policies: bool = False
     failed: bool = False
+    bundled: BundledPaths = NO_BUNDLED_PATHS
 
     def add_to(self, roots: BuiltRoots, named: Container[str]) -> BuiltRoots:
         """Return what settings name and what tools reconcile. Where both build an object, that of a directory in `named` counts."""
@@ -92,7 +94,7 @@ def build_reconciled_paths(
         return NO_PATHS
     paths = ToolPathReader(commit, tool_documents, list(index.list_read_documents()), reader, config)
     found = paths.read_all()
-    if not found:
+    if not found and not paths.bundled:
         return NO_PATHS
     selection = PathSelection(list_selectors(index.list_read_documents()), reader)
     read_commit = partial(_read_commit, reader, config, context)
@@ -146,6 +148,7 @@ class _PathBuilds:
     def run(self, found: list[ReconciledPath]) -> ReconciledPaths:
         """Build the paths of the files, and then those of the documents that these builds print."""
         changing = [path for path in found if path.changes_objects()]
+        left_to_bundles = list(self._paths.bundled)
         builders = _index_builders(changing)
         reached = rest = [path for path in found if not self._paths.is_part(path) and not _is_built_by_another(path, builders)]
         seen = {path.content for path in rest}
@@ -173,7 +176,8 @@ class _PathBuilds:
         self._hold_back(path for path in changing if path.identity not in known)
         self._findings |= dict.fromkeys(self._builder.findings)
         parts = self._list_parts(reached)
-        self._inputs.update(path.location.path for path in found)
+        bundled = self._list_bundled(left_to_bundles, builders)
+        self._inputs.update(path.location.path for path in (*found, *bundled.paths, *bundled.unknown))
         if not self._selection.is_empty:
             self._findings |= dict.fromkeys(self._paths.findings)
         return ReconciledPaths(
@@ -184,9 +188,18 @@ class _PathBuilds:
             frozenset(self._inputs),
             frozenset(path.recipe.directory for path in reached if not path.origins and path.changes_objects()),
             self._builder.record._replace(kept=self._kept),
-            bool(parts),
+            bool(parts) or bool(self._paths.bundled),
             self._failed,
+            bundled,
         )
+
+    def _list_bundled(self, written: list[ReconciledPath], builders: Mapping[str, set[_Identity]]) -> BundledPaths:
+        """Return the paths that are left to Bundles, given those of the documents as files have them."""
+        changed = [path for path in written if self._paths.is_part(path) or _is_built_by_another(path, builders)]
+        printed = self._paths.bundled[len(written) :]
+        direct = [path for path in written if path not in changed]
+        unknown = tuple(path for path in changed if path.location.path not in self._built_files)
+        return BundledPaths((*direct, *printed), unknown, lambda kind, name: self._find_values(kind, name, []), self._is_namespaced)
 
     def _hold_back(self, paths: Iterable[ReconciledPath]) -> None:
         """Keep the objects of directories out of the plan that are built as a document says which is not complete."""
@@ -202,7 +215,7 @@ class _PathBuilds:
                         self._unplaced.append(KustomizedDocument(document, partial(str, reason), code=NOT_BUILT))
 
     def _is_wanted(self, path: ReconciledPath) -> bool:
-        if self._selection.is_empty or not path.changes_objects():
+        if (self._selection.is_empty and not self._paths.bundled) or not path.changes_objects():
             return False
         if self._selection.may_select(path.closure, path.commit, path.own_values):
             return True
@@ -217,7 +230,7 @@ class _PathBuilds:
         names = {id(path): path.name for path in wanted}
         for path, result in zip(wanted, results, strict=True):
             if result is None or result.failed:
-                self._report_failure(path, result.describe_failure() if result is not None else "")
+                self._report_failure(path, result)
             else:
                 self._built_files |= path.resources
                 objects[id(path)] = PrintedObjects(path, result, self._commit, self._reader, self._is_namespaced)
@@ -247,18 +260,10 @@ class _PathBuilds:
         self._inputs.update(document.origin.path for document in found if document.origin is not None)
         return found
 
-    def _report_failure(self, path: ReconciledPath, error: str) -> None:
+    def _report_failure(self, path: ReconciledPath, result: BuildResult | None) -> None:
         """Report why a path cannot be built, and keep its objects out of the plan."""
         self._failed = True
-        problems = [
-            (problem.code, problem.message, locate_problem(path, problem, self._commit)) for problem in path.closure.problems
-        ]
-        if path.problem:
-            problems = [(NOT_BUILT, path.problem, path.location)]
-        elif error:
-            problems = [
-                ("kustomize-build", f"{'helm' if path.recipe.chart else 'kustomize'} cannot build this: {error}", path.location)
-            ]
+        problems = list_path_problems(path, result, self._commit)
         earlier = self._read_earlier(path.name)
         self._documents += earlier
         for code, message, location in problems:

@@ -56,7 +56,7 @@ def separate_variants(tree: KustomizedTree, config: Config, clusters: Iterable[R
         for path, file in tree.files.items()
     }
     built = tree.built._replace(documents=tuple(raw for raw in tree.built.documents if id(raw) not in removed))
-    used = {entry.index for found in by_key.values() for entry in found}
+    used = {*(entry.index for found in by_key.values() for entry in found), *tree.bundles.used_rules}
     findings = (*tree.findings, *_find_unused(rules, used, metadata))
     return tree._replace(files=files, built=built, findings=findings, variants=variants)
 

@@ -20,7 +20,7 @@ from gitsched.manifests.sourceignore import SourceIgnore
 from gitsched.model.document import Body, Origin, as_object, read_labels
 from gitsched.model.finding import Finding, locate_origin
 from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP
-from gitsched.model.variants import is_bundle
+from gitsched.reconcile.bundle_parts import list_bundles
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import FileReader, KustomizeParts, read_kustomizations
 from gitsched.reconcile.reconciled_path import ReconciledPath, is_below, open_path, read_artifact_tree
@@ -59,12 +59,9 @@ class ToolPathReader:
         self.findings: list[Finding] = []
         self._ignored = SourceIgnore.parse({"": "\n".join((*source.delivery_tools.ignore, *source.kustomize.ignore))})
         self._parts: KustomizeParts | None = None
-        self._bundles = frozenset(
-            rule.path
-            for document in documents
-            if is_bundle(document.group, document.kind)
-            for rule in parse_bundle(document.body).variants
-        )
+        self._bundles = frozenset(rule.path for bundle in list_bundles(documents) for rule in parse_bundle(bundle.body).variants)
+        self.bundled: list[ReconciledPath] = []
+        """Paths in directories of Bundles, which are left to these."""
 
     def is_ignored(self, path: str) -> bool:
         """Return whether settings say that a file is placed as it is."""
@@ -185,9 +182,14 @@ class ToolPathReader:
         return flux.make_flux_recipe(document.body, commit, (lambda _: False) if artifact else excluded)
 
     def _is_left_out(self, path: ReconciledPath) -> bool:
-        kustomization = path.find_source(path.recipe.path or posixpath.join(path.recipe.directory, "Chart.yaml"))
-        directory = kustomization.rpartition("/")[0] or "."
-        return self.is_ignored(kustomization) or (bool(self._bundles) and is_below(directory, self._bundles))
+        """Return whether settings ignore a path, or a Bundle places it. The latter are added to `bundled`."""
+        directory = path.source_directory
+        if self.is_ignored(posixpath.join(directory, posixpath.basename(path.recipe.path) or "Chart.yaml")):
+            return True
+        if self._bundles and is_below(directory, self._bundles):
+            self.bundled.append(path)
+            return True
+        return False
 
     def _report_missing(self, document: RawDocument, directory: str, problem: str) -> None:
         if self._is_changed(document):

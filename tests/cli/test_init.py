@@ -139,6 +139,8 @@ def test_a_variable_that_flux_substitutes_is_never_delivered_as_it_is(
     (values,) = [document["spec"].pop("values") for document in yaml.safe_load_all(bundle.read_text())]
     assert values == {"SIZE": "big"}
     bundle.write_text(bundle.read_text().replace("  values:\n    SIZE: big\n", ""))
+    assert gitsched("validate", at=place).returncode == 0
+    (place / "clusters/fra/web.yaml").write_text(kustomization.replace("SIZE: big", "OTHER: big"))
     found = gitsched("validate", at=place)
     assert found.returncode == 1
     assert "${SIZE} has no value" in found.stdout
