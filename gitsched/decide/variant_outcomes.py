@@ -13,9 +13,7 @@ from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_VERSION, MANIFESTS, TemplateVariants, Variant, WorkloadVariants, is_bundle
 from gitsched.render.output_files import relative_path
 
-_KEEP_CURE = (
-    "annotate the objects with kustomize.toolkit.fluxcd.io/prune: disabled or argocd.argoproj.io/sync-options: Prune=false first"
-)
+_KEEP_CURE = "annotate the objects with kustomize.toolkit.fluxcd.io/prune: disabled or argocd.argoproj.io/sync-options: Prune=false"
 MAX_NAMED = 3
 """Clusters that one finding names."""
 
@@ -85,10 +83,11 @@ def _find_changed_delivery(document: Document, outcome: Outcome, key: Key, tool:
             changed.setdefault(before, []).extend(name for name in map(str, clusters) if name in targets)
     for before, names in sorted(changed.items()):
         if names:
-            cure = f"set delivery.{before}.prune to false and reconcile first" if before != MANIFESTS else _KEEP_CURE
+            cure = _KEEP_CURE if before == MANIFESTS else f"set delivery.{before}.prune to false in gitsched.yaml"
             message = (
                 f"{key}: the delivery to {_list_names(sorted(names))} changes from {before} to {tool}: what delivered the objects before "
-                f"deletes them, and {tool} creates them again; to keep them, {cure}"
+                f"deletes them, and {tool} creates them again. To keep them running, {cure}, reconcile with the former delivery, wait "
+                "until the clusters have that, and change spec.delivery then"
             )
             yield Finding(
                 "warning", "bundle-delivery-changed", message, locate_document(document), document.key.resource, is_change=True

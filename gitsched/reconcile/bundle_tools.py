@@ -71,7 +71,7 @@ class BundleTools:
                 problem=f"{_describe(inner)}, which is a part of {rule.path}: name {inner.source_directory} as the path"
             )
         found, index = self._select(paths, values, cluster)
-        if len(found) > 1:
+        if len(found) > 1 and any(self._changes(path, values) for path in found):
             names = ", ".join(f"{path.name} ({path.location.path})" for path in found[:_MAX_NAMED])
             more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
             fields = ", ".join(dict.fromkeys(change.split(" ")[0] for path in found for change in path.recipe.changes))
@@ -122,15 +122,15 @@ class BundleTools:
 
     def _find_changes(self, path: ReconciledPath, values: frozenset[str]) -> bool:
         recipe = path.recipe
-        if recipe.default_namespace or path.problem or recipe.chart is not None:
+        file = path.find_source(recipe.path)
+        body = read_kustomization_body(file, self._commit) if file in self._commit.entries else None
+        if path.problem or recipe.chart is not None or (recipe.default_namespace and not (body and body.get("namespace"))):
             return True
         variables = recipe.substitution
         if variables is not None and (variables.sources or variables.always or not values.issuperset(variables.values)):
             return True
         if not [change for change in recipe.changes if change != "postBuild"]:
             return False
-        file = path.find_source(recipe.path)
-        body = read_kustomization_body(file, self._commit) if file in self._commit.entries else None
         return body is None or write_kustomization(body) != recipe.kustomization
 
 

@@ -173,7 +173,12 @@ def test_flux_builds_what_gitsched_would_write(fleet: Fleet, tmp_path: Path, div
         body["spec"]["replicas"] for objects in written.values() for body in objects.values() if body["kind"] == "Deployment"
     } == ({3} if division == "Duplicated" else {1, 2})
     fleet.commit(bundle("flux"), hour=1)
-    assert codes(fleet.reconcile(1)) == {"bundle-delivery-changed"}
+    run = fleet.reconcile(1)
+    assert codes(run) == {"bundle-delivery-changed"}
+    (message,) = [finding.message for finding in run.plan.findings if finding.code == "bundle-delivery-changed"]
+    assert "deletes them, and flux creates them again" in message
+    assert "kustomize.toolkit.fluxcd.io/prune: disabled" in message
+    assert message.endswith("wait until the clusters have that, and change spec.delivery then")
     for name, objects in written.items():
         assert build_as_flux(fleet, name, tmp_path / name) == objects
         assert delivered(fleet, name) == {}

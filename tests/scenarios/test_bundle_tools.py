@@ -246,3 +246,15 @@ def test_a_chart_needs_the_values_that_the_application_sets(fleet: Fleet) -> Non
     )
     assert findings(fleet.reconcile(hour=1)) == []
     assert fleet.load("clusters/one/shop/configmap-web.yaml")["data"] == {"tag": "5"}
+
+
+def test_the_destination_namespace_changes_nothing_if_the_kustomization_has_one(fleet: Fleet) -> None:
+    text = DEPLOYMENT.replace("${HOST}", "a")
+    two = (APPLICATION % ("apps", "")).replace("namespace: shop", "namespace: other").replace("name: web", "name: two")
+    files = {"argocd/web.yaml": APPLICATION % ("apps", ""), "argocd/two.yaml": two, "apps/web/deployment.yaml": text}
+    fleet.commit({**LAYOUT, **files, "apps/kustomization.yaml": RESOURCES + "namespace: shop\n"})
+    assert findings(fleet.reconcile()) == []
+    assert "namespace: shop" in fleet.read(WEB.format("two"))
+    fleet.commit({"apps/kustomization.yaml": RESOURCES}, hour=1)
+    (finding,) = [finding for finding in findings(fleet.reconcile(hour=1)) if finding.severity == "error"]
+    assert "with different options (destination)" in finding.message
