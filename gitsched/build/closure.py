@@ -79,6 +79,11 @@ class Closure(NamedTuple):
         directories = tuple(f"{chart}/" for chart in self.charts)
         return [path for path in self.files if directories and path.startswith(directories)]
 
+    def list_inputs(self) -> list[str]:
+        """Return lines that name everything that a build reads, and from which everything else here follows."""
+        files = (f"{blob} {path}" for path, blob in sorted(self.files.items()))
+        return [self.root, *files, *(f"{path} -> {target}" for path, target in sorted(self.links.items()))]
+
     def follow_links(self, path: str) -> str:
         """Return a path without the symbolic links to directories that the root passes."""
         current = "."

@@ -58,8 +58,7 @@ class BuildResult(NamedTuple):
 
 def compute_build_key(closure: Closure, builder: Builder) -> str:
     """Return a digest of everything that a build depends on: the files by path and content, the root, and the version of the builder."""
-    rows = [f"{_FORMAT}\n{builder.version}\n{closure.root}", *(f"{blob} {path}" for path, blob in sorted(closure.files.items()))]
-    rows += [f"{path} -> {target}" for path, target in sorted(closure.links.items())]
+    rows = [f"{_FORMAT}\n{builder.version}", *closure.list_inputs()]
     if closure.charts and builder.helm is not None:
         rows.append(builder.helm.version)
     return sha256("\n".join(rows).encode("utf-8", "surrogatepass")).hexdigest()

@@ -21,7 +21,7 @@ from gitsched.reconcile.cache.build_cache import BuildCache
 from gitsched.reconcile.charts import compare_helm, load_helm
 from gitsched.reconcile.commit_tree import CommitTree, open_commit_tree, resolve_closures
 from gitsched.reconcile.kustomizations import BuiltRoots, FileReader
-from gitsched.reconcile.origins import OriginLocator
+from gitsched.reconcile.origins import OriginLocator, compute_origins_key
 from gitsched.reconcile.run import BuildContext
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
 
@@ -96,11 +96,12 @@ def build_directories(
     closures = resolve_closures(roots, commit)
     builder, closures = add_helm(builder, closures, cache)
     results = build_closures([(closure, commit) for closure in closures], builder, cache)
+    cache.load([compute_origins_key(closure, reader) for closure in closures if not closure.problems])
     found: dict[str, BuiltRoot] = {}
     failures: list[tuple[Closure, BuildResult]] = []
     kept: dict[str, str] = {}
     for closure, result in zip(closures, results, strict=True):
-        locator, failed = OriginLocator(closure, commit, reader), bool(closure.problems or result.failed)
+        locator, failed = OriginLocator(closure, commit, reader, cache), bool(closure.problems or result.failed)
         if failed:
             failures.append((closure, result))
             oid = record.builds.kept.get(closure.root, record.source) if record is not None else ""
@@ -178,7 +179,7 @@ def _build_earlier(
     commit = open_commit_tree(context._replace(remotes=allowed), repository.entries(tree), reader)
     builder, (closure,) = add_helm(builder, resolve_closures([root], commit), cache)
     (result,) = build_closures([(closure, commit)], builder, cache)
-    return None if closure.problems or result.failed else (OriginLocator(closure, commit, reader), result)
+    return None if closure.problems or result.failed else (OriginLocator(closure, commit, reader, cache), result)
 
 
 def load_builder(cache: BuildCache) -> Builder:

@@ -58,10 +58,13 @@ class CommitTree:
 
     def list_roots(self, pattern: str) -> list[str]:
         """Return the directories with a kustomization that is no component, and whose path matches a pattern."""
-        matches = compile_path_pattern(pattern)
-        literal = posixpath.normpath(pattern)
-        candidates = ([literal] if literal in self._roots else []) if "*" not in pattern else self._roots
-        found = {directory: self._roots[directory] for directory in candidates if matches.fullmatch(directory)}
+        if "*" in pattern:
+            matches = compile_path_pattern(pattern)
+            found = {directory: root for directory, root in self._roots.items() if matches.fullmatch(directory)}
+        else:  # no expression, which takes longer to compile than everything else here
+            literal = posixpath.normpath(pattern)
+            is_plain = ("/".join(_split_pattern(pattern)) or ".") == literal
+            found = {literal: self._roots[literal]} if is_plain and literal in self._roots else {}
         return sorted(
             directory
             for directory, (path, blob) in found.items()
@@ -101,7 +104,7 @@ def resolve_closures(roots: Sequence[str], commit: CommitTree) -> list[Closure]:
 
 def compile_path_pattern(pattern: str) -> re.Pattern[str]:
     """Return the expression for a path with `*` for any part of a name and `**` for any directories."""
-    parts = [part for part in pattern.split("/") if part not in ("", ".")]
+    parts = _split_pattern(pattern)
     text = ""
     for index, part in enumerate(parts):
         slash = "/" if index < len(parts) - 1 else ""
@@ -110,3 +113,7 @@ def compile_path_pattern(pattern: str) -> re.Pattern[str]:
         else:
             text += "[^/]*".join(map(re.escape, re.split(r"\*+", part))) + slash
     return re.compile(text or re.escape("."))
+
+
+def _split_pattern(pattern: str) -> list[str]:
+    return [part for part in pattern.split("/") if part not in ("", ".")]

@@ -110,7 +110,10 @@ class KustomizedTree(NamedTuple):
 
 
 class FileReader(Protocol):
-    """Parses files of the source."""
+    """Parses files of the source. `rules` are what a parsed file depends on besides its path and blob."""
+
+    @property
+    def rules(self) -> str: ...
 
     def read(self, blob: str, path: str, repository: Repository | None = None, /) -> ParsedFile:
         """Parse a blob that has this path; by default of the source."""

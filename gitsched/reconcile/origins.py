@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 
 from gitsched.build.closure import Closure
 from gitsched.build.kustomize import BuiltObject
@@ -12,6 +13,8 @@ from gitsched.manifests.kustomize import Kustomization
 from gitsched.manifests.parsed_file import ParsedDocument
 from gitsched.model.document import Origin
 from gitsched.model.finding import Finding, Location
+from gitsched.reconcile.cache.build_cache import BuildCache
+from gitsched.reconcile.cache.storage import identify_build
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import FileReader, is_read_by_api
 from gitsched.reconcile.last_changes import LastChanges
@@ -19,12 +22,21 @@ from gitsched.reconcile.last_changes import LastChanges
 _BUILT, _FILE_MODE = "built.yaml", 0o100644
 
 
-class OriginLocator:
-    """Locates the objects that a root builds in the files that they come from."""
+def compute_origins_key(closure: Closure, reader: FileReader) -> str:
+    """Return a digest of everything that the locations of the objects of a root depend on."""
+    rows = ("origins", identify_build(), reader.rules, *closure.list_inputs())
+    return sha256("\n".join(rows).encode("utf-8", "surrogatepass")).hexdigest()
 
-    def __init__(self, closure: Closure, commit: CommitTree, reader: FileReader) -> None:
+
+class OriginLocator:
+    """Locates the objects that a root builds in the files that they come from. Where it has a cache, locations are found once for the same
+    files."""
+
+    def __init__(self, closure: Closure, commit: CommitTree, reader: FileReader, cache: BuildCache | None = None) -> None:
         self._closure, self._commit, self._reader = closure, commit, reader
         self._changes = LastChanges(closure, commit)
+        self._cache, self._key = cache, compute_origins_key(closure, reader) if cache is not None else ""
+        self._known: dict[str, list[str | int]] = (cache.get(self._key) if cache is not None else None) or {}
 
     def read(self, built: BuiltObject, findings: list[Finding], omitted: list[RawDocument] | None = None) -> Iterator[RawDocument]:
         """Yield the documents of an object that is built: one, or none if a policy API reads it from its own file, which is then added to
@@ -50,10 +62,11 @@ class OriginLocator:
             yield make_raw_document(parsed.body, origin, parsed.broken)
 
     def list_read_files(self, objects: Iterable[BuiltObject]) -> Iterator[TreeEntry]:
-        """Yield the objects and the patches of the root as files, so that their parsed forms are loaded from the cache at once."""
+        """Yield the objects and the patches of the root as files, so that their parsed forms are loaded from the cache at once. Patches are
+        read to locate objects only."""
         for built in objects:
             yield TreeEntry(_BUILT, self._commit.repository.keep_blob(built.text), _FILE_MODE)
-        for path, blob in self._closure.files.items():
+        for path, blob in self._closure.files.items() if not self._known else ():
             if path not in self._closure.resources:
                 yield TreeEntry(path if path.endswith(".json") else f"{path}.yaml", blob, _FILE_MODE)
 
@@ -63,6 +76,19 @@ class OriginLocator:
 
     def locate(self, built: BuiltObject, document: RawDocument) -> Location:
         """Return where an object comes from, and what changes it last, given the document in what is printed for it."""
+        identity = document.group, document.kind, document.namespace, document.name
+        key = "\n".join((built.path, "generated" if built.generated else "", *identity))
+        known = self._known.get(key)
+        if known is not None:
+            path, line, column, changed_by = known
+            return Location(str(path), int(line), int(column), str(changed_by))
+        found = self._search(built, document)
+        if self._cache is not None:
+            self._known[key] = list(found)
+            self._cache.put(self._key, self._known)
+        return found
+
+    def _search(self, built: BuiltObject, document: RawDocument) -> Location:
         if (built.generated or built.path not in self._closure.resources) and (remote := self._find_remote(built.path)):
             return Location(*remote)
         if built.generated and built.path in self._closure.files:

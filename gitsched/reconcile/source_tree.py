@@ -130,13 +130,14 @@ class SourceReader:
         self.repository, self._parse_cache = repository, cache
         self._replica_paths = tuple(dict.fromkeys((*_REPLICA_PATHS, *(kind.replicas_path for kind in kinds if kind.replicas_path))))
         self._ignored_codes = list_ignored_codes(config) if config is not None else frozenset[str]()
+        self.rules = ",".join((*self._replica_paths, *sorted(self._ignored_codes)))
         self._validate = partial(validate_document, ignored=self._ignored_codes)
 
     def make_cache_key(self, blob: str, path: str) -> str:
         """Return the key of a parsed file: its blob, and everything else that parsing depends on."""
         name = path.rpartition("/")[2]
         kind = name if name in KUSTOMIZATION_NAMES else name.rpartition(".")[2]
-        return f"{blob}:{kind}:{','.join((*self._replica_paths, *sorted(self._ignored_codes)))}"
+        return f"{blob}:{kind}:{self.rules}"
 
     def read(self, blob: str, path: str, repository: Repository | None = None) -> ParsedFile:
         """Parse a blob that has this path, or return it from the cache."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 from gitsched.apis.gitsched.bundle import parse_bundle
 from gitsched.apis.gitsched.config import Config
@@ -106,7 +106,7 @@ class ToolPathReader:
         elif kind == (ARGO_GROUP, APPLICATION):
             yield from self._read_application(document)
         elif kind == (ARGO_GROUP, APPLICATION_SET):
-            source = GeneratorInput(self._commit, self._find_clusters(), self._is_generator_url)
+            source = GeneratorInput(self._commit, self._clusters, self._is_generator_url)
             for body in list_applications(document.body, source):
                 yield from self._read_application(make_raw_document(body, document.origin))
 
@@ -171,7 +171,8 @@ class ToolPathReader:
         """Return whether a generator reads this repository. It reads patterns in place of one directory."""
         return self._is_own_url(url, next((path for path in sorted(self._commit.directories) if path != "."), "."))
 
-    def _find_clusters(self) -> tuple[Body, ...]:
+    @cached_property
+    def _clusters(self) -> tuple[Body, ...]:
         name, value = CLUSTER_LABEL
         return tuple(secret.body for secret in self._secrets if read_labels(secret.body).get(name) == value)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from gitsched.model.explanation import Explanation
 from gitsched.reconcile.comparison import compare_plans
 from gitsched.reconcile.explanation import explain_resource
+from gitsched.reconcile.last_changes import LastChanges
 from gitsched.report.sarif import write_sarif
 from gitsched.report.serialization import serialize_explanation, serialize_findings
 
@@ -103,6 +105,40 @@ def test_findings_and_explain_name_the_base_and_the_last_change(fleet: Fleet, ku
     assert explained.changed_by == changed_by
     assert serialize_explanation(explained).get("changedBy", "") == changed_by
     assert explained.title.endswith(f"built from prod{', last changed by ' if changed_by else ''}{changed_by})")
+
+
+def test_what_earlier_runs_found_about_the_same_files_changes_no_finding(fleet: Fleet, tmp_path: Path) -> None:
+    """Each commit is planned with the cache of all earlier ones, and with an empty cache."""
+    patch = "resources: [../base]\npatches: [{path: patches.yaml}]\n"
+    commits: list[dict[str, str | None]] = [
+        {**BASE, "prod/kustomization.yaml": patch},
+        {"prod/patches.yaml": f"# moves all lines\n{PATCHES}"},
+        {"base/web.yaml": "# moves\n# all lines\n" + deployment("web")},
+        {"base/web.yaml": deployment("web") + "---\n" + deployment("other"), "base/kustomization.yaml": "resources: [web.yaml]\n"},
+        {"prod/kustomization.yaml": f"namePrefix: a-\n{patch}"},
+        {"prod/kustomization.yaml": "resources: [absent]\n"},
+        {"prod/kustomization.yaml": patch, "prod/patches.yaml": PATCHES},
+        {"gitsched.yaml": SETTINGS.replace("[prod]", "[prod, stage]"), "stage/kustomization.yaml": "resources: [../base]\n"},
+        {"stage/kustomization.yaml": "resources: [../base]\nnamespace: shop\n"},
+        {name: text for name, text in BASE.items() if name.startswith("base/")},
+    ]
+    located = set()
+    for number, files in enumerate(commits):
+        fleet.commit(files, hour=number)
+        warm = fleet.preview(number).plan
+        cold = fleet.preview(number, cache=tmp_path / f"cache-{number}").plan
+        assert (warm.findings, warm.files) == (cold.findings, cold.files), f"commit {number}"
+        located |= {(finding.location, finding.location.changed_by) for finding in warm.findings if finding.location}
+        fleet.reconcile(number)
+    assert len(located) > len(commits), "most commits move objects or patches"
+
+
+def test_objects_of_unchanged_roots_are_located_once(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet.commit({**BASE, "prod/kustomization.yaml": "resources: [../base]\n"})
+    first = fleet.preview().plan.findings
+    monkeypatch.setattr(LastChanges, "find", None)
+    fleet.commit({"readme.yaml": ""}, hour=1)
+    assert fleet.preview(1).plan.findings == first
 
 
 def test_the_cause_of_a_move_names_the_base_and_the_patch(fleet: Fleet) -> None:
