@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from gitsched.model.delivery import BundleDelivery, DeliveryConfig, FieldEdit, make_bundle_delivery
 from gitsched.model.document import Body, Document, Key, get_field, is_encrypted
-from gitsched.model.finding import FieldOrigin, Finding, Severity, locate_document
+from gitsched.model.finding import FieldOrigin, Finding, Severity, format_names, locate_document
 from gitsched.model.planned_files import PlannedFile
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.urls import normalize_repository_url
@@ -80,7 +80,7 @@ class BundleDeliveries:
         origin = template.origin
         field = FieldOrigin(origin, ("spec", "delivery")) if origin is not None and template.key == self.key else None
         for (severity, text), clusters in found.items():
-            where = f"{self.key} for {_join(clusters)}"
+            where = f"{self.key} for {format_names(sorted(clusters), _MAX_NAMES)}"
             message = f"{where}: {text}"
             if severity == "error":
                 message = f"{self.tool} cannot build {message}; the clusters keep what they have"
@@ -158,10 +158,4 @@ def _list_warnings(delivery: BundleDelivery, tool: str, settings: DeliveryConfig
     if namespaces:
         plural = "s" if len(namespaces) > 1 else ""
         added = "Namespaces" if plural else "a Namespace"
-        yield f"Argo CD does not create the namespace{plural} {_join(namespaces)}; add {added} to the bundle"
-
-
-def _join(names: Iterable[str]) -> str:
-    found = sorted(names)
-    more = f" and {len(found) - _MAX_NAMES} more" if len(found) > _MAX_NAMES else ""
-    return f"{', '.join(found[:_MAX_NAMES])}{more}"
+        yield f"Argo CD does not create the namespace{plural} {format_names(sorted(namespaces), _MAX_NAMES)}; add {added} to the bundle"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gitsched.kinds.table import find_kind
 from gitsched.model.document import Document, as_string_map, get_field, is_encrypted, read_annotations
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import Outcome, TargetCluster
 
 SEALING_KEY = "gitsched.io/sealing-key"
@@ -35,7 +35,7 @@ def _is_changed(document: Document, target: TargetCluster) -> bool:
 def _make_sops_finding(document: Document, clusters: list[str]) -> Finding:
     message = (
         f"{document.key} is encrypted by SOPS, so its manifest is not changed: neither overrides nor a division of its replicas apply in "
-        f"{_join(clusters)}; leave it out of them, or encrypt only the Secret that it needs"
+        f"{format_names(clusters, _MAX_NAMES)}; leave it out of them, or encrypt only the Secret that it needs"
     )
     return Finding("warning", "sops-unchanged", message, locate_document(document), document.key.resource)
 
@@ -47,9 +47,9 @@ def _find_sealed(document: Document, outcome: Outcome) -> tuple[Finding, ...]:
     clusters = sorted(target.cluster for target in outcome.targets if not target.evicting)
     before = sorted(target.cluster for target in outcome.previous_targets)
     if len(clusters) > 1:
-        where = f"goes to {len(clusters)} clusters ({_join(clusters)})"
+        where = f"goes to {len(clusters)} clusters ({format_names(clusters, _MAX_NAMES)})"
     elif clusters and before and not set(clusters) <= set(before):
-        where = f"moves from {_join(before)} to {_join(clusters)}"
+        where = f"moves from {format_names(before, _MAX_NAMES)} to {format_names(clusters, _MAX_NAMES)}"
     else:
         return ()
     sealed = {**annotations, **as_string_map(get_field(document.body, "spec", "template", "metadata", "annotations"))}
@@ -60,8 +60,3 @@ def _find_sealed(document: Document, outcome: Outcome) -> tuple[Finding, ...]:
         f"unseal it; seal one for each cluster, or give the clusters the same key and annotate it with {SEALING_KEY}: shared"
     )
     return (Finding("warning", "sealed-for-one-cluster", message, locate_document(document), document.key.resource),)
-
-
-def _join(names: list[str]) -> str:
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return f"{', '.join(names[:_MAX_NAMES])}{more}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from gitsched.kinds.kind import find_values
 from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Document, as_object, read_annotations
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import Outcome
 
 DESTINATION = "gitsched.io/destination"
@@ -34,7 +34,7 @@ def find_remote_destination(document: Document, bodies: Mapping[str, Body]) -> F
     remote = {cluster: name for cluster, body in bodies.items() if (name := _read_destination(body, row.destination, cluster))}
     if not remote:
         return None
-    names = sorted(set(remote.values()))
+    clusters, names = (format_names(sorted(found), _MAX_NAMES) for found in (remote, set(remote.values())))
     key = document.key
     tool, cure = (
         (
@@ -45,7 +45,7 @@ def find_remote_destination(document: Document, bodies: Mapping[str, Body]) -> F
         else ("Flux", "remove spec.kubeConfig, so that each cluster applies it to itself")
     )
     message = (
-        f"{key} goes to {_join(sorted(remote))}, and no policy changes its destination, {_join(names)}: {tool} in these clusters would "
+        f"{key} goes to {clusters}, and no policy changes its destination, {names}: {tool} in these clusters would "
         f"deploy there; {cure}, or annotate it with {DESTINATION}: fixed if this is meant"
     )
     return Finding("warning", "destination-unchanged", message, locate_document(document), key.resource)
@@ -59,9 +59,3 @@ def _read_destination(body: Body, path: str, cluster: str) -> str:
     destination = as_object(found)
     name = str(destination.get("server") or destination.get("name") or "")
     return "" if name in _OWN_CLUSTER or name == cluster else name or "which names no cluster"
-
-
-def _join(names: Iterable[str]) -> str:
-    found = list(names)
-    more = f" and {len(found) - _MAX_NAMES} more" if len(found) > _MAX_NAMES else ""
-    return f"{', '.join(found[:_MAX_NAMES])}{more}"

@@ -15,7 +15,7 @@ from gitsched.decide.bundle_delivery import (
 )
 from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Document, Key
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import MANIFESTS, TemplateVariants, WorkloadVariants, is_bundle
@@ -23,8 +23,6 @@ from gitsched.render.output_files import cluster_path, plan_manifest, relative_p
 
 Files = Mapping[str, PlannedFile]
 FindBlob = Callable[[str], str | None]
-MAX_NAMED = 3
-"""Objects or clusters that one finding names."""
 
 
 class VariantFiles(NamedTuple):
@@ -163,16 +161,11 @@ class SharedObjects:
     def list_findings(self, templates: Mapping[Key, Document]) -> Iterator[Finding]:
         """Yield an error for each pair of workloads that define objects differently."""
         for (one, other), paths in sorted(self._conflicts.items()):
-            names = _list_names(sorted(paths))
-            clusters = _list_names(sorted({cluster for found in paths.values() for cluster in found}))
+            names = format_names(sorted(paths))
+            clusters = format_names(sorted({cluster for found in paths.values() for cluster in found}))
             message = (
                 f"{other} and {one} define {names} differently for {clusters}: the file there stays as it was; remove it from one of "
                 "them, or place them on different clusters"
             )
             bundle = other if is_bundle(other.group, other.kind) else one
             yield Finding("error", "bundle-conflict", message, locate_document(templates[bundle]), bundle.resource)
-
-
-def _list_names(names: list[str]) -> str:
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"{', '.join(names[:MAX_NAMED])}{more}"

@@ -8,14 +8,12 @@ from gitsched.apis.gitsched.config import Config
 from gitsched.decide.bundle_delivery import BundleDeliveries, find_bundle, read_delivery
 from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_VERSION, MANIFESTS, TemplateVariants, Variant, WorkloadVariants, is_bundle
 from gitsched.render.output_files import relative_path
 
 _KEEP_CURE = "annotate the objects with kustomize.toolkit.fluxcd.io/prune: disabled or argocd.argoproj.io/sync-options: Prune=false"
-MAX_NAMED = 3
-"""Clusters that one finding names."""
 
 
 def adapt_variants(
@@ -85,7 +83,7 @@ def _find_changed_delivery(document: Document, outcome: Outcome, key: Key, tool:
         if names:
             cure = _KEEP_CURE if before == MANIFESTS else f"set delivery.{before}.prune to false in gitsched.yaml"
             message = (
-                f"{key}: the delivery to {_list_names(sorted(names))} changes from {before} to {tool}: what delivered the objects before "
+                f"{key}: the delivery to {format_names(sorted(names))} changes from {before} to {tool}: what delivered the objects before "
                 f"deletes them, and {tool} creates them again. To keep them running, {cure}, reconcile with the former delivery, wait "
                 "until the clusters have that, and change spec.delivery then"
             )
@@ -177,20 +175,15 @@ def _find_without(
         new = sorted(cluster for cluster in clusters if cluster not in kept)
         old = sorted(cluster for cluster in clusters if cluster in kept)
         if reason:
-            effects = [f"{_list_names(old)} {'keep what they have' if len(old) > 1 else 'keeps what it has'}"] if old else []
-            effects += [f"nothing is delivered to {_list_names(new)}"] if new else []
+            effects = [f"{format_names(old)} {'keep what they have' if len(old) > 1 else 'keeps what it has'}"] if old else []
+            effects += [f"nothing is delivered to {format_names(new)}"] if new else []
             message = f"{key}: {reason}: {'; '.join(effects)}"
         else:
             message = (
-                f"{key} has no variant for {_list_names(sorted(clusters))}, which its policy chooses: nothing is delivered there; add "
+                f"{key} has no variant for {format_names(sorted(clusters))}, which its policy chooses: nothing is delivered there; add "
                 "a variant, or have the policy leave these clusters out"
             )
         yield Finding("warning", "bundle-no-variant", message, locate_document(document), document.key.resource)
-
-
-def _list_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"{', '.join(names[:MAX_NAMED])}{more}"
 
 
 def _make_record(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gitsched.model.document import Document
 from gitsched.model.explanation import Explanation, ExplanationTable
+from gitsched.model.finding import format_names
 from gitsched.model.scheduling import Outcome
 from gitsched.model.variants import WorkloadVariants, is_bundle
 
@@ -33,12 +34,21 @@ def make_variant_table(document: Document, variants: WorkloadVariants, outcome: 
             if is_bundle(*document.key[:2])
             else _locate(variant.objects[0])
         )
-        rows.append((variant.path, content, values or "-", _list(clusters), _list([name for name in clusters if name in placed])))
+        rows.append(
+            (
+                variant.path,
+                content,
+                values or "-",
+                _list_names(clusters),
+                _list_names([name for name in clusters if name in placed]),
+            )
+        )
     by_reason: dict[str, list[str]] = {}
     for name, reason in sorted(variants.failed.items()):
         by_reason.setdefault(reason, []).append(name)
     rows += [
-        (reason, "-", "-", _list(names), _list([name for name in names if name in placed])) for reason, names in by_reason.items()
+        (reason, "-", "-", _list_names(names), _list_names([name for name in names if name in placed]))
+        for reason, names in by_reason.items()
     ]
     return ExplanationTable("Variants", ("variant", "content", "values", "for clusters", "placed on"), tuple(rows))
 
@@ -47,6 +57,5 @@ def _locate(document: Document) -> str:
     return f"{document.origin.path}:{document.origin.line}" if document.origin is not None else str(document.key)
 
 
-def _list(names: list[str]) -> str:
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"{', '.join(names[:MAX_NAMED])}{more}" or "-"
+def _list_names(names: list[str]) -> str:
+    return format_names(names, MAX_NAMED) or "-"

@@ -11,7 +11,7 @@ from gitsched.decide.removals import RemovedPlacement
 from gitsched.decide.variant_outcomes import read_kept_paths
 from gitsched.model.changes import WithheldChanges
 from gitsched.model.document import Body, Document, Key
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, format_names
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import is_bundle
 
@@ -92,10 +92,9 @@ def make_withheld_finding(withheld: WithheldChanges) -> Finding:
     why += list(map(str, withheld.limits[:MAX_NAMED_WORKLOADS]))
     if len(withheld.limits) > MAX_NAMED_WORKLOADS:
         why.append(f"{len(withheld.limits) - MAX_NAMED_WORKLOADS} more limits are exceeded")
-    names = ", ".join(str(move.key) for move in withheld.moves[:MAX_NAMED_WORKLOADS])
-    more = f" and {len(withheld.moves) - MAX_NAMED_WORKLOADS} more" if len(withheld.moves) > MAX_NAMED_WORKLOADS else ""
+    names = format_names([str(move.key) for move in withheld.moves], MAX_NAMED_WORKLOADS)
     message = (
-        f"The changes of {len(withheld.moves)} workloads are withheld ({names}{more}): {'; '.join(why)}. If they are intended, add the "
+        f"The changes of {len(withheld.moves)} workloads are withheld ({names}): {'; '.join(why)}. If they are intended, add the "
         f"trailer Gitsched-Allow: {withheld.digest} to a commit, or pass --allow {withheld.digest}"
     )
     return Finding("error", "changes-withheld", message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from gitsched.model.document import Body, Document, Origin
@@ -121,3 +122,9 @@ class ValidationResult(NamedTuple):
 
     body: Body
     issues: tuple[Issue, ...] = ()
+
+
+def format_names(names: Sequence[str], limit: int = 3) -> str:
+    """List names in a message: the first ones, and how many more."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return f"{', '.join(names[:limit])}{more}"

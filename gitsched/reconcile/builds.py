@@ -16,7 +16,7 @@ from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.catalog import RawDocument
 from gitsched.git import TreeEntry
 from gitsched.model.errors import Permanent
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import Finding, Location, format_names
 from gitsched.reconcile.cache.build_cache import BuildCache
 from gitsched.reconcile.charts import compare_helm, load_helm
 from gitsched.reconcile.commit_tree import CommitTree, open_commit_tree, resolve_closures
@@ -235,6 +235,5 @@ def _describe_failures(failures: Iterable[tuple[Closure, BuildResult]]) -> Itera
             text = f"kustomize cannot build this: {result.error}"
             by_problem.setdefault(BuildProblem("kustomize-build", text, closure.kustomization), []).append(closure.root)
     for problem, roots in by_problem.items():
-        more = f" and {len(roots) - MAX_NAMED_ROOTS} more" if len(roots) > MAX_NAMED_ROOTS else ""
-        text = f"{problem.message}. Not built, so that its objects stay as they were: {', '.join(roots[:MAX_NAMED_ROOTS])}{more}"
+        text = f"{problem.message}. Not built, so that its objects stay as they were: {format_names(roots, MAX_NAMED_ROOTS)}"
         yield Finding("error", problem.code, text, Location(problem.path, problem.line, problem.column))

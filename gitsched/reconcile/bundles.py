@@ -16,7 +16,7 @@ from gitsched.decide.catalog import (
 )
 from gitsched.decide.cluster_metadata import read_cluster_metadata
 from gitsched.model.document import Body, Document, Key, get_field
-from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, locate_origin
+from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, format_names, locate_origin
 from gitsched.model.tool_groups import KUSTOMIZE_GROUP
 from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, HelmOptions, Variant, WorkloadVariants
 from gitsched.reconcile.bundle_directories import BuiltBundles, DirectoryReader, build_bundle_directories
@@ -31,8 +31,6 @@ from gitsched.reconcile.run import BuildContext
 
 MAX_OBJECTS = 500_000
 """Objects of all variants together."""
-MAX_NAMED = 3
-"""Documents or clusters that one finding names."""
 
 
 class _Use(NamedTuple):
@@ -156,7 +154,7 @@ class _VariantChooser:
             rule = spec.variants[index]
             values, missing = resolve_values(spec, cluster)
             if missing:
-                references = ", ".join(spec.values[name] for name in missing[:MAX_NAMED])
+                references = format_names([spec.values[name] for name in missing])
                 failed[cluster.name] = f"the cluster has no {references}"
                 continue
             tool = self._tools.choose(spec, rule, self.list_files(plain[index]), cluster)
@@ -230,7 +228,7 @@ def _find_unused(
         unknown = sorted((rule.clusters.names or frozenset()) - known)
         if unknown:
             message = (
-                f"the variant {rule.path} names {_list_names(unknown)}, which no document describes: correct or remove the name"
+                f"the variant {rule.path} names {format_names(unknown)}, which no document describes: correct or remove the name"
             )
             yield _make_finding(bundle, "bundle-unused", message, where)
         for name in sorted((rule.clusters.names or frozenset()) & known):
@@ -244,16 +242,11 @@ def _find_unused(
             continue
         selected = [cluster.name for cluster in clusters if rule.clusters.matches(cluster)]
         reason = (
-            f"all clusters that it selects get an earlier variant: {_list_names(selected)}"
+            f"all clusters that it selects get an earlier variant: {format_names(selected)}"
             if selected
             else "it selects none of the clusters: correct the selector or the labels of the clusters"
         )
         yield _make_finding(bundle, "bundle-unused", f"no cluster gets the variant {rule.path}: {reason}", where)
-
-
-def _list_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"{', '.join(names[:MAX_NAMED])}{more}"
 
 
 def _find_missing(choice: _Choice, files: Mapping[str, DirectoryFiles]) -> Iterator[Finding]:
@@ -367,7 +360,7 @@ def _find_omitted(omitted: Sequence[RawDocument]) -> Iterator[Finding]:
     if {raw.kind for raw in omitted} == {BUNDLE} and not omitted[0].origin.root:
         return  # a Bundle may be in its own directory
     message = (
-        f"{_list_names(names)} {'is' if len(names) == 1 else 'are'} read from {'its' if len(names) == 1 else 'their'} own file as "
+        f"{format_names(names)} {'is' if len(names) == 1 else 'are'} read from {'its' if len(names) == 1 else 'their'} own file as "
         f"documents of gitsched, and not delivered with the Bundle: move {'it' if len(names) == 1 else 'them'} out of the directory"
     )
     yield Finding("warning", "bundle-content", message, locate_origin(omitted[0].origin), (first.kind, first.namespace, first.name))

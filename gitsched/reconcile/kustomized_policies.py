@@ -7,10 +7,8 @@ from typing import Final
 
 from gitsched.decide.catalog import RawDocument
 from gitsched.manifests.kustomize_graph import AppliedChange, describe_changes
-from gitsched.model.finding import Finding, locate_origin
+from gitsched.model.finding import Finding, format_names, locate_origin
 
-MAX_NAMED: Final = 3
-"""Documents that one finding names."""
 _HARMLESS: Final = frozenset(("labels", "annotations"))
 """Changes that add metadata for users and tools."""
 
@@ -30,13 +28,10 @@ class KustomizedPolicies:
     def list_findings(self) -> Iterator[Finding]:
         """Yield a warning for each set of changes, at the first document."""
         for changes, documents in self._found.items():
-            names = [
-                f"{document.kind} {document.namespace}/{document.name}".replace(" /", " ") for document in documents[:MAX_NAMED]
-            ]
-            more = f" and {len(documents) - MAX_NAMED} more" if len(documents) > MAX_NAMED else ""
+            names = [f"{document.kind} {document.namespace}/{document.name}".replace(" /", " ") for document in documents]
             one = len(documents) == 1
             message = (
-                f"{', '.join(names)}{more} {'is read as its file has it' if one else 'are read as their files have them'}, although "
+                f"{format_names(names)} {'is read as its file has it' if one else 'are read as their files have them'}, although "
                 f"kustomize changes {'it' if one else 'them'}: {changes}; gitsched reads its own documents unchanged, so write the result "
                 "into the source"
             )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from gitsched.model.document import Key
 from gitsched.model.fnv import fnv1a_32
 
@@ -29,17 +27,10 @@ APPLIED_PLACEMENT_ANNOTATION = "policy.karmada.io/applied-placement"
 DEFAULT_SCHEDULER = "default-scheduler"
 TAINT_POLICY_NO_EXECUTE = "karmada-taint-policy-no-execute"
 """The code of an error that gitsched.yaml can turn off, like the flag of Karmada's webhook."""
-_MAX_NAMED = 3
 DEPENDENCIES_ANNOTATION = "resourcebinding.karmada.io/dependencies"
 """On the binding of a workload with propagateDeps: its dependencies, as JSON."""
 _SAFE_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Kubernetes' alphabet for generated names, without vowels."""
-
-
-def format_names(names: Sequence[str]) -> str:
-    """List names in a message: the first three, and how many more."""
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return ", ".join(names[:_MAX_NAMED]) + more
 
 
 def depended_by_label(binding: Key) -> str:

@@ -15,6 +15,7 @@ from gitsched.apis.karmada.interpreter import ReplicaRequirements
 from gitsched.apis.karmada.policy.policy_options import is_activation_pending
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document, Key, get_field
+from gitsched.model.finding import format_names
 from gitsched.model.scheduling import Outcome
 from gitsched.schedule.estimator import PODS, Capacity
 from gitsched.schedule.fleet import Fleet
@@ -104,10 +105,10 @@ def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, resc
         return "its policy is Lazy: an edit of the workload itself lets the policy act on it"
     evicting = sorted(target.cluster for target in kept.targets if target.evicting and target.cluster in expected_clusters)
     if evicting:
-        named = names.format_names(evicting)
+        named = format_names(evicting)
         return f"{request} can bring it there when its eviction from {named} is over"
     if rescheduled is not None and rescheduled.replicas_by_cluster.keys() != clusters:
-        return f"{request} brings it to {names.format_names(sorted(rescheduled.replicas_by_cluster))}"
+        return f"{request} brings it to {format_names(sorted(rescheduled.replicas_by_cluster))}"
     return f"{request} would leave it where it is"
 
 
@@ -116,7 +117,7 @@ def _describe_request(state: KarmadaState, template: Document) -> str:
     existing = sorted(rebalancer.title for rebalancer in state.reschedule_triggers.list_naming(binding_key(template.key)))
     if not existing:
         return "a WorkloadRebalancer that names it"
-    handled = f"{names.format_names(existing)} {'has' if len(existing) == 1 else 'have'} been handled and will not act again"
+    handled = f"{format_names(existing)} {'has' if len(existing) == 1 else 'have'} been handled and will not act again"
     namespace = f" -n {template.key.namespace}" if template.key.namespace else ""
     command = f"gitsched rebalance{namespace} {template.key.kind}/{template.key.name}"
     return f"{handled}: a new WorkloadRebalancer, under another name or from `{command}`,"

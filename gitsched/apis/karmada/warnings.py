@@ -11,11 +11,10 @@ from gitsched.apis.karmada.binding.exceeded_capacity import find_full_clusters, 
 from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
 from gitsched.apis.karmada.binding.target_clusters import read_suspension
 from gitsched.apis.karmada.failover.failback import SchedulingAttempt, find_earlier_group
-from gitsched.apis.karmada.names import format_names
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group, read_annotations
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import Finding, format_names, locate_document
 
 _KIND_SIMILARITY = 0.85
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from gitsched.apis.ocm.prioritizers import AddOnScores, PrioritizerScores
 from gitsched.apis.ocm.scheduling import PlacementResult
 from gitsched.model.document import Body, Document, get_field
-from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_document
+from gitsched.model.finding import FieldOrigin, Finding, Pointer, format_names, locate_document
 from gitsched.model.time import format_time
 
 MAX_CLUSTERS = 20
@@ -50,14 +50,18 @@ def _list_add_on_findings(
         return
     missing = [names[index] for index in add_on.missing if index in candidates]
     if missing:
-        message = f"{placement.key} uses 0 for the score {resource}/{score} of {_join(missing)}: there is no such score"
+        where = format_names(missing, MAX_CLUSTERS)
+        message = f"{placement.key} uses 0 for the score {resource}/{score} of {where}: there is no such score"
         yield _make_score_finding("ocm-score-missing", message, placement, coordinate, "scoreName")
     expired: dict[datetime, list[str]] = {}
     for index, valid_until in add_on.expired:
         if index in candidates:
             expired.setdefault(valid_until, []).append(names[index])
     if expired:
-        parts = [f"{_join(clusters)} since {format_time(until)}" for until, clusters in sorted(expired.items())[:MAX_CLUSTERS]]
+        parts = [
+            f"{format_names(clusters, MAX_CLUSTERS)} since {format_time(until)}"
+            for until, clusters in sorted(expired.items())[:MAX_CLUSTERS]
+        ]
         more = f", and others at {len(expired) - MAX_CLUSTERS} more times" if len(expired) > MAX_CLUSTERS else ""
         message = f"{placement.key} uses 0 for the score {resource}/{score}, which has expired: {', '.join(parts)}{more}; update the scores"
         yield _make_score_finding("ocm-scores-expired", message, placement, coordinate, "scoreName")
@@ -90,11 +94,6 @@ def _find_pointer(body: Body, coordinate: tuple[str, str]) -> Pointer:
         if (add_on.get("resourceName"), add_on.get("scoreName")) == coordinate:
             return ("spec", "prioritizerPolicy", "configurations", index, "scoreCoordinate", "addOn")
     return ()
-
-
-def _join(names: list[str]) -> str:
-    more = f" and {len(names) - MAX_CLUSTERS} more" if len(names) > MAX_CLUSTERS else ""
-    return f"{', '.join(names[:MAX_CLUSTERS])}{more}"
 
 
 def _suggest(name: str, known: Collection[str]) -> str:

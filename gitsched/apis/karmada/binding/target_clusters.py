@@ -25,7 +25,7 @@ from gitsched.apis.karmada.policy.policy_options import MissingPrerequisite
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document, get_field, list_objects
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import Assignment, Outcome, TargetCluster
 from gitsched.model.variants import is_bundle
 from gitsched.schedule.dispenser import prefers_descending
@@ -113,7 +113,7 @@ def _report_missing_clusters(
     """Report assignments to clusters without a Cluster document: per workload if replicas are divided, else per cluster."""
     replicas = sum(assignment.replicas for assignment in missing)
     if requirements is not None and replicas:
-        where = names.format_names(sorted(assignment.name for assignment in missing))
+        where = format_names(sorted(assignment.name for assignment in missing))
         message = (
             f"{template.key} has {replicas} of its {requirements.replicas} replicas on {where}, without a Cluster document: "
             "no manifest is written there; a WorkloadRebalancer that names the workload reschedules them"
@@ -270,7 +270,7 @@ def keep_if_overrides_fail(
     for outcome in outcomes:
         unrendered = _list_unrendered_clusters(outcome, record)
         if unrendered:
-            why = f"it would be new in {names.format_names(unrendered)}, and its overrides cannot be applied for there"
+            why = f"it would be new in {format_names(unrendered)}, and its overrides cannot be applied for there"
             kept = keep_previous(state, template, attachment, why, record)
             findings = tuple(dict.fromkeys((*outcome.findings, *kept.findings))) if kept else ()
             return kept and kept._replace(

@@ -19,9 +19,9 @@ from gitsched.apis.karmada.cluster.taints import (
     report_taint_changes,
     write_added_taints,
 )
-from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP, format_names
+from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_annotations, read_json
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.quantity import Quantity, count_quantity, parse_quantity
 from gitsched.model.taints import NO_EXECUTE, Taint, parse_taint

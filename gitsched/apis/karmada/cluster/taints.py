@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from gitsched.apis.karmada.names import format_names
 from gitsched.apis.karmada.policy.propagation_policy import parse_affinity
 from gitsched.apis.karmada.settings import KarmadaConfig
 from gitsched.model.document import Body, Document, Key, get_field, read_annotations, read_json
-from gitsched.model.finding import Finding, Location, Severity, locate_document
+from gitsched.model.finding import Finding, Location, Severity, format_names, locate_document
 from gitsched.model.scheduling import Affinity
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, parse_taint
 from gitsched.model.time import format_time, parse_time

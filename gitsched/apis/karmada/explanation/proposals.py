@@ -19,7 +19,7 @@ from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.proposals import describe_change, get_at, make_toleration, propose_edit, propose_labels, propose_undelete, set_at
 from gitsched.model.document import Body, Document, get_field
 from gitsched.model.explanation import ProposedChange
-from gitsched.model.finding import Pointer
+from gitsched.model.finding import Pointer, format_names
 from gitsched.model.labels import Requirement
 from gitsched.model.scheduling import Affinity, AffinityGroup, Request, StaticWeight
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
@@ -177,7 +177,7 @@ class _ChangeFinder:
     def _propose_rebalancer(self) -> ChangeProposal:
         """Request a rebalance: assigned replicas stay where they are until then."""
         existing = self.state.reschedule_triggers.list_naming(binding_key(self.template.key))
-        handled = f" ({names.format_names([entry.title for entry in existing])} will not act again)" if existing else ""
+        handled = f" ({format_names([entry.title for entry in existing])} will not act again)" if existing else ""
         text = f"{'another' if existing else 'a'} WorkloadRebalancer rescheduled it{handled}"
         return ChangeProposal(ProposedChange(text), make_rescheduling_document((self.template,)))
 
