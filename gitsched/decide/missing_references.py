@@ -9,7 +9,6 @@ from gitsched.apis.gitsched.config import Config
 from gitsched.decide.assumed_objects import is_assumed, is_preinstalled
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.delivered_objects import NO_CLUSTERS, Clusters, DeliveredObjects, ReferenceRequirement, list_manifests
-from gitsched.kinds.possible_creators import PossibleCreators
 from gitsched.kinds.written_objects import list_written_objects, may_write
 from gitsched.model.document import Key
 
@@ -72,6 +71,8 @@ def _find_creators(missing: list[MissingReference], decisions: DecisionSet, deli
     wanted = [one.key for one in missing if one.may_be_created]
     if not wanted:
         return missing
+    from gitsched.kinds.possible_creators import PossibleCreators  # most sources have what their objects refer to
+
     creators = PossibleCreators(wanted)
     for key, outcome in decisions.outcomes.items():
         for manifest in list_manifests(outcome, decisions.templates[key], decisions.variants):

@@ -21,7 +21,6 @@ from gitsched.decide.plan_state import PreviousOutput, Totals, compute_totals, s
 from gitsched.decide.reference_findings import list_reference_findings
 from gitsched.decide.removals import RemovedPlacement, list_removed_placements, make_removal_move
 from gitsched.decide.rendered_tree import LastValidFile, RenderCache, RenderedTree, render, render_last_valid
-from gitsched.decide.withheld_changes import make_withheld_finding, withhold
 from gitsched.model.changes import NOTHING_WITHHELD, Move, WithheldChanges
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding
@@ -200,6 +199,8 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     removed = list_removed_placements(decisions, previous)
     withheld = _check_guard(source, decisions, removed)
     if withheld.moves:
+        from gitsched.decide.withheld_changes import make_withheld_finding, withhold  # few changes exceed a limit
+
         finding = make_withheld_finding(withheld)
         decisions = decisions._replace(findings=(*decisions.findings, finding))
         if source.withholds:

@@ -15,7 +15,6 @@ from gitsched.decide.delivered_objects import (
 )
 from gitsched.decide.plan_state import PlanRows, ReferenceRow, Totals
 from gitsched.decide.reference_findings import LocatedFinding
-from gitsched.kinds.possible_creators import PossibleCreators
 from gitsched.kinds.requirements import is_binding
 from gitsched.kinds.written_objects import may_write
 from gitsched.model.document import Document, Key
@@ -82,6 +81,8 @@ def update_references(
 
 def _creates_others(document: Document, manifests: ManifestReferences, moved: bool, creators: Mapping[Key, frozenset[Key]]) -> bool:
     """Return whether a workload may create other objects than before that the source does not have, or in other clusters."""
+    from gitsched.kinds.possible_creators import PossibleCreators  # most sources have what their objects refer to
+
     required = {required.key for references, _ in manifests for required in references.requires}
     wanted = [key for key in creators if key not in required]
     found = PossibleCreators(wanted)

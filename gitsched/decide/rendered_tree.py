@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.gitsched.config import OutputConfig
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.registry import apis_by_group
-from gitsched.decide.rendered_variants import SharedObjects, list_variant_objects, render_variants
 from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Body, Document, Key, SourceSpans, get_field, parse_api_group
 from gitsched.model.finding import Finding, locate_document
@@ -38,6 +37,9 @@ from gitsched.render.output_files import (
     write_record,
 )
 from gitsched.render.yaml import Fragment, dump, dump_fragment
+
+if TYPE_CHECKING:
+    from gitsched.decide.rendered_variants import SharedObjects
 
 Files = Mapping[str, PlannedFile]
 SCHEDULER = "gitsched"
@@ -132,8 +134,7 @@ def render(
     files = {path: file for workload in rendered.values() for path, file in workload.records.items()}
     for key, body in (record for engine in decisions.engines for record in engine.records()):
         files[status_path(key)] = write_record(body)
-    shared = SharedObjects(find_blob)
-    manifests, counts = _group_by_cluster(rendered, shared)
+    manifests, counts, shared = _group_by_cluster(rendered, find_blob)
     facts: dict[str, ClusterInfo] = {}
     for name, cluster in (entry for engine in decisions.engines for entry in engine.clusters().items()):
         facts.setdefault(name, cluster)  # the facts come from the first API that has the cluster
@@ -156,9 +157,10 @@ def render(
     findings = (
         *withheld,
         *_find_path_collisions(rendered.values(), decisions.templates),
-        *shared.list_findings(decisions.templates),
+        *(shared.list_findings(decisions.templates) if shared is not None else ()),
     )
-    cache.last_tree = RenderedTree(rendered, manifests, directories, files, facts, findings, own, shared.found)
+    has_shared = shared is not None and shared.found
+    cache.last_tree = RenderedTree(rendered, manifests, directories, files, facts, findings, own, has_shared)
     return cache.last_tree
 
 
@@ -194,6 +196,8 @@ def render_workload(
 ) -> WorkloadFiles:
     """Render the files of a workload. The manifests of a quarantined one do not change."""
     if outcome.bundles or (variants and outcome.key in variants):
+        from gitsched.decide.rendered_variants import render_variants
+
         objects = {} if outcome.manifests is None else _write_objects(outcome)
         varied = render_variants(outcome, template, quarantined, objects, variants or {}, delivery, find_blob)
         records = {**_render_records(outcome, cache), **varied.hub}
@@ -232,21 +236,26 @@ def _render_records(outcome: Outcome, cache: RenderCache) -> Files:
 
 
 def _group_by_cluster(
-    workloads: Mapping[Key, WorkloadFiles], shared: SharedObjects
-) -> tuple[dict[str, dict[str, PlannedFile]], dict[str, tuple[int, int]]]:
+    workloads: Mapping[Key, WorkloadFiles], find_blob: BlobLookup
+) -> tuple[dict[str, dict[str, PlannedFile]], dict[str, tuple[int, int]], SharedObjects | None]:
+    """Return the manifests and the numbers of workloads and replicas of each cluster, and the objects that several workloads deliver."""
     manifests: dict[str, dict[str, PlannedFile]] = {}
     counts: dict[str, tuple[int, int]] = {}
     owners: dict[str, dict[str, Outcome]] = {}
-    has_bundles = any(workload.outcome.bundles for workload in workloads.values())
+    shared = None
+    if any(workload.outcome.bundles for workload in workloads.values()):
+        from gitsched.decide.rendered_variants import SharedObjects  # few sources have Bundles
+
+        shared = SharedObjects(find_blob)
     for workload in workloads.values():
         for cluster, files in workload.manifests.items():
             known = manifests.setdefault(cluster, {})
-            if has_bundles:
+            if shared is not None:
                 shared.merge(cluster, known, owners.setdefault(cluster, {}), workload.outcome, files)
             else:
                 known.update(files)
         count_replicas(counts, workload.outcome, 1)
-    return manifests, counts
+    return manifests, counts, shared
 
 
 def count_replicas(counts: dict[str, tuple[int, int]], outcome: Outcome, sign: int) -> None:
@@ -276,6 +285,8 @@ def _withhold_namespaces(rendered: dict[Key, WorkloadFiles], decisions: Decision
         outcome = files.outcome
         objects = ((key, templates[key].body),) if outcome.manifests is None else outcome.manifests
         if outcome.bundles:
+            from gitsched.decide.rendered_variants import list_variant_objects
+
             built = (document for document in list_variant_objects(outcome, decisions.variants) if document.key.kind == "Namespace")
             objects = (*objects, *((document.key, document.body) for document in built))
         names = [

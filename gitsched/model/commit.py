@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
+NO_COMMIT = "0" * 40
+"""The commit of the files of a worktree, which have none yet; such a plan is never published."""
+
 
 class Commit(NamedTuple):
     """A commit. `time` is the committer's, in UTC, to the second; `subject` is the first paragraph of the message, on one line.

@@ -23,12 +23,12 @@ from gitsched.diff.plans import (
 from gitsched.git import Repository, make_signer
 from gitsched.git.refs import read_note
 from gitsched.model.changes import RecordChange
+from gitsched.model.commit import NO_COMMIT
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.reconcile.cache.caches import Caches, LastWritten
 from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
 from gitsched.reconcile.fetch import open_records
 from gitsched.reconcile.run import CompleteState, Fetched, Planned, Published, RunContext, Written
-from gitsched.reconcile.source_commits import NO_COMMIT
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.bundle_delivery.source_reference import BUNDLE_SOURCE_PREFIXES
 from gitsched.render.output_files import CLUSTERS, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA

@@ -16,7 +16,6 @@ from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.observations import observe
 from gitsched.reconcile.output_commit import publish, update_caches, write
 from gitsched.reconcile.run import CompleteState, Facts, Fetched, Planned, RunContext, RunResult, make_result
-from gitsched.reconcile.source_commits import add_source_commits
 from gitsched.reconcile.source_diff import plan_incrementally
 from gitsched.reconcile.source_locations import locate_plan_findings
 from gitsched.reconcile.source_tree import load
@@ -55,6 +54,8 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withhol
     source = source._replace(other_findings=(*source.other_findings, *observed.findings))
     previous = read_previous_output(context, fetched)
     if source.variants:
+        from gitsched.reconcile.source_commits import add_source_commits  # few sources have Bundles
+
         source = add_source_commits(source, fetched, previous.records, context)
     times = compute_plan_times(fetched.time, fetched.record.time if fetched.record else None, now)
     allowed = partial(list_allowed_changes, context, fetched)

@@ -9,15 +9,13 @@ from gitsched.apis.gitsched.config import FILE
 from gitsched.decide.cluster_metadata import read_cluster_metadata
 from gitsched.decide.plan import SourceTree
 from gitsched.decide.variant_outcomes import read_commits
+from gitsched.model.commit import NO_COMMIT
 from gitsched.model.document import Body, Key
 from gitsched.model.finding import Finding
 from gitsched.model.urls import strip_credentials
 from gitsched.model.variants import ARGOCD_DESTINATION, MANIFESTS, TemplateVariants, WorkloadVariants, is_bundle
 from gitsched.reconcile.bundle_parts import list_bundles
 from gitsched.reconcile.run import Fetched, RunContext
-
-NO_COMMIT = "0" * 40
-"""The commit of the files of a worktree, which have none yet; such a plan is never published."""
 
 
 def add_source_commits(source: SourceTree, fetched: Fetched, records: Mapping[Key, Body], context: RunContext) -> SourceTree:
