@@ -12,11 +12,11 @@ from gitsched.build.builder import HELM, Builder
 from gitsched.build.closure import Closure, ReplacedReference
 from gitsched.build.commit_files import BuildProblem
 from gitsched.build.process import DEFAULT_LIMITS, BuildLimits
-from gitsched.build.scratch import MAX_SIZE, run_on_files, select_contents
+from gitsched.build.scratch import MAX_SIZE, InputError, run_on_files, select_contents
 from gitsched.build.template_calls import check_stable, is_error
 
-_FORMAT = 2
-"""Changes with what `BuiltObject` means, so that cached results of other versions are not read."""
+_FORMAT = 3
+"""Changes with what `BuildResult` means, so that cached results of other versions are not read."""
 _WITH_ORIGINS = b"\nbuildMetadata: [originAnnotations]\n"
 _DOCUMENT = re.compile(rb"^---\n", re.MULTILINE)
 _METADATA = re.compile(rb"^metadata:\n((?: .*\n|\n)+)", re.MULTILINE)
@@ -40,11 +40,13 @@ class BuiltObject(NamedTuple):
 
 
 class BuildResult(NamedTuple):
-    """What a root builds, or why it fails. `problems` are those of its charts; if one is an error, nothing is built."""
+    """What a root builds, or why it fails. `problems` are those of its charts; if one is an error, nothing is built. `lasting`: it fails in
+    each run with the same files and programs."""
 
     objects: tuple[BuiltObject, ...]
     error: str = ""
     problems: tuple[BuildProblem, ...] = ()
+    lasting: bool = False
 
     @property
     def failed(self) -> bool:
@@ -89,7 +91,7 @@ def build_root(closure: Closure, blobs: Mapping[str, bytes], builder: Builder, l
     if annotated and not done:  # kustomize rejects an empty kustomization, but not one with buildMetadata
         done = _run(closure, {**contents, closure.kustomization: main}, builder, limits)
     if isinstance(done, str):
-        return BuildResult((), done)
+        return BuildResult((), done, lasting=isinstance(done, InputError) and not closure.charts)
     problems = []
     if closure.charts:
         charts = {path: contents[path] for path in closure.list_chart_files()}

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gitsched.build.process import TEMPORARY, BuildLimits, run_isolated
+from gitsched.build.process import TEMPORARY, BuildLimits, ProcessResult, run_isolated
 from gitsched.build.remote_base import REMOTE
 
 MAX_SIZE = 256 << 20
 """Bytes of all files of a run."""
 _MAX_ERROR_LENGTH = 600
+_REPORTED = re.compile(r"^(?:error|Error): ", re.MULTILINE)
+"""How kubectl and kustomize begin an error; a program that cannot start does not."""
+_ERRORS_OF_MACHINE = (
+    *("too many open files", "no space left", "cannot allocate memory", "resource temporarily unavailable", "permission denied"),
+    *("operation not permitted", "input/output error", "disk quota exceeded", "read-only file system", "interrupted system call"),
+    *("signal: ", "timed out", "timeout", "deadline exceeded", "file too large", "device or resource busy", "stale file handle"),
+    *("function not implemented", "text file busy", "exec format error", "argument list too long", "fatal error: ", "runtime: "),
+)
+"""Texts in errors that another run, or another machine, need not have."""
 _MEMORY = "/dev/shm"  # noqa: S108 - mkdtemp makes a directory of this user alone
 _MAX_IN_MEMORY, _ROOM = 4 << 20, 256 << 20
 """Bytes of the files of a run that are kept in memory, and bytes that must be free for it."""
+
+
+class InputError(str):
+    """An error that a program reports about its files: it does so in each run."""
 
 
 def select_contents(files: Mapping[str, str], blobs: Mapping[str, bytes]) -> dict[str, bytes] | str:
@@ -43,8 +57,8 @@ def run_on_files(
 ) -> bytes | str:
     """Return what a program prints that sees only these files, or why it failed; see `run_isolated`.
 
-    `programs` are executables that it may start, by their path in the directory; `links` are symbolic links to directories with files,
-    which are given without links on the way to them.
+    The reason is an InputError if the files alone cause it. `programs` are executables that it may start, by their path in the directory;
+    `links` are symbolic links to directories with files, which are given without links on the way to them.
     """
     scratch = Path(tempfile.mkdtemp(prefix="gitsched-build-", dir=_find_memory(sum(map(len, contents.values())))))
     try:
@@ -71,8 +85,14 @@ def run_on_files(
     if done.exceeded:
         return f"{version} {done.exceeded}"
     if done.exit_code != 0:
-        return _shorten_error(done.stderr, scratch) or f"{version} ended with {done.exit_code}"
+        text = _shorten_error(done.stderr, scratch)
+        return InputError(text) if text and _is_about_input(done) else text or f"{version} ended with {done.exit_code}"
     return done.stdout
+
+
+def _is_about_input(done: ProcessResult) -> bool:
+    text = done.stderr.lower()
+    return done.exit_code == 1 and bool(_REPORTED.search(done.stderr)) and not any(error in text for error in _ERRORS_OF_MACHINE)
 
 
 def _find_memory(size: int) -> str | None:

