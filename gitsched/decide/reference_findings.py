@@ -53,9 +53,11 @@ def _make_unknown_finding(missing: list[MissingReference], decisions: DecisionSe
     first = missing[0]
     located = _find_located(first, decisions, delivered)
     location = _locate(located, decisions) if located is not None else None
-    hint = "commit what creates them, or list them under `assumed` in gitsched.yaml if these clusters have them by themselves"
+    them = "them" if len(missing) > 1 else "it"
+    hint = (
+        f"commit what creates {them}, or list {them} under `assumed` in gitsched.yaml if these clusters have {them} by themselves"
+    )
     if len(missing) == 1:
-        hint = hint.replace("them", "it")
         message = f"{first.key} is not in the source, and {_describe_users(first)} in {_describe_clusters(first)}; {hint}"
         return Finding("info", "reference-not-in-source", message, location, first.key.resource)
     names = join_names(

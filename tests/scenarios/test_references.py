@@ -310,3 +310,13 @@ def test_explain_lists_what_goes_along_and_what_is_missing(fleet: Fleet) -> None
     assert "  ConfigMap/shop/conf: goes along to ash; missing in oak (ClusterPropagationPolicy/configmap-conf)\n" in text
     assert "  ConfigMap/shop/there: goes along to ash, oak (ClusterPropagationPolicy/configmap-there)\n" in text
     assert "  ConfigMap/shop/gone: missing in ash, oak (not in the source)\n" in text
+
+
+def test_the_cure_for_one_object_that_clusters_often_have(fleet: Fleet) -> None:
+    workload = pod("web")
+    workload["spec"]["template"]["spec"]["priorityClassName"] = "gold"
+    fleet.commit({**FLEET, "web.yaml": place(workload, ["ash"])})
+    (finding,) = missing(fleet.preview())
+    assert finding.message.endswith(
+        "commit what creates it, or list it under `assumed` in gitsched.yaml if these clusters have it by themselves"
+    )
