@@ -61,8 +61,8 @@ def compute_chart_key(chart: ChartFiles, helm: Builder) -> str:
     """Return a digest of everything that rendering depends on: the files by path and content, the request, and the version of helm."""
     inline = [data.decode("utf-8", "surrogatepass") for data in chart.list_inline_files().values()]
     rows = [f"helm {_FORMAT}", helm.version, json.dumps([chart.make_arguments(), inline])]
-    rows += [f"{blob} {path}" for path, blob in sorted(chart.files.items())]
-    return sha256("\n".join(rows).encode("utf-8", "surrogatepass")).hexdigest()
+    rows += [f"{blob} {path}" for path, blob in sorted(chart.files.items())]  # no path has a NUL
+    return sha256("\0".join(rows).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def render_chart(chart: ChartFiles, blobs: Mapping[str, bytes], helm: Builder, limits: BuildLimits = DEFAULT_LIMITS) -> ChartResult:

@@ -63,7 +63,7 @@ def compute_build_key(closure: Closure, builder: Builder) -> str:
     rows = [f"{_FORMAT}\n{builder.version}", *closure.list_inputs()]
     if closure.charts and builder.helm is not None:
         rows.append(builder.helm.version)
-    return sha256("\n".join(rows).encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256("\0".join(rows).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def build_root(closure: Closure, blobs: Mapping[str, bytes], builder: Builder, limits: BuildLimits = DEFAULT_LIMITS) -> BuildResult:

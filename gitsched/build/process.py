@@ -32,6 +32,17 @@ class BuildLimits(NamedTuple):
 
 
 DEFAULT_LIMITS = BuildLimits()
+EXPIRED = "did not end within"
+"""How the message about a program begins that exceeded the limit on time."""
+_SECONDS_AFTER = ((100, 1.0), (8, 5.0))
+"""The limit on time after a number of builds of one run that exceeded it."""
+
+
+def choose_limits(expired: int) -> BuildLimits:
+    """Return the limits of the next build, given how many builds of this run exceeded the limit on time: the more, the less time it has,
+    so that a commit with many endless builds does not keep a run busy for hours."""
+    seconds = next((seconds for count, seconds in _SECONDS_AFTER if expired >= count), DEFAULT_LIMITS.seconds)
+    return DEFAULT_LIMITS._replace(seconds=seconds)
 
 
 class ProcessResult(NamedTuple):
@@ -95,7 +106,7 @@ def _read_output(child: subprocess.Popen[bytes], limits: BuildLimits) -> Process
             left = deadline - time.monotonic()
             ready = selector.select(left) if left > 0 else []
             if not ready and time.monotonic() >= deadline:
-                return ProcessResult(-1, b"", _decode(errors), f"did not end within {limits.seconds:g} seconds")
+                return ProcessResult(-1, b"", _decode(errors), f"{EXPIRED} {limits.seconds:g} seconds")
             for key, _ in ready:
                 data = os.read(key.fd, _CHUNK)
                 if not data:
@@ -109,7 +120,7 @@ def _read_output(child: subprocess.Popen[bytes], limits: BuildLimits) -> Process
     try:
         code = child.wait(max(0.1, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
-        return ProcessResult(-1, b"", _decode(errors), f"did not end within {limits.seconds:g} seconds")
+        return ProcessResult(-1, b"", _decode(errors), f"{EXPIRED} {limits.seconds:g} seconds")
     return ProcessResult(code, bytes(output), _decode(errors))
 
 

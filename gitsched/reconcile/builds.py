@@ -12,6 +12,7 @@ from gitsched.build.builder import Builder, find_builder
 from gitsched.build.closure import Closure
 from gitsched.build.commit_files import BuildProblem
 from gitsched.build.kustomize import BuildResult, BuiltObject, build_root, compute_build_key
+from gitsched.build.process import EXPIRED, choose_limits
 from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.catalog import RawDocument
 from gitsched.git import TreeEntry
@@ -207,8 +208,14 @@ def build_closures(closures: list[tuple[Closure, CommitTree]], builder: Builder,
         blobs: dict[str, bytes] = {}
         for closure, commit in missing.values():
             blobs.update((blob, commit.read_blob(blob)) for blob in closure.files.values() if blob not in blobs)
+
+        def build(key: str) -> BuildResult:
+            result = build_root(missing[key][0], blobs, builder, choose_limits(len(cache.expired)))
+            cache.expired.extend([key] if EXPIRED in result.describe_failure() else [])
+            return result
+
         with ThreadPoolExecutor(min(len(missing), max(2, os.cpu_count() or 2))) as pool:
-            built = pool.map(lambda key: build_root(missing[key][0], blobs, builder), missing)
+            built = pool.map(build, missing)
             done = dict(zip(missing, built, strict=True))
     for key, result in done.items():
         if not result.failed or result.lasting:

@@ -63,7 +63,7 @@ class DirectoryFiles(NamedTuple):
     def digest(self) -> str:
         """A digest of the paths and contents of all files."""
         rows = (f"{blob} {path}" for path, blob in sorted(self.files.items()))
-        return sha256("\n".join(rows).encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256("\0".join(rows).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class PrintedDocument(NamedTuple):

@@ -10,6 +10,7 @@ from gitsched.build.builder import Builder
 from gitsched.build.chart_files import ChartFiles, ChartRequest, resolve_chart
 from gitsched.build.commit_files import BuildProblem
 from gitsched.build.helm import ChartResult, RenderedObject, compute_chart_key, find_helm, render_chart
+from gitsched.build.process import EXPIRED, choose_limits
 from gitsched.build.template_calls import is_error
 from gitsched.model.finding import Finding
 from gitsched.reconcile.cache.build_cache import BuildCache
@@ -34,8 +35,14 @@ def render_charts(requests: Sequence[ChartRequest], commit: CommitTree, cache: B
     done: dict[str, ChartResult] = {}
     if missing:
         blobs = {blob: commit.read_blob(blob) for chart in missing.values() for blob in chart.files.values()}
+
+        def render(key: str) -> ChartResult:
+            result = render_chart(missing[key], blobs, helm, choose_limits(len(cache.expired)))
+            cache.expired.extend([key] if any(EXPIRED in problem.message for problem in result.problems) else [])
+            return result
+
         with ThreadPoolExecutor(min(len(missing), max(2, os.cpu_count() or 2))) as pool:
-            results = pool.map(lambda key: render_chart(missing[key], blobs, helm), missing)
+            results = pool.map(render, missing)
             done = dict(zip(missing, results, strict=True))
     for key, result in done.items():
         if not any(map(is_error, result.problems)):

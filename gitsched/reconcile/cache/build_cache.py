@@ -13,12 +13,13 @@ MAX_ROWS = 20_000
 
 
 class BuildCache:
-    """JSON values by key."""
+    """JSON values by key. `expired` are the keys of builds that did not end in time since the last `save`."""
 
     def __init__(self, directory: Path) -> None:
         self._rows = RowFile(directory / "built.sqlite3", MAX_ROWS)
         self._values: dict[str, Any] = {}
         self._unsaved: dict[str, Any] = {}
+        self.expired: list[str] = []
 
     def load(self, keys: Sequence[str]) -> None:
         """Load the rows of these keys into memory."""
@@ -36,3 +37,4 @@ class BuildCache:
         """Write the new values. Log a failure instead of raising it: a run works without the file."""
         self._rows.write(self._unsaved)
         self._unsaved.clear()
+        self.expired.clear()
