@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 from collections.abc import Collection, Iterator
 
@@ -27,16 +28,23 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
     own_paths = set(entries)
     found: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {}
     left_out: dict[LeftOut, None] = {}
+    options: dict[str, dict[str, DeliveryDocument]] = {}
     for entry, cluster in entries.items():
         for document in _list_reached_documents(files, entry, by_file):
             path = _resolve_artifact(files, document)
             if path in own_paths:
                 continue
-            reason = _find_exclusion(files, path, by_file) or _find_changes(document)
+            reason = _find_exclusion(files, path, by_file)
             if reason:
                 left_out[LeftOut(document.place, reason, path)] = None
             else:
                 found.setdefault(path, {})[cluster] = _list_variables(document)
+                options.setdefault(path, {}).setdefault(_write_options(document), document)
+    for path, documents in options.items():
+        if len(documents) > 1:  # a Bundle is built with the options of one document
+            fields = ", ".join(dict.fromkeys(field for document in documents.values() for field in _list_changes(document)))
+            left_out |= dict.fromkeys(LeftOut(document.place, _DIFFERENT.format(fields), path) for document in documents.values())
+            del found[path]
     deployed = [
         DeployedPath(
             path,
@@ -149,16 +157,24 @@ _CHANGES = (
     *("patches", "patchesStrategicMerge", "patchesJson6902"),
 )
 """Fields with which a Kustomization changes what its directory builds, and for which a Bundle has no equivalent."""
+_DIFFERENT = (
+    "Kustomizations set {} differently: map their directories to clusters in source.variants and add a Bundle, or have policies select "
+    "its objects; gitsched builds both as Flux does"
+)
 
 
-def _find_changes(document: DeliveryDocument) -> str:
-    """Return why a Bundle of the directory would differ from what Flux builds; "" if it would not."""
+def _list_changes(document: DeliveryDocument) -> list[str]:
+    """Return the fields with which a Kustomization changes what its directory builds, besides its own variables."""
     spec = as_object(document.body.get("spec"))
     fields = [field for field in _CHANGES if spec.get(field)]
-    fields += ["postBuild.substituteFrom"] if get_field(spec, "postBuild", "substituteFrom") else []
-    if not fields:
-        return ""
-    return f"the Kustomization sets {', '.join(fields)}: have policies select its objects, which gitsched builds as Flux does"
+    return [*fields, *(["postBuild.substituteFrom"] if get_field(spec, "postBuild", "substituteFrom") else [])]
+
+
+def _write_options(document: DeliveryDocument) -> str:
+    """Return a text that is equal for Kustomizations that change a directory equally. Values of variables that a ConfigMap has may depend
+    on the file that names it."""
+    options = {field: get_field(document.body, "spec", *field.split(".")) for field in _list_changes(document)}
+    return json.dumps([options, document.place if "postBuild.substituteFrom" in options else ""], sort_keys=True, default=str)
 
 
 def _list_variables(document: DeliveryDocument) -> tuple[tuple[str, str], ...]:

@@ -25,7 +25,7 @@ from gitsched.reconcile.fetch import write_worktree
 from gitsched.reconcile.manifest_paths import is_manifest_path
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 
-_BUILD_CODES = ("bundle-", "chart-", "helm-", "kustomize-")
+_BUILD_CODES = ("bundle-", "chart-", "flux-variable", "helm-", "kustomize-", "reconciled-path")
 """The beginnings of codes of findings about what is built."""
 
 
@@ -147,7 +147,7 @@ def leave_out_errors(found: RecognizedLayout, written: str, findings: Iterable[F
             bundle = layout.bundles[max(bisect_right(starts, finding.location.line) - 1, 0)]
             dropped.setdefault(bundle.name, LeftOut(bundle.name, reason, finding.message))
         for path, files in closures.items():
-            if finding.location.path in files:
+            if finding.location.path in files or (len(files) == 0 and finding.location.path.startswith(f"{path}/")):
                 reasons.setdefault(path, LeftOut(path, reason, text))
     kept = layout._replace(bundles=tuple(bundle for bundle in layout.bundles if bundle.name not in dropped))
     kept = kept._replace(left_out=(*kept.left_out, *dropped.values()))

@@ -144,3 +144,24 @@ def test_a_variable_that_flux_substitutes_is_never_delivered_as_it_is(
     found = gitsched("validate", at=place)
     assert found.returncode == 1
     assert "${SIZE} has no value" in found.stdout
+
+
+@pytest.mark.kubectl
+def test_bundles_that_flux_changes_are_proposed_if_gitsched_can_build_them(
+    gitsched: Run, make: Callable[[Mapping[str, str]], Path]
+) -> None:
+    head = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: %s, namespace: flux-system}\n"
+    spec = "spec: {path: ./%s, %s, sourceRef: {kind: GitRepository, name: flux-system}}\n"
+    secret = "postBuild: {substituteFrom: [{kind: Secret, name: secrets}]}"
+    files = {f"{name}/web.yaml": WEB.replace("namespace: shop", "labels: {size: '${SIZE}'}") for name in ("dns", "web")}
+    files |= {
+        "clusters/fra/web.yaml": head % "web" + spec % ("web", "targetNamespace: shop, postBuild: {substitute: {SIZE: big}}"),
+        "clusters/fra/dns.yaml": head % "dns" + spec % ("dns", secret),
+    }
+    place = make(files)
+    done = gitsched("init", at=place)
+    assert "1 directory: gitsched cannot place it (flux-variable)" in done.stdout, done.stdout
+    bundles = list(yaml.safe_load_all((place / "fleet/bundles.yaml").read_text()))
+    assert [bundle["spec"]["path"] for bundle in bundles] == ["web"]
+    found = gitsched("validate", at=place)
+    assert found.returncode == 0, found.stdout

@@ -302,12 +302,17 @@ def test_variables_of_flux_become_values_and_annotations_of_clusters() -> None:
 
 
 @pytest.mark.parametrize("more", ["targetNamespace: shop", "patches: [{patch: x}]", "postBuild: {substituteFrom: [{name: x}]}"])
-def test_a_kustomization_of_flux_that_changes_its_directory_is_left_out(more: str) -> None:
+def test_kustomizations_of_flux_that_change_one_directory_differently_are_left_out(more: str) -> None:
     tree = {"clusters/eu/web.yaml": substitute("./web", more), "web/kustomization.yaml": BASE}
+    layout = recognize_layout({path: text.encode() for path, text in tree.items()})
+    assert [bundle.name for bundle in layout.bundles] == ["web"]
+    assert layout.left_out == ()
+    tree["clusters/us/web.yaml"] = substitute("./web", "suspend: false")
     layout = recognize_layout({path: text.encode() for path, text in tree.items()})
     assert layout.bundles == ()
     assert [(entry.place, more.partition(":")[0] in entry.reason) for entry in layout.left_out] == [
-        ("clusters/eu/web.yaml:1", True)
+        ("clusters/eu/web.yaml:1", True),
+        ("clusters/us/web.yaml:1", True),
     ]
 
 
