@@ -24,7 +24,7 @@ from gitsched.git import Repository
 from gitsched.reconcile import RunSettings, reconcile
 from gitsched.reconcile.cache.caches import ParseCache
 from gitsched.reconcile.commit_tree import CommitTree, resolve_closures
-from gitsched.reconcile.source_tree import SourceReader
+from gitsched.reconcile.source_reader import SourceReader
 
 CLUSTERS = 3
 CONFIG = (

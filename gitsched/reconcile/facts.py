@@ -16,7 +16,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location, locate_origin
 from gitsched.reconcile.manifest_paths import is_manifest_path
 from gitsched.reconcile.run import Facts, RunContext
-from gitsched.reconcile.source_tree import SourceReader, make_origin, make_problem_finding
+from gitsched.reconcile.source_reader import SourceReader, make_origin, make_problem_finding
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 
 MAX_FILES, MAX_CLUSTER_FILES = 1_000, 10

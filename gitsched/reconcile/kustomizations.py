@@ -23,13 +23,14 @@ from gitsched.manifests.kustomize_graph import (
 )
 from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile
 from gitsched.manifests.sourceignore import SourceIgnore
-from gitsched.model.document import Origin, is_unread_kind
+from gitsched.model.document import is_unread_kind
 from gitsched.model.finding import Finding, Location
 from gitsched.model.variants import TemplateVariants
 from gitsched.reconcile.bundle_parts import NO_PARTS, BundleParts
 from gitsched.reconcile.cache.caches import SourceFile, TreeCache
 from gitsched.reconcile.kustomized_policies import KustomizedPolicies
 from gitsched.reconcile.plugin_inputs import PluginInputs
+from gitsched.reconcile.source_reader import make_origin
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 _TOLERATED_CODES = frozenset(("generated-name", "invalid-annotations", "invalid-labels", "invalid-name", "invalid-namespace"))
@@ -175,8 +176,7 @@ def _separate_file(
     """
     kept: list[ParsedDocument] = []
     for parsed in file.file.documents:
-        origin = Origin(path, file.blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
-        document = make_raw_document(parsed.body, origin)
+        document = make_raw_document(parsed.body, make_origin(parsed, path, file.blob))
         if is_read_by_api(document):
             kept.append(parsed)
         else:
@@ -225,8 +225,7 @@ class KustomizeParts:
         kept: list[ParsedDocument] = []
         removed: list[RawDocument] = []
         for parsed in file.file.documents:
-            origin = Origin(path, file.blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
-            document = make_raw_document(parsed.body, origin)
+            document = make_raw_document(parsed.body, make_origin(parsed, path, file.blob))
             tolerated = parsed.broken and all(
                 issue.code in _TOLERATED_CODES for issue in file.file.issues if issue.resource == _identify(document)
             )

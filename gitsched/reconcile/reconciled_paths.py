@@ -15,7 +15,7 @@ from gitsched.apis.policy_api import WorkloadSelector
 from gitsched.build.kustomize import BuildResult
 from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document, read_declared_scopes
 from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
-from gitsched.model.document import Body, Origin, as_object, is_namespaced, parse_api_group
+from gitsched.model.document import Body, as_object, is_namespaced, parse_api_group
 from gitsched.model.finding import Finding
 from gitsched.model.tool_groups import PATH_KINDS, TOOL_GROUPS
 from gitsched.reconcile.cache.caches import SourceFile
@@ -26,6 +26,7 @@ from gitsched.reconcile.path_selection import PathSelection, list_selectors
 from gitsched.reconcile.printed_objects import NOT_BUILT, PrintedObjects
 from gitsched.reconcile.reconciled_path import NO_BUNDLED_PATHS, BundledPaths, ReconciledPath
 from gitsched.reconcile.run import BuildContext
+from gitsched.reconcile.source_reader import make_origin
 from gitsched.reconcile.tool_documents import DocumentIndex
 from gitsched.reconcile.tool_paths import ToolPathReader
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
@@ -303,8 +304,7 @@ class _PathBuilds:
 
     def _list_file_documents(self, path: str, blob: str) -> Iterator[RawDocument]:
         for parsed in self._reader.read(blob, path).documents:
-            origin = Origin(path, blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
-            document = make_raw_document(parsed.body, origin)
+            document = make_raw_document(parsed.body, make_origin(parsed, path, blob))
             if not is_read_by_api(document):
                 yield document
 

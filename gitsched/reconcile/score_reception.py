@@ -17,7 +17,7 @@ from gitsched.reconcile.facts import open_facts
 from gitsched.reconcile.fetch import find_push_remote, read_source_config
 from gitsched.reconcile.run import RunSettings, open_context
 from gitsched.reconcile.scores import MAX_ATTEMPTS, find_file, make_author
-from gitsched.reconcile.source_tree import SourceReader
+from gitsched.reconcile.source_reader import SourceReader
 from gitsched.render.yaml import dump
 
 FILE = "scores.yaml"

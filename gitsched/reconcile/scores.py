@@ -23,7 +23,8 @@ from gitsched.reconcile.facts import open_facts
 from gitsched.reconcile.fetch import fetch, find_push_remote
 from gitsched.reconcile.run import RunContext, RunSettings, open_context
 from gitsched.reconcile.source_locations import locate_finding_rules
-from gitsched.reconcile.source_tree import SourceReader, load
+from gitsched.reconcile.source_reader import SourceReader
+from gitsched.reconcile.source_tree import load
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.yaml import dump
 

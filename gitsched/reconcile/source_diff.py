@@ -20,7 +20,8 @@ from gitsched.reconcile.cache.plan_cache import CorruptCacheError, PlanCache
 from gitsched.reconcile.fetch import find_output_blob, open_records
 from gitsched.reconcile.run import Fetched, Planned, RunContext, StateUpdate
 from gitsched.reconcile.source_locations import locate_plan_findings
-from gitsched.reconcile.source_tree import SourceReader, load, read_source_file
+from gitsched.reconcile.source_reader import SourceReader, read_source_file
+from gitsched.reconcile.source_tree import load
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.run_metadata import NOTHING_BUILT
 

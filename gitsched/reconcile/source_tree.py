@@ -12,14 +12,13 @@ from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.plan import SourceTree
 from gitsched.decide.registry import apis_by_group
 from gitsched.decide.rendered_tree import LastValidFile
-from gitsched.decide.validation import list_ignored_codes, split_unread_configs, validate_document
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import CHART_FILE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
-from gitsched.manifests.parsed_file import DEFAULT_LIMITS, NOT_YAML, FileIssue, ParsedDocument, ParsedFile, reject_large_file
+from gitsched.manifests.parsed_file import NOT_YAML, ParsedDocument, ParsedFile
 from gitsched.manifests.sourceignore import IGNORE_FILE, MAX_RULE_LENGTH, MAX_RULES, ExcessRule, SourceIgnore
 from gitsched.model.commit import Commit
-from gitsched.model.document import Origin, parse_api_group
+from gitsched.model.document import parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.model.tool_groups import TOOL_GROUPS
@@ -27,6 +26,7 @@ from gitsched.reconcile.bundle_parts import has_bundles
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
 from gitsched.reconcile.manifest_paths import is_manifest_path
 from gitsched.reconcile.run import BuildContext, Fetched, RunContext
+from gitsched.reconcile.source_reader import SourceReader, make_origin, read_source_file
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES, find_unread_entries
 from gitsched.render.output_files import kept_path
 
@@ -34,10 +34,6 @@ FindLastValid = Callable[[str], Iterable[tuple[Repository, str]]]
 """Return earlier versions of a path: repositories and blobs, the newest first."""
 
 _ROOT_NAMES = (*KUSTOMIZATION_NAMES, CHART_FILE)
-_REPLICA_PATHS = (
-    *("spec.replicas", "spec.parallelism", "spec.completions"),
-    *("spec.minReplicas", "spec.maxReplicas", "spec.minReplicaCount", "spec.maxReplicaCount"),
-)
 
 
 def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) -> SourceTree:
@@ -120,49 +116,6 @@ def _check_output_config(context: RunContext, fetched: Fetched, tree: TreeCache)
         first = min(errors, key=lambda f: (f.location == Location(FILE, 1, 1), f.location), default=None)
         reason = f" ({first})" if first else ""
         raise Permanent(f"{FILE} is broken{reason}, so the location of the output is unknown; fix it, or pass --output-branch")
-
-
-class SourceReader:
-    """Parses files of one repository, each blob once, with the rules that settings turn on."""
-
-    def __init__(self, repository: Repository, cache: ParseCache, config: Config | None = None) -> None:
-        kinds = config.workloads if config is not None else ()
-        self.repository, self._parse_cache = repository, cache
-        self._replica_paths = tuple(dict.fromkeys((*_REPLICA_PATHS, *(kind.replicas_path for kind in kinds if kind.replicas_path))))
-        self._ignored_codes = list_ignored_codes(config) if config is not None else frozenset[str]()
-        self.rules = ",".join((*self._replica_paths, *sorted(self._ignored_codes)))
-        self._validate = partial(validate_document, ignored=self._ignored_codes)
-
-    def make_cache_key(self, blob: str, path: str) -> str:
-        """Return the key of a parsed file: its blob, and everything else that parsing depends on."""
-        name = path.rpartition("/")[2]
-        kind = name if name in KUSTOMIZATION_NAMES else name.rpartition(".")[2]
-        return f"{blob}:{kind}:{self.rules}"
-
-    def read(self, blob: str, path: str, repository: Repository | None = None) -> ParsedFile:
-        """Parse a blob that has this path, or return it from the cache."""
-        key = self.make_cache_key(blob, path)
-        file = self._parse_cache.get(key)
-        if file is None:
-            source = repository or self.repository
-            size = source.blob_size(blob)
-            from gitsched.manifests.parser import parse_file  # loads PyYAML, and most files are cached
-
-            file = (
-                reject_large_file(size, path)
-                if size > DEFAULT_LIMITS.size
-                else parse_file(source.blob(blob), path=path, validate=self._validate, editable=self._replica_paths)
-            )
-            self._parse_cache.put(key, file)
-        return file
-
-    def read_blob(self, blob: str) -> bytes:
-        """Return the content of a blob."""
-        return self.repository.blob(blob)
-
-    def prefetch(self, entries: Iterable[TreeEntry]) -> None:
-        """Load the cached files of these entries into memory at once."""
-        self._parse_cache.load([self.make_cache_key(entry.blob, entry.path) for entry in entries])
 
 
 def read_source_tree(
@@ -287,18 +240,6 @@ def may_change_builds(file: SourceFile) -> bool:
     return has_tool_documents([file]) or any(values)
 
 
-def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
-    """Read a file of the source."""
-    file = reader.read(blob, path)
-    documents = tuple(
-        make_raw_document(parsed.body, make_origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken
-    )
-    problems = (make_problem_finding(problem, path) for problem in file.issues)
-    used, ignored = split_unread_configs(path, documents)
-    broken = file.unreadable or any(parsed.broken for parsed in file.documents)
-    return SourceFile(blob, file, used, (*problems, *ignored), broken)
-
-
 def _make_tree_cache(
     tree: str,
     files: Mapping[str, SourceFile],
@@ -320,11 +261,6 @@ def _make_not_yaml_finding(path: str) -> Finding:
         f"{path} is not YAML any more: the documents that it had stay as they were; restore the file, or delete it to remove them"
     )
     return Finding("error", "no-longer-yaml", message, Location(path, 1, 1))
-
-
-def make_problem_finding(problem: FileIssue, path: str) -> Finding:
-    """Return an issue of a file as a finding."""
-    return Finding(problem.severity, problem.code, problem.message, Location(path, problem.line, problem.column), problem.resource)
 
 
 def _list_last_valid(files: Mapping[str, SourceFile], reader: SourceReader, last_valid: FindLastValid) -> list[RawDocument]:
@@ -443,10 +379,6 @@ def _select_entries(entries: list[TreeEntry], paths: tuple[str, ...], ignore: So
         and (not roots or entry.path.startswith(roots) or f"{entry.path}/" in roots)
         and (ignore is None or not ignore.is_ignored(entry.path))
     ]
-
-
-def make_origin(parsed: ParsedDocument, path: str, blob: str) -> Origin:
-    return Origin(path, blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
 
 
 def _read_identity(parsed: ParsedDocument) -> tuple[str, str, str, str]:

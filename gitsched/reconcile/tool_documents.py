@@ -6,10 +6,10 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gitsched.decide.catalog import RawDocument, make_raw_document
-from gitsched.model.document import Origin
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import FileReader
+from gitsched.reconcile.source_reader import make_origin
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _MAX_SIZE = 1 << 20
@@ -80,5 +80,4 @@ class DocumentIndex:
             data = self._commit.read_blob(blob)
             if any(mark in data for mark in marks):
                 for parsed in self._reader.read(blob, path).documents:
-                    origin = Origin(path, blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
-                    yield make_raw_document(parsed.body, origin)
+                    yield make_raw_document(parsed.body, make_origin(parsed, path, blob))

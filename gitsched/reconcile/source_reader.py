@@ -1,0 +1,86 @@
+"""Read files of a source: parse each blob once, and return documents with their origins, and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from gitsched.apis.gitsched.config import Config
+from gitsched.decide.catalog import make_raw_document
+from gitsched.decide.validation import list_ignored_codes, split_unread_configs, validate_document
+from gitsched.git import Repository, TreeEntry
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS, FileIssue, ParsedDocument, ParsedFile, reject_large_file
+from gitsched.model.document import Origin
+from gitsched.model.finding import Finding, Location
+from gitsched.reconcile.cache.caches import ParseCache, SourceFile
+
+_REPLICA_PATHS = (
+    *("spec.replicas", "spec.parallelism", "spec.completions"),
+    *("spec.minReplicas", "spec.maxReplicas", "spec.minReplicaCount", "spec.maxReplicaCount"),
+)
+
+
+class SourceReader:
+    """Parses files of one repository, each blob once, with the rules that settings turn on."""
+
+    def __init__(self, repository: Repository, cache: ParseCache, config: Config | None = None) -> None:
+        kinds = config.workloads if config is not None else ()
+        self.repository, self._parse_cache = repository, cache
+        self._replica_paths = tuple(dict.fromkeys((*_REPLICA_PATHS, *(kind.replicas_path for kind in kinds if kind.replicas_path))))
+        self._ignored_codes = list_ignored_codes(config) if config is not None else frozenset[str]()
+        self.rules = ",".join((*self._replica_paths, *sorted(self._ignored_codes)))
+        self._validate = partial(validate_document, ignored=self._ignored_codes)
+
+    def make_cache_key(self, blob: str, path: str) -> str:
+        """Return the key of a parsed file: its blob, and everything else that parsing depends on."""
+        name = path.rpartition("/")[2]
+        kind = name if name in KUSTOMIZATION_NAMES else name.rpartition(".")[2]
+        return f"{blob}:{kind}:{self.rules}"
+
+    def read(self, blob: str, path: str, repository: Repository | None = None) -> ParsedFile:
+        """Parse a blob that has this path, or return it from the cache."""
+        key = self.make_cache_key(blob, path)
+        file = self._parse_cache.get(key)
+        if file is None:
+            source = repository or self.repository
+            size = source.blob_size(blob)
+            from gitsched.manifests.parser import parse_file  # loads PyYAML, and most files are cached
+
+            file = (
+                reject_large_file(size, path)
+                if size > DEFAULT_LIMITS.size
+                else parse_file(source.blob(blob), path=path, validate=self._validate, editable=self._replica_paths)
+            )
+            self._parse_cache.put(key, file)
+        return file
+
+    def read_blob(self, blob: str) -> bytes:
+        """Return the content of a blob."""
+        return self.repository.blob(blob)
+
+    def prefetch(self, entries: Iterable[TreeEntry]) -> None:
+        """Load the cached files of these entries into memory at once."""
+        self._parse_cache.load([self.make_cache_key(entry.blob, entry.path) for entry in entries])
+
+
+def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
+    """Read a file of the source."""
+    file = reader.read(blob, path)
+    documents = tuple(
+        make_raw_document(parsed.body, make_origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken
+    )
+    problems = (make_problem_finding(problem, path) for problem in file.issues)
+    used, ignored = split_unread_configs(path, documents)
+    broken = file.unreadable or any(parsed.broken for parsed in file.documents)
+    return SourceFile(blob, file, used, (*problems, *ignored), broken)
+
+
+def make_problem_finding(problem: FileIssue, path: str) -> Finding:
+    """Return an issue of a file as a finding."""
+    return Finding(problem.severity, problem.code, problem.message, Location(path, problem.line, problem.column), problem.resource)
+
+
+def make_origin(parsed: ParsedDocument, path: str, blob: str) -> Origin:
+    """Return the origin of a document of a file."""
+    return Origin(path, blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
