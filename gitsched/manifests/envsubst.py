@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from gitsched.manifests.glob import matches_glob, parse_glob
+from gitsched.manifests.glob import list_matching_lengths, parse_glob
 
 MAX_OUTPUT = 16 << 20
 """Characters of one substituted text."""
@@ -18,6 +18,8 @@ MAX_DEPTH = 50
 """Substitutions inside of each other."""
 MAX_TRIMMED = 4_096
 """Characters of a value that `#` and `%` compare with a pattern."""
+MAX_COMPARED = 1 << 20
+"""Characters that all `#` and `%` of one text compare with patterns."""
 
 _NAME = re.compile(r"[^\W]+")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -55,6 +57,7 @@ class _Substitution:
         self._text, self._variables = text, variables
         self._position = 0
         self._depth = 0
+        self._compared = 0
 
     def run(self) -> str:
         text, parts, size = self._text, list[str](), 0
@@ -151,8 +154,11 @@ class _Substitution:
         tokens = parse_glob(pattern[::-1] if at_end else pattern)
         if tokens is None:
             return value
-        lengths = range(1, len(subject) + 1)
-        found = next((n for n in (lengths if len(function) == 1 else reversed(lengths)) if matches_glob(tokens, subject[:n])), 0)
+        self._compared += len(subject) + len(pattern) * len(set(subject)) // 8
+        if self._compared > MAX_COMPARED:
+            raise self._reject(f"compares more than {MAX_COMPARED} characters of one text with patterns")
+        lengths = list_matching_lengths(tokens, subject)
+        found = next((n for n in lengths if n), 0) if len(function) == 1 else max(lengths, default=0)
         return value[: len(value) - found] if at_end else value[found:]
 
     def _read_argument(self, end: str, *, escapes: bool = False) -> str:

@@ -87,3 +87,22 @@ def matches_glob(tokens: list[GlobToken], text: str) -> bool:
         else:
             return False
     return all(token.star for token in tokens[index:])
+
+
+def list_matching_lengths(tokens: list[GlobToken], text: str) -> list[int]:
+    """Return the lengths of the beginnings of a text that a pattern matches, in ascending order. Reads the text once."""
+    steps = [token for index, token in enumerate(tokens) if not (token.star and index and tokens[index - 1].star)]
+    stars = sum(1 << index for index, token in enumerate(steps) if token.star)
+    accepted: dict[str, int] = {}
+    end, state = 1 << len(steps), 1 | (stars & 1) << 1
+    found = [0] if state & end else []
+    for length, character in enumerate(text, 1):
+        if character not in accepted:
+            accepted[character] = sum(1 << n for n, token in enumerate(steps) if not token.star and token.accepts(character))
+        state = (state & accepted[character]) << 1 | state & stars
+        state |= (state & stars) << 1
+        if state & end:
+            found.append(length)
+        if not state:
+            break
+    return found
