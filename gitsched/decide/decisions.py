@@ -18,8 +18,8 @@ from gitsched.decide.catalog import (
     make_duplicate_finding,
     make_duplicate_findings,
     make_scope_finding,
-    resolve_key,
 )
+from gitsched.decide.kustomized_parts import describe_part, make_part_finding, resolve_parts
 from gitsched.decide.recorded_decisions import describe_records
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.delivery import DELIVERING_KINDS
@@ -141,8 +141,8 @@ def decide(
     """
     cache = cache or DecisionCache()
     catalog = build_catalog(documents, config.kinds, reserved_groups)
-    parts = _resolve_kustomized(kustomized, catalog)
-    kustomized_keys = {document.key: _describe_part(part) for document, part in parts}
+    parts = resolve_parts(kustomized, catalog)
+    kustomized_keys = {document.key: describe_part(part) for document, part in parts}
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates, *kustomized_keys))
     observed = observations or {}
     variants = variants or {}
@@ -380,43 +380,5 @@ def _list_quarantined(catalog: Catalog) -> Iterator[Quarantined]:
             yield key, document, "its document is broken", None
 
 
-def _resolve_kustomized(kustomized: Iterable[KustomizedDocument], catalog: Catalog) -> list[tuple[Document, KustomizedDocument]]:
-    """Return the parts of kustomizations with their identities, without those that are objects elsewhere in the commit."""
-    found = []
-    for part in kustomized:
-        raw = part.document
-        key = resolve_key(raw, catalog.kind_scopes) or Key(raw.group, raw.kind, raw.namespace, raw.name)
-        if key not in catalog.templates and key not in catalog.duplicate_templates and key not in catalog.broken:
-            found.append((Document(key, raw.api_version, raw.body, raw.origin), part))
-    return found
-
-
 def _quarantine_kustomized(part: tuple[Document, KustomizedDocument]) -> Quarantined:
-    return part[0].key, part[0], _describe_part(part[1]), partial(_make_kustomized_finding, *part)
-
-
-def _describe_part(part: KustomizedDocument) -> str:
-    if part.chart:
-        return f"it is a template of the Helm chart {part.chart}"
-    return (
-        "a kustomization builds it and changes it"
-        if part.code == "kustomized"
-        else "it cannot be built as its delivery tool does it"
-    )
-
-
-def _make_kustomized_finding(document: Document, part: KustomizedDocument) -> Finding:
-    if part.chart:
-        message = (
-            f"{document.key} is a template of the Helm chart {part.chart}, so it is not placed as this file has it: place the chart with a "
-            f"Bundle (spec.path: {part.chart}), or move the file out of the chart"
-        )
-        return Finding("error", "chart-template", message, locate_document(document), document.key.resource)
-    if part.code != "kustomized":
-        text = f"{document.key} is not placed: {part.describe()}"
-        return Finding("error", part.code, text, locate_document(document), document.key.resource)
-    message = (
-        f"{document.key} is not placed as this file has it, because kustomize changes it: {part.describe()}. Name the overlay to build "
-        "in source.kustomize.build, or this path in source.kustomize.ignore"
-    )
-    return Finding("error", "kustomized", message, locate_document(document), document.key.resource)
+    return part[0].key, part[0], describe_part(part[1]), partial(make_part_finding, *part)

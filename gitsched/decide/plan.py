@@ -16,11 +16,12 @@ from gitsched.decide.catalog import KustomizedDocument, RawDocument
 from gitsched.decide.decisions import DecisionCache, DecisionSet, decide
 from gitsched.decide.delivered_objects import DeliveredObjects, ReferenceCache, index_deliveries
 from gitsched.decide.guard import PlacedWorkload, find_withheld_changes, list_guarded_moves
+from gitsched.decide.last_valid_files import LastValidFile, render_last_valid
 from gitsched.decide.missing_references import MissingReference, find_missing_references, list_creators
 from gitsched.decide.plan_state import PreviousOutput, Totals, compute_totals, sort_findings
 from gitsched.decide.reference_findings import list_reference_findings
 from gitsched.decide.removals import RemovedPlacement, list_removed_placements, make_removal_move
-from gitsched.decide.rendered_tree import LastValidFile, RenderCache, RenderedTree, render, render_last_valid
+from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
 from gitsched.model.changes import NOTHING_WITHHELD, Move, WithheldChanges
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding

@@ -1,5 +1,4 @@
-"""Render the files of the output branch: records of each workload, the directory of each cluster, and last valid copies of broken
-source files."""
+"""Render the files of the output branch: records of each workload, and the directory of each cluster."""
 
 from __future__ import annotations
 
@@ -9,11 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.gitsched.config import OutputConfig
 from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.registry import apis_by_group
 from gitsched.model.delivery import DeliveryConfig
-from gitsched.model.document import Body, Document, Key, SourceSpans, get_field, parse_api_group
+from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, locate_document
-from gitsched.model.planned_files import ClusterInfo, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
+from gitsched.model.planned_files import ClusterInfo, ExistingBlob, PlannedFile
 from gitsched.model.scheduling import Outcome
 from gitsched.model.variants import TemplateVariants, is_bundle
 from gitsched.render.cluster_directory import (
@@ -36,7 +34,7 @@ from gitsched.render.output_files import (
     write_placement_decision,
     write_record,
 )
-from gitsched.render.yaml import Fragment, dump, dump_fragment
+from gitsched.render.yaml import Fragment, dump_fragment
 
 if TYPE_CHECKING:
     from gitsched.decide.rendered_variants import SharedObjects
@@ -358,55 +356,3 @@ def _find_path_collisions(workloads: Iterable[WorkloadFiles], templates: Mapping
             message = f"{key} has the name of gitsched's own stub, and replaces it in every cluster"
             findings.append(Finding("warning", "stub-replaced", message, locate_document(templates[key]), key.resource))
     return findings
-
-
-class LastValidFile(NamedTuple):
-    """The last valid bytes of a source file: a blob and its documents, with their spans; None for an item of a List.
-
-    `pruned` says that the bytes have members that the parsed documents do not have, such as a token under a Cluster.
-    """
-
-    blob: str
-    documents: tuple[tuple[Body, SourceSpans | None], ...]
-    pruned: bool = False
-
-
-def render_last_valid(last_valid: LastValidFile, outcomes: Mapping[Key, Outcome]) -> PlannedFile | None:
-    """Render the file under kept/, without Secrets that are not placed on any cluster; None if nothing else is left.
-
-    The Secrets are cut from the text. When one is an item of a List, or the text has more than the documents, all other documents are
-    serialized again.
-    """
-    documents = [(_remove_secrets(body), text) for body, text in last_valid.documents]
-    if documents != list(last_valid.documents):
-        last_valid = LastValidFile(last_valid.blob, tuple(documents), pruned=True)
-    secrets = [(body, text) for body, text in last_valid.documents if _is_unplaced_secret(body, outcomes)]
-    if not secrets and not last_valid.pruned:
-        return ExistingBlob(last_valid.blob)
-    if len(secrets) == len(last_valid.documents):
-        return None
-    if not last_valid.pruned and all(text is not None for _, text in secrets):
-        return EditedBlob(
-            last_valid.blob, tuple(sorted(TextEdit(text.start, text.end, "") for _, text in secrets if text is not None))
-        )
-    return NewBlob("---\n".join(dump(body) for body, _ in last_valid.documents if not _is_unplaced_secret(body, outcomes)).encode())
-
-
-def _remove_secrets(body: Body) -> Body:
-    for text in (body.get("apiVersion"), body.get("api")):
-        api = apis_by_group.get(parse_api_group(str(text)))
-        if text and api is not None and api.remove_secrets is not None:
-            body = api.remove_secrets(body)
-    return body
-
-
-def _is_unplaced_secret(body: Body, outcomes: Mapping[Key, Outcome]) -> bool:
-    metadata = body.get("metadata") or {}
-    group, kind = parse_api_group(str(body.get("apiVersion") or body.get("api"))), str(body.get("kind"))
-    api = apis_by_group.get(group)
-    path = api.embedded_objects.get((group, kind)) if api is not None else None
-    objects = [body, *(get_field(body, *path) or [])] if path else [body]
-    if not any((entry.get("apiVersion"), entry.get("kind")) == ("v1", "Secret") for entry in objects if isinstance(entry, dict)):
-        return False
-    outcome = outcomes.get(Key(group, kind, str(metadata.get("namespace") or "default"), str(metadata.get("name"))))
-    return outcome is None or not outcome.targets

@@ -9,9 +9,9 @@ from functools import partial
 from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_config
 from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.decide.last_valid_files import LastValidFile
 from gitsched.decide.plan import SourceTree
 from gitsched.decide.registry import apis_by_group
-from gitsched.decide.rendered_tree import LastValidFile
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import CHART_FILE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
