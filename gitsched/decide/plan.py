@@ -18,7 +18,7 @@ from gitsched.decide.delivered_objects import DeliveredObjects, ReferenceCache, 
 from gitsched.decide.guard import PlacedWorkload, find_withheld_changes, list_guarded_moves
 from gitsched.decide.last_valid_files import LastValidFile, render_last_valid
 from gitsched.decide.missing_references import MissingReference, find_missing_references, list_creators
-from gitsched.decide.plan_state import PreviousOutput, Totals, compute_totals, sort_findings
+from gitsched.decide.plan_state import NO_OUTPUT, PreviousOutput, Totals, compute_totals, sort_findings
 from gitsched.decide.reference_findings import list_reference_findings
 from gitsched.decide.removals import RemovedPlacement, list_removed_placements, make_removal_move
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
@@ -197,8 +197,11 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         kustomized=tree.kustomized,
         variants=tree.variants,
     )
-    removed = list_removed_placements(decisions, previous)
-    withheld = _check_guard(source, decisions, removed)
+    removed: Mapping[Key, RemovedPlacement] = {}
+    withheld = NOTHING_WITHHELD
+    if previous is not NO_OUTPUT:
+        removed = list_removed_placements(decisions, previous)
+        withheld = _check_guard(source, decisions, removed)
     if withheld.moves:
         from gitsched.decide.withheld_changes import make_withheld_finding, withhold  # few changes exceed a limit
 
@@ -266,8 +269,8 @@ def _render_plan(
             tree.file_findings,
             tree.other_findings,
             retiring,
-            tuple(list_reference_findings(missing, decisions, delivered)),
-            list_creators(missing),
+            tuple(list_reference_findings(missing, decisions, delivered)) if missing else (),
+            list_creators(missing) if missing else {},
         ),
         decisions.outcomes,
         decisions.outcomes.values(),

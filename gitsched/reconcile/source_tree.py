@@ -139,7 +139,8 @@ def read_source_tree(
             return updated
     entries = repository.entries(tree)
     config, findings, config_valid = _read_valid_config(repository, tree, cache, last_valid)
-    findings += find_unread_entries(repository, entries, [entry for entry in entries if is_manifest_path(entry.path)])
+    if any(entry.unsafe or entry.mode not in REGULAR_FILE_MODES for entry in entries):
+        findings += find_unread_entries(repository, entries, [entry for entry in entries if is_manifest_path(entry.path)])
     if builds is not None:
         builds = partial(_narrow_remotes, builds, config)
     reader = SourceReader(repository, cache, config)

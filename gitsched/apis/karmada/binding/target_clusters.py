@@ -53,12 +53,14 @@ def find_target_clusters(
     existing = state.fleet.index
     variants = state.read_variant_requirements(template)
     revised = divided and not state.autoscalers.retains_replicas(template)
-    descending = prefers_descending(read_uid(template))
     edits: Mapping[str, tuple[tuple[str, int], ...]] = {}
-    if revised and variants is not None:
-        edits = variants.revise_replicas(assignments, descending)
-    elif revised:
-        edits = revise_replicas(template, requirements, assignments, descending)
+    if revised:
+        descending = prefers_descending(read_uid(template))
+        edits = (
+            revise_replicas(template, requirements, assignments, descending)
+            if variants is None
+            else variants.revise_replicas(assignments, descending)
+        )
     targets = [TargetCluster(a.name, a.replicas or None, False, edits.get(a.name, ())) for a in assignments if a.name in existing]
     assigned = {assignment.name for assignment in assignments}
     for task in tasks:
