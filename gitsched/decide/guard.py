@@ -23,6 +23,7 @@ MIN_PERCENT_SIZE = 10
 MIN_SCOPE_SIZE = 3
 """In a smaller fleet or namespace only the removal of everything counts, if it has more workloads than this."""
 _DIGEST_LENGTH = 16
+_SCOPES: tuple[GuardScope, ...] = ("fleet", "namespace", "cluster", "workload")
 
 
 class PlacedWorkload(NamedTuple):
@@ -88,13 +89,14 @@ def find_withheld_changes(guarded: Iterable[Move], placed: Iterable[PlacedWorklo
     return WithheldChanges(withheld, tuple(order), compute_digest(withheld), config.freeze)
 
 
-_SCOPES: tuple[GuardScope, ...] = ("fleet", "namespace", "cluster", "workload")
+def _list_scopes(key: Key) -> tuple[tuple[GuardScope, str], ...]:
+    """Return the scopes of a workload besides its clusters: the fleet, its namespace and itself, with their names."""
+    return ("fleet", ""), ("namespace", key.namespace), ("workload", str(key))
 
 
 def _list_changes(move: Move) -> Iterator[_Change]:
     """Yield what a move counts for. A workload that leaves a cluster counts as removed from it, wherever it goes."""
-    namespace, left = move.key.namespace, sorted(move.before.keys() - move.after.keys())
-    scopes: tuple[tuple[GuardScope, str], ...] = (("fleet", ""), ("namespace", namespace), ("workload", str(move.key)))
+    scopes, left = _list_scopes(move.key), sorted(move.before.keys() - move.after.keys())
     if not move.after:
         yield from (_Change(scope, name, "removed", 1) for scope, name in scopes[:2])
     elif left:
@@ -114,13 +116,12 @@ def _compute_sizes(placed: Iterable[PlacedWorkload]) -> Counter[tuple[GuardScope
     """Return the number of workloads and of replicas of each scope."""
     sizes: Counter[tuple[GuardScope, str, str]] = Counter()
     for workload in placed:
-        namespace, key = workload.key.namespace, str(workload.key)
         for cluster in workload.replicas:
             sizes["cluster", cluster, "workloads"] += 1
         replicas = _count_replicas(workload.replicas, workload.copy_replicas)
-        for scope, name in (("fleet", ""), ("namespace", namespace), ("workload", key)):
-            sizes[scope, name, "workloads"] += 1  # type: ignore[index]
-            sizes[scope, name, "replicas"] += replicas  # type: ignore[index]
+        for scope, name in _list_scopes(workload.key):
+            sizes[scope, name, "workloads"] += 1
+            sizes[scope, name, "replicas"] += replicas
     return sizes
 
 

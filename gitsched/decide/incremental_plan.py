@@ -12,8 +12,7 @@ from typing import NamedTuple, TypeVar
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, resolve_key
 from gitsched.decide.decisions import decide_workload, is_unchanged, list_dependency_trackers
-from gitsched.decide.guard import list_guarded_moves, may_exceed_limit
-from gitsched.decide.plan import Plan, build_plan
+from gitsched.decide.plan import Plan, build_plan, list_moves
 from gitsched.decide.plan_state import (
     ClusterRow,
     PlanRows,
@@ -34,6 +33,7 @@ from gitsched.decide.rendered_tree import (
     count_replicas,
     render_workload,
 )
+from gitsched.model.changes import Move
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
@@ -127,22 +127,33 @@ def make_incremental_plan(
     cluster_rows = _update_cluster_rows(rows, workload_rows)
     new = _update_totals(totals, rows, outcomes, cluster_rows, diff, snapshot)
     new = new._replace(unstable=frozenset(unstable), reference_findings=reference_findings)
+    moves = tuple(list_moves(outcomes.values(), lambda name: name not in totals.retiring and rows.read_cluster(name) is not None))
+    if _needs_guard(state, moves, new):
+        return None
     plan = build_plan(
         new,
         StoredOutcomes(rows, totals.workload_count, outcomes),
         outcomes.values(),
+        moves,
         dict(_list_changed_files(state, workloads, cluster_rows)),
-        lambda cluster: cluster not in totals.retiring and rows.read_cluster(cluster) is not None,
         engine_wakeups=(engine.wakeup for engine in state.engines),
     )
-    guarded = list_guarded_moves(plan.moves, state.engines)
-    replicas = sum(facts.replicas for facts in new.first_clusters.values())
-    if may_exceed_limit(guarded, totals.workload_count, replicas, totals.config.guard):
-        return None
     required = {
         key: row._replace(references=found) for key, found in references.items() if (row := _read_other(rows, key, workloads))
     }
     return IncrementalPlan(plan, new, {**required, **workload_rows}, cluster_rows)
+
+
+def _needs_guard(state: PlanState, moves: tuple[Move, ...], totals: Totals) -> bool:
+    """Return whether moves may exceed a limit of the guard, which only a complete plan can tell."""
+    if not any(move.before for move in moves):
+        return False
+    from gitsched.decide.guard import list_guarded_moves, may_exceed_limit  # most changes move nothing
+
+    replicas = sum(facts.replicas for facts in totals.first_clusters.values())
+    return may_exceed_limit(
+        list_guarded_moves(moves, state.engines), state.totals.workload_count, replicas, state.totals.config.guard
+    )
 
 
 def _update_engines(state: PlanState, snapshot: Snapshot) -> bool:

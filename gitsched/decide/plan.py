@@ -9,18 +9,16 @@ import gc
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import KustomizedDocument, RawDocument
 from gitsched.decide.decisions import DecisionCache, DecisionSet, decide
 from gitsched.decide.delivered_objects import DeliveredObjects, ReferenceCache, index_deliveries
-from gitsched.decide.guard import PlacedWorkload, find_withheld_changes, list_guarded_moves
 from gitsched.decide.last_valid_files import LastValidFile, render_last_valid
 from gitsched.decide.missing_references import MissingReference, find_missing_references, list_creators
 from gitsched.decide.plan_state import NO_OUTPUT, PreviousOutput, Totals, compute_totals, sort_findings
 from gitsched.decide.reference_findings import list_reference_findings
-from gitsched.decide.removals import RemovedPlacement, list_removed_placements, make_removal_move
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
 from gitsched.model.changes import NOTHING_WITHHELD, Move, WithheldChanges
 from gitsched.model.document import Key
@@ -33,6 +31,9 @@ from gitsched.model.variants import TemplateVariants
 from gitsched.render.cluster_directory import namespace_path
 from gitsched.render.output_files import escape_segment, kept_path
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
+
+if TYPE_CHECKING:
+    from gitsched.decide.removals import RemovedPlacement
 
 
 class SourceTree(NamedTuple):
@@ -198,10 +199,12 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         variants=tree.variants,
     )
     removed: Mapping[Key, RemovedPlacement] = {}
-    withheld = NOTHING_WITHHELD
     if previous is not NO_OUTPUT:
+        from gitsched.decide.removals import list_removed_placements  # a first run removes nothing
+
         removed = list_removed_placements(decisions, previous)
-        withheld = _check_guard(source, decisions, removed)
+    moves = _list_all_moves(source, decisions, removed)
+    withheld = _check_guard(source, decisions, removed, moves)
     if withheld.moves:
         from gitsched.decide.withheld_changes import make_withheld_finding, withhold  # few changes exceed a limit
 
@@ -210,17 +213,33 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         if source.withholds:
             decisions = withhold(decisions, withheld, removed, previous.records, source_time)
             removed = {key: entry for key, entry in removed.items() if key not in decisions.outcomes}
-    return _render_plan(source, decisions, removed, withheld, caches)
+            moves = _list_all_moves(source, decisions, removed)
+    return _render_plan(source, decisions, moves, withheld, caches)
 
 
-def _check_guard(source: PlanInput, decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement]) -> WithheldChanges:
+def _list_all_moves(source: PlanInput, decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement]) -> tuple[Move, ...]:
+    """Return the moves of all workloads, those that are removed at the end."""
+    moves = tuple(list_moves(decisions.outcomes.values(), _find_active_clusters(source.previous)))
+    if not removed:
+        return moves
+    from gitsched.decide.removals import make_removal_move  # most plans remove nothing
+
+    return (*moves, *(make_removal_move(entry, decisions) for entry in removed.values()))
+
+
+def _check_guard(
+    source: PlanInput, decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement], moves: tuple[Move, ...]
+) -> WithheldChanges:
     """Return the changes that exceed a limit of the guard, unless exactly these are allowed."""
+    if not any(move.before for move in moves):
+        return NOTHING_WITHHELD
+    from gitsched.decide.guard import PlacedWorkload, find_withheld_changes, list_guarded_moves  # most plans move nothing
+
     had_workloads, config = _find_active_clusters(source.previous), source.source.config.guard
-    moves = list(list_moves(decisions.outcomes.values(), had_workloads))
-    for entry in removed.values():
-        move = make_removal_move(entry, decisions)
-        moves.append(move._replace(before={cluster: count for cluster, count in move.before.items() if had_workloads(cluster)}))
-    guarded = list_guarded_moves(moves, decisions.engines)
+    active = (
+        move._replace(before={cluster: count for cluster, count in move.before.items() if had_workloads(cluster)}) for move in moves
+    )
+    guarded = list_guarded_moves(active, decisions.engines)
     if not guarded:
         return NOTHING_WITHHELD
     placed = [
@@ -241,7 +260,7 @@ def _find_active_clusters(previous: PreviousOutput) -> HadWorkloads:
 def _render_plan(
     source: PlanInput,
     decisions: DecisionSet,
-    removed: Mapping[Key, RemovedPlacement],
+    moves: tuple[Move, ...],
     withheld: WithheldChanges,
     caches: InMemoryCaches,
 ) -> Plan:
@@ -274,11 +293,10 @@ def _render_plan(
         ),
         decisions.outcomes,
         decisions.outcomes.values(),
+        moves,
         {**rendered.files, **{path: file for path, file in last_valid if file is not None}},
-        _find_active_clusters(previous),
         engine_wakeups=(engine.wakeup for engine in decisions.engines),
         deadlines=(*retired, *(engine.time for engine in decisions.engines if engine.time is not None)),
-        removals=[make_removal_move(entry, decisions) for entry in removed.values()],
         observations=observations,
         details=PlanDetails(decisions, rendered, delivered, missing),
     )._replace(withheld=withheld)
@@ -288,28 +306,26 @@ def build_plan(
     totals: Totals,
     outcomes: Mapping[Key, Outcome],
     decided: Iterable[Outcome],
+    moves: tuple[Move, ...],
     files: Mapping[str, PlannedFile | None],
-    had_workloads: HadWorkloads,
     *,
     engine_wakeups: Iterable[datetime | None] = (),
     deadlines: Iterable[datetime] = (),
-    removals: Iterable[Move] = (),
     observations: Observations | None = None,
     details: PlanDetails | None = None,
 ) -> Plan:
     """Build a complete or an incremental plan from its totals.
 
-    `decided` are the outcomes that this run decided, `deadlines` the times that changed a record or directory of no workload, `removals`
-    the moves of workloads that have no outcome any more.
+    `decided` are the outcomes that this run decided, `moves` those of the decided and removed workloads, `deadlines` the times that changed
+    a record or directory of no workload.
     """
-    decided = list(decided)
     retirement = (since + totals.config.output.retire_after for since in totals.retiring.values())
     wakeups = (*totals.wakeups.values(), *retirement, *(wakeup for wakeup in engine_wakeups if wakeup is not None))
     return Plan(
         outcomes=outcomes,
         totals=totals,
         findings=sort_findings(totals),
-        moves=(*list_moves(decided, had_workloads), *removals),
+        moves=moves,
         next_wakeup=min(wakeups, default=None),
         # An outcome is later than the source only where a deadline changed it, such as the end of an eviction, which moves nothing.
         time=max((totals.source_time, *deadlines, *(outcome.time for outcome in decided))),
