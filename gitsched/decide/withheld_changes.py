@@ -94,7 +94,7 @@ def make_withheld_finding(withheld: WithheldChanges) -> Finding:
         why.append(f"{len(withheld.limits) - MAX_NAMED_WORKLOADS} more limits are exceeded")
     names = format_names([str(move.key) for move in withheld.moves], MAX_NAMED_WORKLOADS)
     message = (
-        f"The changes of {len(withheld.moves)} workloads are withheld ({names}): {'; '.join(why)}. If they are intended, add the "
-        f"trailer Gitsched-Allow: {withheld.digest} to a commit, or pass --allow {withheld.digest}"
+        f"The changes of {len(withheld.moves)} workloads are withheld ({names}): {'; '.join(why)}. If they are intended, "
+        f"{withheld.allowance}"
     )
     return Finding("error", "changes-withheld", message)

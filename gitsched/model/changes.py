@@ -52,6 +52,8 @@ class Move(NamedTuple):
         return str(self.causes[0]) if self.causes else self.reason
 
 
+ALLOW_TRAILER = "Gitsched-Allow"
+"""The trailer of a source commit that allows the withheld changes with its digest."""
 GuardScope = Literal["fleet", "namespace", "cluster", "workload"]
 GuardEffect = Literal["removed", "moved", "replicasLost", "replicasAdded"]
 
@@ -95,6 +97,11 @@ class WithheldChanges(NamedTuple):
     limits: tuple[ExceededLimit, ...] = ()
     digest: str = ""
     freeze: str = ""
+
+    @property
+    def allowance(self) -> str:
+        """How to allow exactly these moves, as an imperative."""
+        return f"add the trailer {ALLOW_TRAILER}: {self.digest} to a commit, or pass --allow {self.digest}"
 
 
 NOTHING_WITHHELD = WithheldChanges()

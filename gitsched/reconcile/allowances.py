@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from gitsched.git import Repository
+from gitsched.model.changes import ALLOW_TRAILER
 from gitsched.model.commit import Commit
 from gitsched.reconcile.run import Fetched, RunContext
 
-ALLOW_TRAILER = "Gitsched-Allow"
-"""The trailer of a source commit that allows the withheld changes with its digest."""
 MAX_COMMITS = 1000
 """Commits since the last run whose trailers count."""
 

@@ -215,8 +215,7 @@ def describe_withheld(withheld: WithheldChanges, *, planned: bool = False) -> li
     lines += [f"  {limit}" for limit in withheld.limits[:LIMITS_SHOWN]]
     if len(withheld.limits) > LIMITS_SHOWN:
         lines.append(f"  and {format_count(len(withheld.limits) - LIMITS_SHOWN, 'more limit')}")
-    allow = f"add the trailer Gitsched-Allow: {withheld.digest} to a commit, or pass --allow {withheld.digest}"
-    return [*lines, f"To allow exactly these, {allow}."]
+    return [*lines, f"To allow exactly these, {withheld.allowance}."]
 
 
 def describe_record_changes(changes: Sequence[RecordChange]) -> str:
