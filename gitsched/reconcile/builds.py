@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
@@ -12,12 +10,13 @@ from gitsched.build.builder import Builder, find_builder
 from gitsched.build.closure import Closure
 from gitsched.build.commit_files import BuildProblem
 from gitsched.build.kustomize import BuildResult, BuiltObject, build_root, compute_build_key
-from gitsched.build.process import EXPIRED, choose_limits
+from gitsched.build.process import EXPIRED
 from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.catalog import RawDocument
 from gitsched.git import TreeEntry
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location, format_names
+from gitsched.reconcile.build_runs import find_program, run_builds
 from gitsched.reconcile.cache.build_cache import BuildCache
 from gitsched.reconcile.charts import compare_helm, load_helm
 from gitsched.reconcile.commit_tree import CommitTree, open_commit_tree, resolve_closures
@@ -30,9 +29,6 @@ MAX_ROOTS = 2_000
 """Roots that are built for one commit."""
 MAX_NAMED_ROOTS = 5
 """Roots that one finding names."""
-
-_VERSIONS = "versions"
-"""The key of the versions of executables in the build cache; the other keys are digests."""
 
 
 def build_roots(
@@ -185,13 +181,7 @@ def _build_earlier(
 
 def load_builder(cache: BuildCache) -> Builder:
     """Find the builder with the versions of executables that earlier runs have read."""
-    cache.load([_VERSIONS])
-    known = cache.get(_VERSIONS)
-    versions: dict[str, str] = dict(known) if isinstance(known, dict) else {}
-    builder = find_builder(versions)
-    if versions != known:
-        cache.put(_VERSIONS, versions)
-    return builder
+    return find_program(cache, find_builder)
 
 
 def build_closures(closures: list[tuple[Closure, CommitTree]], builder: Builder, cache: BuildCache) -> list[BuildResult]:
@@ -203,20 +193,15 @@ def build_closures(closures: list[tuple[Closure, CommitTree]], builder: Builder,
         for key, (closure, commit) in zip(keys, closures, strict=True)
         if not closure.problems and cache.get(key) is None
     }
-    done: dict[str, BuildResult] = {}
-    if missing:
-        blobs: dict[str, bytes] = {}
-        for closure, commit in missing.values():
-            blobs.update((blob, commit.read_blob(blob)) for blob in closure.files.values() if blob not in blobs)
-
-        def build(key: str) -> BuildResult:
-            result = build_root(missing[key][0], blobs, builder, choose_limits(len(cache.expired)))
-            cache.expired.extend([key] if EXPIRED in result.describe_failure() else [])
-            return result
-
-        with ThreadPoolExecutor(min(len(missing), max(2, os.cpu_count() or 2))) as pool:
-            built = pool.map(build, missing)
-            done = dict(zip(missing, built, strict=True))
+    blobs: dict[str, bytes] = {}
+    for closure, commit in missing.values():
+        blobs.update((blob, commit.read_blob(blob)) for blob in closure.files.values() if blob not in blobs)
+    done = run_builds(
+        missing,
+        lambda found, limits: build_root(found[0], blobs, builder, limits),
+        lambda result: EXPIRED in result.describe_failure(),
+        cache,
+    )
     for key, result in done.items():
         if not result.failed or result.lasting:
             rows = [(text.text.decode("utf-8", "surrogateescape"), text.path, text.generated) for text in result.objects]

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from gitsched.build.builder import Builder
 from gitsched.build.chart_files import ChartFiles, ChartRequest, resolve_chart
 from gitsched.build.commit_files import BuildProblem
 from gitsched.build.helm import ChartResult, RenderedObject, compute_chart_key, find_helm, render_chart
-from gitsched.build.process import EXPIRED, choose_limits
+from gitsched.build.process import EXPIRED
 from gitsched.build.template_calls import is_error
 from gitsched.model.finding import Finding
+from gitsched.reconcile.build_runs import find_program, run_builds
 from gitsched.reconcile.cache.build_cache import BuildCache
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.render.run_metadata import RunMetadata
-
-_VERSIONS = "versions"
-"""The key of the versions of executables in the build cache; the other keys are digests."""
 
 
 def render_charts(requests: Sequence[ChartRequest], commit: CommitTree, cache: BuildCache, helm: Builder) -> list[ChartResult]:
@@ -32,18 +28,13 @@ def render_charts(requests: Sequence[ChartRequest], commit: CommitTree, cache: B
     missing: dict[str, ChartFiles] = {
         key: chart for key, chart in zip(keys, charts, strict=True) if not chart.problems and cache.get(key) is None
     }
-    done: dict[str, ChartResult] = {}
-    if missing:
-        blobs = {blob: commit.read_blob(blob) for chart in missing.values() for blob in chart.files.values()}
-
-        def render(key: str) -> ChartResult:
-            result = render_chart(missing[key], blobs, helm, choose_limits(len(cache.expired)))
-            cache.expired.extend([key] if any(EXPIRED in problem.message for problem in result.problems) else [])
-            return result
-
-        with ThreadPoolExecutor(min(len(missing), max(2, os.cpu_count() or 2))) as pool:
-            results = pool.map(render, missing)
-            done = dict(zip(missing, results, strict=True))
+    blobs = {blob: commit.read_blob(blob) for chart in missing.values() for blob in chart.files.values()}
+    done = run_builds(
+        missing,
+        lambda chart, limits: render_chart(chart, blobs, helm, limits),
+        lambda result: any(EXPIRED in problem.message for problem in result.problems),
+        cache,
+    )
     for key, result in done.items():
         if not any(map(is_error, result.problems)):
             rows = [(rendered.text.decode("utf-8", "surrogateescape"), rendered.path) for rendered in result.objects]
@@ -56,13 +47,7 @@ def render_charts(requests: Sequence[ChartRequest], commit: CommitTree, cache: B
 
 def load_helm(cache: BuildCache) -> Builder:
     """Find helm with the versions of executables that earlier runs have read. Raises Permanent if there is none."""
-    cache.load([_VERSIONS])
-    known = cache.get(_VERSIONS)
-    versions: dict[str, str] = dict(known) if isinstance(known, dict) else {}
-    helm = find_helm(versions)
-    if versions != known:
-        cache.put(_VERSIONS, versions)
-    return helm
+    return find_program(cache, find_helm)
 
 
 def compare_helm(helm: Builder, record: RunMetadata | None) -> list[Finding]:
