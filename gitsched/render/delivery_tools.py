@@ -6,7 +6,7 @@ Shapes as in the CRDs: GitRepository `source.toolkit.fluxcd.io/v1`, Kustomizatio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from gitsched.model.document import Body
@@ -80,6 +80,24 @@ def make_flux_objects(branch: OutputBranch, cluster: str, options: FluxOptions) 
     ]
 
 
+def generate_from_git(branch: OutputBranch, kind: str, paths: Iterable[str]) -> Body:
+    """Return the fields of an ApplicationSet that generate from `files` or `directories` of the output branch, given their patterns."""
+    return {
+        "goTemplate": True,
+        "goTemplateOptions": ["missingkey=error"],
+        "generators": [
+            {
+                "git": {
+                    "repoURL": branch.url,
+                    "revision": branch.name,
+                    "requeueAfterSeconds": 60,
+                    kind: [{"path": f"{branch.prefix}{path}"} for path in paths],
+                }
+            }
+        ],
+    }
+
+
 def make_argocd_objects(branch: OutputBranch, clusters: Sequence[str] | None, options: ArgoOptions) -> list[Body]:
     """Return an ApplicationSet that creates an Application for each of the clusters, or for all clusters if `clusters` is None.
 
@@ -89,18 +107,7 @@ def make_argocd_objects(branch: OutputBranch, clusters: Sequence[str] | None, op
     directories = ["*"] if clusters is None else [escape_segment(cluster) for cluster in clusters]
     tail, target = (f"/{CLUSTER_JSON}", "{{.name}}") if options.generator == "files" else ("", "{{.path.basename}}")
     spec = {
-        "goTemplate": True,
-        "goTemplateOptions": ["missingkey=error"],
-        "generators": [
-            {
-                "git": {
-                    "repoURL": branch.url,
-                    "revision": branch.name,
-                    "requeueAfterSeconds": 60,
-                    options.generator: [{"path": f"{branch.prefix}{CLUSTERS}/{directory}{tail}"} for directory in directories],
-                }
-            }
-        ],
+        **generate_from_git(branch, options.generator, [f"{CLUSTERS}/{directory}{tail}" for directory in directories]),
         "syncPolicy": {"preserveResourcesOnDeletion": True, "applicationsSync": "create-update"},
         "template": {
             "metadata": {

@@ -12,7 +12,7 @@ from typing import Any
 from gitsched.model.delivery import CLUSTER_PLACEHOLDER, BundleDelivery, DeliveryConfig
 from gitsched.model.document import Body, Key
 from gitsched.render.bundle_delivery.source_reference import SOURCE_DIGEST, find_common_problem, make_name, make_patches
-from gitsched.render.delivery_tools import OutputBranch
+from gitsched.render.delivery_tools import OutputBranch, generate_from_git
 from gitsched.render.output_files import HUB, escape_segment
 
 KUSTOMIZATION_FILES = frozenset(("kustomization.yaml", "kustomization.yml", "Kustomization"))
@@ -98,20 +98,8 @@ def make_application_set(branch: OutputBranch, clusters: Collection[str] | None,
     bundle that leaves a cluster is deleted with its objects.
     """
     directories = ["*"] if clusters is None else [escape_segment(cluster) for cluster in clusters]
-    paths = [f"{branch.prefix}{HUB}/{directory}/*.yaml" for directory in directories]
     spec: dict[str, Any] = {
-        "goTemplate": True,
-        "goTemplateOptions": ["missingkey=error"],
-        "generators": [
-            {
-                "git": {
-                    "repoURL": branch.url,
-                    "revision": branch.name,
-                    "requeueAfterSeconds": 60,
-                    "files": [{"path": path} for path in paths],
-                }
-            }
-        ],
+        **generate_from_git(branch, "files", [f"{HUB}/{directory}/*.yaml" for directory in directories]),
         "template": {
             "metadata": {"name": "{{.metadata.name}}"},
             "spec": {
