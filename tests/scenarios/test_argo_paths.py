@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from gitsched.model.finding import Finding
-from gitsched.reconcile import RunResult
-
 from .conftest import Fleet, cluster, policy
+from .test_flux_paths import findings
 
 DEPLOYMENT = """\
 apiVersion: apps/v1
@@ -41,15 +37,6 @@ LAYOUT = {
     "argo/web.yaml": application(""),
     "apps/web/deployment.yaml": DEPLOYMENT,
 }
-
-
-@pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    return Fleet(tmp_path / "source", tmp_path / "cache")
-
-
-def findings(run: RunResult) -> list[Finding]:
-    return [finding for finding in run.plan.findings if finding.severity != "info"]
 
 
 def placed(fleet: Fleet) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from gitsched.reconcile import Reconciler
 
 from .conftest import Fleet, cluster
-from .test_flux_paths import DEPLOYMENT, SYNC, codes, findings, kustomization
+from .test_flux_paths import DEPLOYMENT, SYNC, VARIANTS, codes, findings, kustomization
 
 pytestmark = pytest.mark.kubectl
 WEB = "clusters/{0}/shop/deployment-web.yaml"
@@ -42,21 +42,6 @@ patches:
 """
 OPTIONS = "targetNamespace: shop\nimages: [{name: registry.example.com/web, newTag: '2'}]\n" + PATCH
 HOST = "postBuild: {substitute: {HOST: %s}}\n"
-VARIANTS = """\
-apiVersion: gitsched.io/v1alpha1
-kind: Config
-metadata: {name: gitsched}
-spec:
-  source:
-    variants:
-      - {path: clusters/prod, clusters: {names: [one]}}
-      - {path: clusters/dev, clusters: {names: [two]}}
-"""
-
-
-@pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    return Fleet(tmp_path / "source", tmp_path / "cache")
 
 
 def test_a_bundle_is_what_kubectl_builds_with_the_options_of_the_flux_kustomization(fleet: Fleet, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 
 import pytest
 import yaml
@@ -71,11 +70,6 @@ LAYOUT = {
     "clusters/prod/apps.yaml": kustomization("targetNamespace: shop\npostBuild: {substitute: {HOST: shop.example.com}}"),
     "apps/web/deployment.yaml": DEPLOYMENT,
 }
-
-
-@pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    return Fleet(tmp_path / "source", tmp_path / "cache")
 
 
 def findings(run: RunResult) -> list[Finding]:

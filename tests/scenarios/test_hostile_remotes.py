@@ -7,18 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.conftest import Server
-
 from .conftest import Fleet, cluster, deployment, policy
 from .test_kustomize_remotes import World
 
 
 @pytest.fixture
 def world(make_fleet: Callable[[str], Fleet], tmp_path: Path) -> Iterator[World]:
-    base = make_fleet("base")
-    server = Server(base.path.parent)
-    yield World(make_fleet("source"), base, server)
-    server.close()
+    with World.open(make_fleet) as world:
+        yield world
 
 
 def test_a_root_that_was_never_allowed_is_not_fetched_to_keep_its_objects(world: World) -> None:

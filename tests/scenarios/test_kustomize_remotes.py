@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,15 @@ class World:
         self.host = f"127.0.0.1:{server.port}"
         self.url = f"http://{self.host}/open/base/.git"
 
+    @classmethod
+    @contextmanager
+    def open(cls, make_fleet: Callable[[str], Fleet]) -> Iterator[World]:
+        """Serve a repository with a base while the block runs."""
+        base = make_fleet("base")
+        server = Server(base.path.parent)
+        yield cls(make_fleet("source"), base, server)
+        server.close()
+
     def layout(self, *resources: str, remotes: str | None = None) -> dict[str, str | bytes | None]:
         lines = "".join(f"- {text}\n" for text in resources or (f"{self.url}//config/base?ref={self.oid}",))
         return {
@@ -57,10 +67,8 @@ class World:
 
 @pytest.fixture
 def world(make_fleet: Callable[[str], Fleet], tmp_path: Path) -> Iterator[World]:
-    base = make_fleet("base")
-    server = Server(base.path.parent)
-    yield World(make_fleet("source"), base, server)
-    server.close()
+    with World.open(make_fleet) as world:
+        yield world
 
 
 def test_a_pinned_base_is_fetched_and_kept_in_the_cache(world: World) -> None:
