@@ -10,7 +10,7 @@ from gitsched.model.finding import FieldOrigin, Finding, Severity, format_names,
 from gitsched.model.planned_files import PlannedFile
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.urls import normalize_repository_url
-from gitsched.model.variants import MANIFESTS, Variant, WorkloadVariants, is_bundle
+from gitsched.model.variants import BUNDLE_KIND, MANIFESTS, Variant, WorkloadVariants
 from gitsched.render.bundle_delivery.argocd import (
     find_argocd_problem,
     list_build_options,
@@ -35,7 +35,7 @@ def find_bundle(template: Document, outcome: Outcome, key: Key) -> Body:
     if template.key == key:
         return template.body
     objects = ((one._replace(namespace=one.namespace or template.key.namespace), body) for one, body in outcome.manifests or ())
-    return next((body for one, body in objects if one == key and is_bundle(*one[:2])), {})
+    return next((body for one, body in objects if one == key and one[:2] == BUNDLE_KIND), {})
 
 
 class BundleDeliveries:

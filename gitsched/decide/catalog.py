@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.config import KindScope
 from gitsched.model.document import Body, Document, Key, Origin, get_field, is_namespaced, is_unread_kind, parse_api_group
 from gitsched.model.finding import Finding, locate_document, locate_origin
-from gitsched.model.variants import is_bundle
+from gitsched.model.variants import BUNDLE_KIND
 
 _CROSSPLANE_GROUP = "apiextensions.crossplane.io"
 DEFINITION_KINDS = ("CustomResourceDefinition", "CompositeResourceDefinition")
@@ -136,7 +136,7 @@ def build_catalog(documents: Iterable[RawDocument], kinds: Iterable[KindScope], 
 
 def is_template(group: str, kind: str, reserved: Set[str]) -> bool:
     """Return whether policies can select documents of a kind: a Bundle, and any kind that no API of the `reserved` groups reads."""
-    return group not in reserved or is_bundle(group, kind) or is_unread_kind(group, kind)
+    return group not in reserved or (group, kind) == BUNDLE_KIND or is_unread_kind(group, kind)
 
 
 def _are_identical(copies: Iterable[Document]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome, RecordedDecision
-from gitsched.model.variants import TemplateVariants, is_bundle
+from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 
 
 class DecisionSet(NamedTuple):
@@ -131,7 +131,7 @@ def decide(
     cache: DecisionCache | None = None,
     observations: Mapping[Any, Any] | None = None,
     once: bool = False,
-    kustomized: Iterable[KustomizedDocument] = (),
+    kustomized: Collection[KustomizedDocument] = (),
     variants: TemplateVariants | None = None,
 ) -> DecisionSet:
     """Decide every workload, `once` or until deciding again changes nothing. The order is (namespace, name); no decision depends on it.
@@ -141,7 +141,7 @@ def decide(
     """
     cache = cache or DecisionCache()
     catalog = build_catalog(documents, config.kinds, reserved_groups)
-    parts = resolve_parts(kustomized, catalog)
+    parts = resolve_parts(kustomized, catalog) if kustomized else []
     kustomized_keys = {document.key: describe_part(part) for document, part in parts}
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates, *kustomized_keys))
     observed = observations or {}
@@ -324,7 +324,7 @@ def adapt_outcome(document: Document, outcome: Outcome, snapshot: Snapshot) -> O
 
 
 def _adapt_variants(document: Document, outcome: Outcome, snapshot: Snapshot) -> Outcome:
-    if not snapshot.variants and not is_bundle(*document.key[:2]):
+    if not snapshot.variants and document.key[:2] != BUNDLE_KIND:
         return outcome
     from gitsched.decide.variant_outcomes import adapt_variants  # few sources have variants
 

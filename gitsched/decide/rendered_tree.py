@@ -13,7 +13,7 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo, ExistingBlob, PlannedFile
 from gitsched.model.scheduling import Outcome
-from gitsched.model.variants import TemplateVariants, is_bundle
+from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 from gitsched.render.cluster_directory import (
     complete_directory,
     is_never_pruned,
@@ -223,7 +223,7 @@ def render_workload(
 def _write_objects(outcome: Outcome) -> Files:
     """Return the objects that a workload consists of, without its Bundles."""
     objects = outcome.manifests or ()
-    return {relative_path(key): write_manifest(body) for key, body in objects if not is_bundle(key.group, key.kind)}
+    return {relative_path(key): write_manifest(body) for key, body in objects if key[:2] != BUNDLE_KIND}
 
 
 def _render_records(outcome: Outcome, cache: RenderCache) -> Files:

@@ -18,7 +18,7 @@ from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.model.scheduling import Outcome, TargetCluster
-from gitsched.model.variants import MANIFESTS, TemplateVariants, WorkloadVariants, is_bundle
+from gitsched.model.variants import BUNDLE_KIND, MANIFESTS, TemplateVariants, WorkloadVariants
 from gitsched.render.output_files import cluster_path, plan_manifest, relative_path, write_manifest
 
 Files = Mapping[str, PlannedFile]
@@ -167,5 +167,5 @@ class SharedObjects:
                 f"{other} and {one} define {names} differently for {clusters}: the file there stays as it was; remove it from one of "
                 "them, or place them on different clusters"
             )
-            bundle = other if is_bundle(other.group, other.kind) else one
+            bundle = other if other[:2] == BUNDLE_KIND else one
             yield Finding("error", "bundle-conflict", message, locate_document(templates[bundle]), bundle.resource)

@@ -14,7 +14,7 @@ from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.manifests.schema import SchemaValidator
 from gitsched.model.document import Body, get_field, parse_api_group
 from gitsched.model.finding import Finding, Issue, Location, ValidationResult, locate_origin
-from gitsched.model.variants import is_bundle
+from gitsched.model.variants import BUNDLE_KIND
 
 
 def list_ignored_codes(settings: config.Config) -> frozenset[str]:
@@ -114,7 +114,7 @@ def _find_validator(api: PolicyAPI | None, group: str, kind: str, body: Body) ->
         return api.find_validator(group, kind)
     if (group, kind) == (config.GROUP, config.KIND):
         return config.check_config
-    if is_bundle(group, kind):
+    if (group, kind) == BUNDLE_KIND:
         from gitsched.apis.gitsched.bundle import validate_bundle  # most sources have no Bundle
 
         return validate_bundle

@@ -10,7 +10,7 @@ from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import Outcome, TargetCluster
-from gitsched.model.variants import BUNDLE_VERSION, MANIFESTS, TemplateVariants, Variant, WorkloadVariants, is_bundle
+from gitsched.model.variants import BUNDLE_KIND, BUNDLE_VERSION, MANIFESTS, TemplateVariants, Variant, WorkloadVariants
 from gitsched.render.output_files import relative_path
 
 _KEEP_CURE = "annotate the objects with kustomize.toolkit.fluxcd.io/prune: disabled or argocd.argoproj.io/sync-options: Prune=false"
@@ -24,7 +24,7 @@ def adapt_variants(
     A cluster whose variant cannot be built keeps what the previous output has there. `previous` are the records of the previous output.
     """
     own = variants.get(document.key)
-    if own is not None and not is_bundle(document.key.group, document.key.kind):
+    if own is not None and document.key[:2] != BUNDLE_KIND:
         return _keep_variants(document, outcome, own, {})
     bundles = _list_bundles(document, outcome)
     if not bundles:
@@ -53,12 +53,10 @@ def adapt_variants(
 
 def _list_bundles(document: Document, outcome: Outcome) -> tuple[Key, ...]:
     """Return the Bundles that an outcome delivers: the workload itself, or those among the objects that it consists of."""
-    if is_bundle(document.key.group, document.key.kind):
+    if document.key[:2] == BUNDLE_KIND:
         return (document.key,)
     objects = (key for key, _ in outcome.manifests or ())
-    return tuple(
-        key._replace(namespace=key.namespace or document.key.namespace) for key in objects if is_bundle(key.group, key.kind)
-    )
+    return tuple(key._replace(namespace=key.namespace or document.key.namespace) for key in objects if key[:2] == BUNDLE_KIND)
 
 
 def read_kept_paths(record: Body | None) -> dict[str, tuple[str, ...]]:

@@ -6,7 +6,7 @@ from gitsched.model.document import Document
 from gitsched.model.explanation import Explanation, ExplanationTable
 from gitsched.model.finding import format_names
 from gitsched.model.scheduling import Outcome
-from gitsched.model.variants import WorkloadVariants, is_bundle
+from gitsched.model.variants import BUNDLE_KIND, WorkloadVariants
 
 MAX_NAMED = 10
 """Clusters that one row names."""
@@ -31,7 +31,7 @@ def make_variant_table(document: Document, variants: WorkloadVariants, outcome: 
         values = ", ".join(f"{name}={value}" for name, value in variant.values)
         content = (
             f"{len(variant.objects)} object{'' if len(variant.objects) == 1 else 's'}"
-            if is_bundle(*document.key[:2])
+            if document.key[:2] == BUNDLE_KIND
             else _locate(variant.objects[0])
         )
         rows.append(

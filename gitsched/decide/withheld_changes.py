@@ -13,7 +13,7 @@ from gitsched.model.changes import WithheldChanges
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, format_names
 from gitsched.model.scheduling import Outcome, TargetCluster
-from gitsched.model.variants import is_bundle
+from gitsched.model.variants import BUNDLE_KIND
 
 MAX_NAMED_WORKLOADS = 5
 """The maximum number of workloads that the message about withheld changes lists."""
@@ -64,7 +64,7 @@ def _keep_placement(outcome: Outcome, previous: Mapping[Key, Body], source_time:
 
 def _restore_placement(removed: RemovedPlacement, previous: Mapping[Key, Body], source_time: datetime) -> Outcome:
     """Return the outcome of a workload that is no longer in the source or selected, from its previous record."""
-    workload, is_whole = removed.workload, is_bundle(removed.workload.key.group, removed.workload.key.kind)
+    workload, is_whole = removed.workload, removed.workload.key[:2] == BUNDLE_KIND
     bundle = previous.get(workload.key) if is_whole else None
     targets = tuple(TargetCluster(cluster, replicas, keeps_manifest=True) for cluster, replicas in workload.replicas.items())
     return Outcome(

@@ -169,7 +169,8 @@ class SourceRepository(ABC):
 
 def open_source(location: str, *, cache: Path) -> SourceRepository:
     """Open the source at a path (or in a parent directory) or URL; private clones are stored below `cache`."""
-    return RemoteSource(location, cache) if is_url(location) else LocalSource(location)
+    may_be_url = ":" in location  # every URL has a colon
+    return RemoteSource(location, cache) if may_be_url and is_url(location) else LocalSource(location)
 
 
 class LocalSource(SourceRepository):

@@ -47,9 +47,14 @@ def read_references(key: Key, body: Body, pod_paths: PodPaths = _NO_PATHS) -> Re
     read = _READERS.get(kind)
     if read is not None:
         found += read(key, body)
+    writes: tuple[Key, ...] = ()
     if not is_known_group(key.group):
         _read_operator_kind(key, body, found, path is None)
-    writes = list_written_objects(key, body)
+        writes = list_written_objects(key, body)
+    elif not key.group:
+        writes = list_written_objects(
+            key, body
+        )  # of the kinds of Kubernetes, some of the core group have annotations for operators
     if not found and not writes:
         return NO_REFERENCES
     return References(tuple(dict.fromkeys(found)), writes)
@@ -97,18 +102,22 @@ def _read_pod(pod: Any, namespace: str, found: list[RequiredObject]) -> None:
         _add(found, "scheduling.k8s.io", "PriorityClass", "", pod["priorityClassName"])
     if "runtimeClassName" in pod:
         _add(found, "node.k8s.io", "RuntimeClass", "", pod["runtimeClassName"])
-    for secret in list_objects(pod.get("imagePullSecrets")):
+    for secret in _list_members(pod, "imagePullSecrets"):
         _add(found, "", "Secret", namespace, secret.get("name"))
-    for members in ("initContainers", "containers"):
-        for container in list_objects(pod.get(members)):
-            for source in list_objects(container.get("envFrom")):
-                _add_source(found, source, "configMapRef", "secretRef", namespace)
-            for variable in list_objects(container.get("env")):
-                value = variable.get("valueFrom")
-                if value is not None:
-                    _add_source(found, value, "configMapKeyRef", "secretKeyRef", namespace)
-    for volume in list_objects(pod.get("volumes")):
+    for container in (*_list_members(pod, "initContainers"), *_list_members(pod, "containers")):
+        for source in _list_members(container, "envFrom"):
+            _add_source(found, source, "configMapRef", "secretRef", namespace)
+        for variable in _list_members(container, "env"):
+            value = variable.get("valueFrom")
+            if value is not None:
+                _add_source(found, value, "configMapKeyRef", "secretKeyRef", namespace)
+    for volume in _list_members(pod, "volumes"):
         _read_volume(volume, namespace, found)
+
+
+def _list_members(body: Body, name: str) -> list[Body]:
+    """Return the objects of a list that most pods do not have."""
+    return list_objects(body[name]) if name in body else []
 
 
 def _read_volume(volume: Body, namespace: str, found: list[RequiredObject]) -> None:

@@ -15,7 +15,7 @@ _EVERYWHERE = ""
 """The namespace of objects that a controller writes in every namespace, or in one that the manifest does not name."""
 _NAME = "metadata.name"
 
-_WRITERS: dict[tuple[str, str], tuple[tuple[str, bool, tuple[str, ...]], ...]] = {
+WRITERS: dict[tuple[str, str], tuple[tuple[str, bool, tuple[str, ...]], ...]] = {
     ("cert-manager.io", "ClusterIssuer"): (("Secret", False, ("spec.acme.privateKeySecretRef.name",)),),
     ("cert-manager.io", "Issuer"): (("Secret", True, ("spec.acme.privateKeySecretRef.name",)),),
     ("external-secrets.io", "ClusterExternalSecret"): (
@@ -56,7 +56,7 @@ _COPY_ANNOTATIONS = (
     "replicator.v1.mittwald.de/replicate-to-matching",
 )
 """Annotations of ConfigMaps and Secrets that operators copy into other namespaces."""
-_KYVERNO_POLICIES = frozenset({("kyverno.io", "ClusterPolicy"), ("kyverno.io", "Policy")})
+KYVERNO_POLICIES = frozenset({("kyverno.io", "ClusterPolicy"), ("kyverno.io", "Policy")})
 
 
 def list_written_objects(key: Key, body: Body) -> tuple[Key, ...]:
@@ -70,10 +70,10 @@ def list_written_objects(key: Key, body: Body) -> tuple[Key, ...]:
 
         secret = find_written_secret(body, row)
         found += [Key("", "Secret", key.namespace, secret)] if secret else []
-    for kind, same_namespace, paths in _WRITERS.get(key[:2], ()):
+    for kind, same_namespace, paths in WRITERS.get(key[:2], ()):
         names = next((names for path in paths if (names := _read_names(body, path))), ())
         found += [Key("", kind, key.namespace if same_namespace else _EVERYWHERE, name) for name in names]
-    if key[:2] in _KYVERNO_POLICIES:
+    if key[:2] in KYVERNO_POLICIES:
         found += _list_generated(body)
     return tuple(dict.fromkeys(found))
 
@@ -81,7 +81,7 @@ def list_written_objects(key: Key, body: Body) -> tuple[Key, ...]:
 def may_write(key: Key) -> bool:
     """Return whether the controller of a kind may write an object that others refer to."""
     row = find_kind(key.group, key.kind)
-    return key[:2] in _WRITERS or key[:2] in _KYVERNO_POLICIES or (row is not None and bool(row.secrets))
+    return key[:2] in WRITERS or key[:2] in KYVERNO_POLICIES or (row is not None and bool(row.secrets))
 
 
 def _read_names(body: Body, path: str) -> tuple[str, ...]:

@@ -13,16 +13,13 @@ from gitsched.model.document import Body, Document, Key
 
 BUNDLE_GROUP: Final = "gitsched.io"
 BUNDLE: Final = "Bundle"
+BUNDLE_KIND: Final = (BUNDLE_GROUP, BUNDLE)
+"""The group and kind of a Bundle, as `Key` begins with."""
 MANIFESTS: Final = "manifests"
 """The delivery of a Bundle whose objects gitsched writes itself."""
 ARGOCD_DESTINATION: Final = "gitsched.io/argocd-destination"
 """The annotation of a cluster with its name or its URL in Argo CD; it takes precedence over the setting."""
 BUNDLE_VERSION: Final = f"{BUNDLE_GROUP}/v1alpha1"
-
-
-def is_bundle(group: str, kind: str) -> bool:
-    """Return whether documents of a group and kind are Bundles."""
-    return kind == BUNDLE and group == BUNDLE_GROUP
 
 
 VariantFormat = Literal["kustomize", "helm", "yaml"]

@@ -14,7 +14,7 @@ from gitsched.build.commit_files import SYMLINK_MODE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.model.variants import HelmOptions, VariantFormat, VariantSource
 from gitsched.reconcile.commit_tree import CommitTree, resolve_closures
-from gitsched.reconcile.manifest_paths import is_manifest_path
+from gitsched.reconcile.source_reader import is_manifest_path
 from gitsched.render.bundle_delivery.source_reference import list_directories
 
 MAX_FILES = 10_000

@@ -10,7 +10,7 @@ from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.registry import policy_apis
 from gitsched.model.document import get_field, list_objects
 from gitsched.model.finding import Finding
-from gitsched.model.variants import TemplateVariants, is_bundle
+from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 
@@ -47,10 +47,10 @@ def list_bundles(documents: Iterable[RawDocument]) -> Iterator[RawDocument]:
     for raw in documents:
         if raw.broken:
             continue
-        if is_bundle(raw.group, raw.kind):
+        if (raw.group, raw.kind) == BUNDLE_KIND:
             yield raw
         elif path := embedded.get((raw.group, raw.kind)):
             for body in list_objects(get_field(raw.body, *path)):
                 inner = make_raw_document(body, raw.origin)
-                if is_bundle(inner.group, inner.kind):
+                if (inner.group, inner.kind) == BUNDLE_KIND:
                     yield inner._replace(namespace=inner.namespace or raw.namespace)

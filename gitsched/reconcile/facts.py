@@ -14,9 +14,8 @@ from gitsched.git.refs import find_remote_url
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location, locate_origin
-from gitsched.reconcile.manifest_paths import is_manifest_path
 from gitsched.reconcile.run import Facts, RunContext
-from gitsched.reconcile.source_reader import SourceReader, make_origin, make_problem_finding
+from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, make_origin, make_problem_finding
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 
 MAX_FILES, MAX_CLUSTER_FILES = 1_000, 10

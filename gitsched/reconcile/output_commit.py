@@ -163,7 +163,9 @@ def _check_reviewed_plan(
     A review is about a commit: changes by time or metrics after a run has planned the commit need no review.
     """
     source, settings = fetched.source, context.settings
-    reviewed = settings.reviewed or find_reviewed_digest(source)
+    reviewed = settings.reviewed
+    if reviewed is None and source.trailers:
+        reviewed = find_reviewed_digest(source)
     if settings.reviewed is None and _has_planned_source(fetched):
         return "", ()
     if reviewed is None:

@@ -22,7 +22,7 @@ from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
 from gitsched.model.document import parse_api_group, read_labels
 from gitsched.model.finding import Finding
 from gitsched.reconcile.fetch import write_worktree
-from gitsched.reconcile.manifest_paths import is_manifest_path
+from gitsched.reconcile.source_reader import is_manifest_path
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 
 _BUILD_CODES = ("bundle-", "chart-", "flux-variable", "helm-", "kustomize-", "reconciled-path")

@@ -16,9 +16,9 @@ from gitsched.model.errors import Permanent
 from gitsched.model.labels import Selector
 from gitsched.reconcile.explanation import describe_missing, find_key
 from gitsched.reconcile.fetch import fetch, read_previous_output
-from gitsched.reconcile.manifest_paths import is_manifest_path
 from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.run import Fetched, Planned, RunContext, RunSettings, open_context
+from gitsched.reconcile.source_reader import is_manifest_path
 from gitsched.reconcile.source_tree import load
 from gitsched.reconcile.worktree_file import resolve_worktree_file
 from gitsched.render.yaml import dump

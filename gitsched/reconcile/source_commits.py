@@ -13,7 +13,7 @@ from gitsched.model.commit import NO_COMMIT
 from gitsched.model.document import Body, Key
 from gitsched.model.finding import Finding
 from gitsched.model.urls import strip_credentials
-from gitsched.model.variants import ARGOCD_DESTINATION, MANIFESTS, TemplateVariants, WorkloadVariants, is_bundle
+from gitsched.model.variants import ARGOCD_DESTINATION, BUNDLE_KIND, MANIFESTS, TemplateVariants, WorkloadVariants
 from gitsched.reconcile.bundle_parts import list_bundles
 from gitsched.reconcile.run import Fetched, RunContext
 
@@ -45,7 +45,7 @@ def add_source_commits(source: SourceTree, fetched: Fetched, records: Mapping[Ke
             )
         )
 
-    variants = {key: add_commits(key, entry) if is_bundle(*key[:2]) else entry for key, entry in source.variants.items()}
+    variants = {key: add_commits(key, entry) if key[:2] == BUNDLE_KIND else entry for key, entry in source.variants.items()}
     source = source._replace(variants=variants)
     if all(parse_bundle(raw.body).delivery == MANIFESTS for raw in list_bundles(source.documents)):
         return source
@@ -54,7 +54,7 @@ def add_source_commits(source: SourceTree, fetched: Fetched, records: Mapping[Ke
 
 def list_source_commits(variants: TemplateVariants) -> dict[tuple[str, str], str]:
     """Return the commits of all variants of Bundles by path and digest."""
-    entries = (entry for key, entry in variants.items() if is_bundle(*key[:2]))
+    entries = (entry for key, entry in variants.items() if key[:2] == BUNDLE_KIND)
     return {(variant.path, variant.digest): variant.commit for entry in entries for variant in entry.variants}
 
 

@@ -1,4 +1,4 @@
-"""Read files of a source: parse each blob once, and return documents with their origins, and findings."""
+"""Read files of a source: which paths can contain documents, and the documents of each blob with their origins and findings."""
 
 from __future__ import annotations
 
@@ -15,10 +15,20 @@ from gitsched.model.document import Origin
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile
 
+_SUFFIXES = (".yaml", ".yml", ".json")
 _REPLICA_PATHS = (
     *("spec.replicas", "spec.parallelism", "spec.completions"),
     *("spec.minReplicas", "spec.maxReplicas", "spec.minReplicaCount", "spec.maxReplicaCount"),
 )
+
+
+def is_manifest_path(path: str) -> bool:
+    """Return whether a path can contain documents: YAML or JSON by its name, and not below a directory whose name starts with a
+    dot."""
+    directory, _, name = path.rpartition("/")
+    if not name.endswith(_SUFFIXES) and name not in KUSTOMIZATION_NAMES:
+        return False
+    return not name.startswith(".") and not directory.startswith(".") and "/." not in directory
 
 
 class SourceReader:

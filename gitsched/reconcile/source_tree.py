@@ -11,7 +11,7 @@ from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.last_valid_files import LastValidFile
 from gitsched.decide.plan import SourceTree
-from gitsched.decide.registry import apis_by_group
+from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import CHART_FILE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
@@ -22,11 +22,10 @@ from gitsched.model.document import parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.model.tool_groups import TOOL_GROUPS
-from gitsched.reconcile.bundle_parts import has_bundles
+from gitsched.model.variants import BUNDLE_KIND
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
-from gitsched.reconcile.manifest_paths import is_manifest_path
 from gitsched.reconcile.run import BuildContext, Fetched, RunContext
-from gitsched.reconcile.source_reader import SourceReader, make_origin, read_source_file
+from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, make_origin, read_source_file
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES, find_unread_entries
 from gitsched.render.output_files import kept_path
 
@@ -156,7 +155,7 @@ def read_source_tree(
         findings += find_hidden_sources(repository, [entry for entry in every if entry.path not in files], ignore, files)
     kustomized = None
     documents = _list_last_valid(files, reader, last_valid)
-    if config.source.variants or has_bundles(documents) or _needs_builds(config, entries, files):
+    if config.source.variants or _may_have_bundles(documents) or _needs_builds(config, entries, files):
         from gitsched.reconcile.kustomized_tree import read_kustomized_tree
 
         kustomized = read_kustomized_tree(entries, files, reader, config, builds, documents)
@@ -239,6 +238,12 @@ def may_change_builds(file: SourceFile) -> bool:
     """Return whether a file has documents on which builds of delivery tools may depend, such as a Flux Kustomization or a ConfigMap."""
     values = (not document.group and document.kind in ("ConfigMap", "Secret") for document in file.documents)
     return has_tool_documents([file]) or any(values)
+
+
+def _may_have_bundles(documents: Iterable[RawDocument]) -> bool:
+    """Return whether a document is a Bundle, or of a kind whose objects may contain one."""
+    kinds = {BUNDLE_KIND, *(kind for api in policy_apis.values() for kind in api.embedded_objects)}
+    return any((document.group, document.kind) in kinds for document in documents)
 
 
 def _make_tree_cache(

@@ -136,7 +136,7 @@ def write_hydrator_metadata(
         "body": body,
         "date": format_time(date),
         "drySha": source,
-        "repoURL": strip_credentials(repo_url) or "",
+        "repoURL": strip_credentials(repo_url) if repo_url else "",
         "subject": subject,
     }
     shown = {name: text for name, text in members.items() if text}
@@ -298,7 +298,7 @@ _RECORDED_HEADER = "| object | chosen | result |\n|---|---|---|\n"
 
 
 def _format_source(summary: ReadmeContent) -> str:
-    url = strip_credentials(summary.repository)
+    url = strip_credentials(summary.repository) if summary.repository else None
     repository = f" of {format_code(url)}" if url else ""
     time, version = format_time(summary.time), format_code(summary.version)
     text = f"Scheduled from commit {format_code(summary.source)}{repository} at {time} by gitsched {version}."

@@ -9,7 +9,7 @@ from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.cluster_metadata import list_cluster_metadata
 from gitsched.model.document import Document
-from gitsched.model.variants import TemplateVariants, WorkloadVariants, is_bundle
+from gitsched.model.variants import BUNDLE_KIND, TemplateVariants, WorkloadVariants
 
 
 def add_variants(variants: TemplateVariants, catalog: Catalog, config: Config) -> TemplateVariants:
@@ -26,7 +26,7 @@ def add_variants(variants: TemplateVariants, catalog: Catalog, config: Config) -
 
 
 def _list_rules(template: Document | None, config: Config) -> list[ClusterRule]:
-    if template is not None and is_bundle(*template.key[:2]):
+    if template is not None and template.key[:2] == BUNDLE_KIND:
         return [rule.clusters for rule in parse_bundle(template.body).variants]
     return [rule.clusters for rule in config.source.variants]
 

@@ -13,7 +13,8 @@ from gitsched.apis.karmada.failover.graceful_eviction import read_aggregated_sta
 from gitsched.apis.karmada.interpreter import WorkloadPaths, read_replica_requirements, revise_copy
 from gitsched.kinds.health import interpret_health
 from gitsched.kinds.table import find_kind, is_namespaced, load_table
-from gitsched.model.document import Document, Key, parse_api_group
+from gitsched.kinds.written_objects import KYVERNO_POLICIES, WRITERS, may_write
+from gitsched.model.document import Document, Key, is_known_group, parse_api_group
 
 HERE = Path(__file__).parent
 SCOPES = yaml.safe_load((HERE / "upstream-scopes.yaml").read_text())
@@ -153,3 +154,9 @@ def test_a_reported_status_without_health_is_interpreted_by_the_rule_of_the_kind
     found = read_aggregated_status({"spec": spec, "status": status})
     assert found is not None
     assert dict(found.health) == {"m1": expected}
+
+
+def test_controllers_of_known_groups_write_nothing() -> None:
+    """References of an object skip the table of written objects for these groups, other than the core group."""
+    kinds = [*load_table(), *WRITERS, *KYVERNO_POLICIES]
+    assert not [kind for kind in kinds if is_known_group(kind[0]) and may_write(Key(*kind, "default", "name"))]

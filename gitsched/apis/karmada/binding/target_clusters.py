@@ -27,7 +27,7 @@ from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import Assignment, Outcome, TargetCluster
-from gitsched.model.variants import is_bundle
+from gitsched.model.variants import BUNDLE_KIND
 from gitsched.schedule.dispenser import prefers_descending
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _apply_overrides(
         overridden, found = state.overrides.apply(document, tuple(group))
         results |= {target.cluster: target for target in overridden}
         findings += found
-    if is_bundle(template.key.group, template.key.kind) and any(target.body is not None for target in results.values()):
+    if template.key[:2] == BUNDLE_KIND and any(target.body is not None for target in results.values()):
         message = f"override policies do not change the objects of {template.key}: use a variant or a patch for these clusters"
         findings.append(Finding("warning", "bundle-override", message, locate_document(template), template.key.resource))
         results = {name: target._replace(body=None) for name, target in results.items()}
