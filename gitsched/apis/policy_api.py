@@ -24,8 +24,7 @@ from gitsched.model.time import EPOCH
 from gitsched.model.variants import TemplateVariants
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """The complete input of one scheduling run.
 
     `documents` are those of the policy APIs' own groups, by (group, kind), sorted by key; `templates` are all other documents by key, in
@@ -44,12 +43,12 @@ class Snapshot:
     config: Config
     at: datetime
     now: datetime
-    observations: Mapping[Any, Any] = field(default_factory=dict)
-    duplicates: Mapping[Key, tuple[Document, ...]] = field(default_factory=dict)
+    observations: Mapping[Any, Any] = {}
+    duplicates: Mapping[Key, tuple[Document, ...]] = {}
     input_order: tuple[Key, ...] = ()
     single_cycle: bool = False
-    duplicate_templates: Mapping[Key, tuple[Document, ...]] = field(default_factory=dict)
-    variants: TemplateVariants = field(default_factory=dict)
+    duplicate_templates: Mapping[Key, tuple[Document, ...]] = {}
+    variants: TemplateVariants = {}
 
 
 EMPTY_SNAPSHOT = Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)

@@ -14,9 +14,16 @@ from __future__ import annotations
 from collections import Counter
 
 from gitsched.model.scheduling import AffinityGroup, CandidateResult, Decision, Request
-from gitsched.schedule.assignment import AssignmentError, Unschedulable, assign_by_static_weight, assign_replicas
+from gitsched.schedule.assignment import (
+    LOCALITY_SCORE,
+    AssignmentError,
+    Unschedulable,
+    assign_by_static_weight,
+    assign_replicas,
+    rank_candidates,
+)
 from gitsched.schedule.fleet import Fleet, find_feasible, list_rejections
-from gitsched.schedule.spread_constraints import LOCALITY_SCORE, SelectionError, rank_candidates, select_candidates
+from gitsched.schedule.spread_constraints import SelectionError, select_candidates
 
 
 def schedule(request: Request, fleet: Fleet) -> Decision:
@@ -46,9 +53,10 @@ def schedule_in_group(request: Request, group: AffinityGroup, fleet: Fleet) -> D
     if request.division == "static":
         # Static weights ignore capacity and spread constraints, so the candidates are not ranked.
         return Decision("scheduled", assign_by_static_weight(request, fleet, mask), group.name, "")
-    found = rank_candidates(request, group, fleet, mask)
+    ranked = rank_candidates(request, group, fleet, mask)
     try:
-        targets = assign_replicas(request, fleet, found, select_candidates(request, fleet, found))
+        selected = select_candidates(request, fleet, ranked) if request.spread_constraints else ranked.order
+        targets = assign_replicas(request, fleet, ranked, selected)
     except SelectionError as error:
         return Decision("error", (), group.name, f"failed to select clusters: {error}")
     except AssignmentError as error:

@@ -1,79 +1,12 @@
-"""Rank the feasible candidates by score and available replicas, and select those that the cluster and region spread constraints
-allow, as Karmada does."""
+"""Select the candidates that the cluster and region spread constraints allow, as Karmada does."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from gitsched.model.scheduling import AffinityGroup, Request, SpreadConstraint
-from gitsched.schedule.estimator import UNLIMITED
+from gitsched.model.scheduling import Request, SpreadConstraint
+from gitsched.schedule.assignment import RankedCandidates
 from gitsched.schedule.fleet import Fleet
-
-LOCALITY_SCORE = 100
-"""The ClusterLocality score of a candidate that already runs the workload."""
-
-
-class RankedCandidates(NamedTuple):
-    """`order` are the feasible candidates, best first. `allocatable_replicas` is, by candidate, how many more replicas fit;
-    `assigned` how many it has in the previous result; `tiers` are the sets of `order` by overflow: the group's own
-    candidates, then those of each overflow set."""
-
-    order: list[int]
-    allocatable_replicas: Sequence[int]
-    assigned: dict[int, int]
-    tiers: tuple[int, ...]
-
-    def available_replicas(self, index: int) -> int:
-        """Return how many replicas of this workload it can have, including those it has."""
-        return self.allocatable_replicas[index] + self.assigned.get(index, 0)
-
-    def score(self, index: int) -> int:
-        return LOCALITY_SCORE if index in self.assigned else 0
-
-
-def rank_candidates(request: Request, group: AffinityGroup, fleet: Fleet, mask: int) -> RankedCandidates:
-    """Rank the feasible candidates: the group's own before overflow, then by score (ClusterLocality), available replicas and name."""
-    index = fleet.index
-    assigned = {index[target.name]: target.replicas for target in request.previous if target.name in index}
-    allocatable = _cached_allocatable(request, fleet)
-    tiers = _list_tiers(request, group, fleet, mask)
-    order: list[int] = []
-    previous = fleet.mask(target.name for target in request.previous) if request.previous else 0
-    for tier in tiers:
-        # The sort is stable, so equal candidates stay in name order.
-        if tier & previous:
-            order += sorted(fleet.members(tier & previous), key=lambda i: -(allocatable[i] + assigned[i]))
-        order += _sort_by_allocatable(request, fleet, allocatable, tier & ~previous)
-    return RankedCandidates(order, allocatable, assigned, tiers)
-
-
-def _sort_by_allocatable(request: Request, fleet: Fleet, allocatable: Sequence[int], mask: int) -> list[int]:
-    key = ("by capacity", mask, request.resource_request, request.replicas, request.variants)
-    return fleet.get_or_compute(key, lambda: sorted(fleet.members(mask), key=lambda i: -allocatable[i]))
-
-
-def _cached_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
-    key = ("allocatable", request.resource_request, request.replicas, request.variants)
-    return fleet.get_or_compute(key, lambda: _estimate_allocatable(request, fleet))
-
-
-def _estimate_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
-    if not request.replicas:
-        return [UNLIMITED] * len(fleet)
-    estimates = fleet.estimate_for(request)
-    return [request.replicas if capacity == UNLIMITED else capacity for capacity in estimates]
-
-
-def _list_tiers(request: Request, group: AffinityGroup, fleet: Fleet, mask: int) -> tuple[int, ...]:
-    if not group.overflow or group.affinity is None or request.division == "everywhere":
-        return (mask,)
-    tiers, remaining = [], mask
-    for affinity in (group.affinity, *group.overflow):
-        tiers.append(remaining & fleet.matching(affinity))
-        remaining &= ~tiers[-1]
-    return (*tiers[:-1], tiers[-1] | remaining)
-
 
 _WEIGHT_UNIT = 1000
 """The weight of one unit of the target compared with the scores of the members."""
@@ -190,9 +123,7 @@ class SelectionError(Exception):
 
 
 def select_candidates(request: Request, fleet: Fleet, ranked: RankedCandidates) -> list[int]:
-    """Return the selected candidates, in the order in which Karmada lists them. Raises SelectionError."""
-    if not request.spread_constraints:
-        return ranked.order
+    """Return the candidates of a request with spread constraints, in the order in which Karmada lists them. Raises SelectionError."""
     spreads = {spread.field: spread for spread in request.spread_constraints}
     if REGION_FIELD in spreads:
         return _select_by_region(

@@ -68,12 +68,14 @@ def test_features_that_the_repository_does_not_use_are_not_on_the_path(path: Cal
         "gitsched.apis.knative",
         "gitsched.apis.krake",
         "gitsched.apis.ocm",
+        "gitsched.apis.policy_api",
         "gitsched.apis.karmada.dependencies",
         "gitsched.apis.karmada.failover.graceful_eviction",
         "gitsched.apis.karmada.overrides",
         "gitsched.apis.karmada.rebalancer",
         "gitsched.apis.karmada.reschedule_triggers",
         "gitsched.schedule.estimator",
+        "gitsched.schedule.spread_constraints",
     )
     assert not [name for name in path.modules if name.startswith(unused)]
 

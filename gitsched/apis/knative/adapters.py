@@ -4,7 +4,6 @@ default one."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from gitsched.apis.knative.documents import EventSources, is_named
@@ -154,7 +153,7 @@ def _restrict(snapshot: Snapshot, path: str, other_paths: Collection[str]) -> Sn
         return key[:2] not in _LOCATED_KINDS or is_own(document)
 
     templates = {key: document for key, document in snapshot.templates.items() if is_readable(key, document)}
-    return replace(snapshot, templates=templates | copies)
+    return snapshot._replace(templates=templates | copies)
 
 
 def _list_located(duplicates: Mapping[Key, tuple[Document, ...]]) -> Iterator[tuple[Key, tuple[Document, ...]]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -79,7 +78,7 @@ def add_hub_bindings(snapshot: Snapshot) -> Snapshot:
     """
     documents = (d for kind in (BINDING, CLUSTER_BINDING) for d in snapshot.documents.get((WORK_GROUP, kind), ()))
     hub_bindings = {document.key: document.body for document in documents if get_field(document.body, "spec", "clusters")}
-    return replace(snapshot, previous=PreviousRecords(snapshot.previous, hub_bindings)) if hub_bindings else snapshot
+    return snapshot._replace(previous=PreviousRecords(snapshot.previous, hub_bindings)) if hub_bindings else snapshot
 
 
 _ID_NAMESPACE = uuid.UUID("5f0f8d5c-6a0e-5a6f-9b0f-0c1d3f6f7a11")

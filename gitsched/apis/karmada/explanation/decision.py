@@ -28,8 +28,9 @@ from gitsched.model.scheduling import AffinityGroup, Outcome, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
 from gitsched.model.time import add_duration, format_time
 from gitsched.schedule import pipeline
+from gitsched.schedule.assignment import rank_candidates
 from gitsched.schedule.fleet import ClusterAffinityFilter, Fleet, find_feasible, list_rejections
-from gitsched.schedule.spread_constraints import rank_candidates, select_candidates
+from gitsched.schedule.spread_constraints import select_candidates
 
 _SPECIFICITY_TEXTS = {3: "by name", 2: "by labels", 1: "by kind"}
 
@@ -323,7 +324,7 @@ def _explain_division(
     if decisive.decision is None or decisive.decision.status != "scheduled":
         return [], [], ()
     found = rank_candidates(request, group, fleet, find_feasible(request, group, fleet))
-    chosen = select_candidates(request, fleet, found)
+    chosen = select_candidates(request, fleet, found) if request.spread_constraints else found.order
     replicas = {target.name: target.replicas for target in decisive.decision.assignments}
     return describe_selection(request, fleet, found, chosen), *describe_division(request, fleet, found, chosen, replicas)
 

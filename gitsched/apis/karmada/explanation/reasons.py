@@ -11,11 +11,11 @@ from gitsched.model.finding import FieldOrigin, Pointer
 from gitsched.model.quantity import format_count
 from gitsched.model.scheduling import Affinity, AffinityGroup, Request, SpreadConstraint
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint
-from gitsched.schedule.assignment import ReplicaDivision, Unschedulable, compute_static_weights, plan_divisions
+from gitsched.schedule.assignment import RankedCandidates, ReplicaDivision, Unschedulable, compute_static_weights, plan_divisions
 from gitsched.schedule.dispenser import dispense, list_last_rounds, prefers_descending
 from gitsched.schedule.estimator import PODS, Capacity, estimate_replicas
 from gitsched.schedule.fleet import Candidate, Fleet
-from gitsched.schedule.spread_constraints import CLUSTER_FIELD, REGION_FIELD, RankedCandidates, score_regions
+from gitsched.schedule.spread_constraints import CLUSTER_FIELD, REGION_FIELD, score_regions
 
 _SHOWN_ROUNDS = 5
 """Number of last rounds of the dispenser that are shown: they decide which clusters get the remaining replicas."""
