@@ -52,14 +52,15 @@ class KustomizedDocument(NamedTuple):
     """A document that a kustomization or a delivery tool builds and changes, so that it is no object of its own.
 
     `describe` says what changes it. `chart` is the directory of the Helm chart that has the document as a template, in place of a
-    kustomization. `code` is that of the finding if a policy selects it; other codes than `kustomized` are those of objects that could not
-    be built, and `describe` says why and what to do.
+    kustomization, `bundle` the Bundle that has it in its directory. `code` is that of the finding if a policy selects it; other codes than
+    `kustomized` are those of objects that could not be built, and `describe` says why and what to do.
     """
 
     document: RawDocument
     describe: Callable[[], str]
     chart: str = ""
     code: str = "kustomized"
+    bundle: Key | None = None
 
 
 class Catalog(NamedTuple):

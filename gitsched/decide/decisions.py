@@ -37,6 +37,7 @@ class DecisionSet(NamedTuple):
     that may be decided differently next time. `own_workloads` are those that an API creates and decides itself.
     `kustomized` are objects that only kustomizations and charts have, and that are not placed, with the reason. `variants` are what
     clusters get in place of templates. `withheld` are workloads that keep their previous placement because the guard withholds its change.
+    `replaced` are the documents of files that builds read, as the files have them: what is built takes their place.
     """
 
     catalog: Catalog
@@ -50,6 +51,7 @@ class DecisionSet(NamedTuple):
     kustomized: Mapping[Key, str] = {}
     variants: TemplateVariants = {}
     withheld: frozenset[Key] = frozenset()
+    replaced: tuple[KustomizedDocument, ...] = ()
 
     def explain(self, document: Document) -> Explanation | None:
         """Explain the placement of a workload, or a recorded decision; None if no API decides about the document."""

@@ -42,7 +42,7 @@ class SourceTree(NamedTuple):
     `file_findings` are the findings of each file by path; `other_findings` belong to no file that was read. `last_valid` maps the path of
     each broken file to its last valid bytes. `kustomized` are the documents that kustomizations build and change, `builds`
     says how kustomize roots were built. `variants` are what clusters get in place of templates: see
-    `gitsched.model.variants`.
+    `gitsched.model.variants`. `replaced` are documents as files have them, in whose place there is what builds make of them.
     """
 
     documents: tuple[RawDocument, ...]
@@ -53,6 +53,7 @@ class SourceTree(NamedTuple):
     kustomized: tuple[KustomizedDocument, ...] = ()
     builds: BuildRecord = NOTHING_BUILT
     variants: TemplateVariants = {}
+    replaced: tuple[KustomizedDocument, ...] = ()
 
 
 class PlanTimes(NamedTuple):
@@ -197,12 +198,12 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         observations,
         kustomized=tree.kustomized,
         variants=tree.variants,
-    )
+    )._replace(replaced=tree.replaced)
     removed: Mapping[Key, RemovedPlacement] = {}
     if previous is not NO_OUTPUT:
         from gitsched.decide.removals import list_removed_placements  # a first run removes nothing
 
-        removed = list_removed_placements(decisions, previous)
+        removed = list_removed_placements(decisions, previous, tree.config)
     moves = _list_all_moves(source, decisions, removed)
     withheld = _check_guard(source, decisions, removed, moves)
     if withheld.moves:
@@ -214,6 +215,10 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
             decisions = withhold(decisions, withheld, removed, previous.records, source_time)
             removed = {key: entry for key, entry in removed.items() if key not in decisions.outcomes}
             moves = _list_all_moves(source, decisions, removed)
+    if any(entry.owner is not None for entry in removed.values()):
+        from gitsched.decide.removals import list_part_findings  # few commits make objects parts
+
+        decisions = decisions._replace(findings=(*decisions.findings, *list_part_findings(removed.values())))
     return _render_plan(source, decisions, moves, withheld, caches)
 
 
@@ -222,9 +227,9 @@ def _list_all_moves(source: PlanInput, decisions: DecisionSet, removed: Mapping[
     moves = tuple(list_moves(decisions.outcomes.values(), _find_active_clusters(source.previous)))
     if not removed:
         return moves
-    from gitsched.decide.removals import make_removal_move  # most plans remove nothing
+    from gitsched.decide.removals import add_included_replicas, list_removal_moves  # most plans remove nothing
 
-    return (*moves, *(make_removal_move(entry, decisions) for entry in removed.values()))
+    return (*add_included_replicas(moves, removed.values()), *list_removal_moves(removed.values(), decisions))
 
 
 def _check_guard(

@@ -228,8 +228,8 @@ def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals,
     """Return whether the next plan may be an incremental one that starts from this complete plan.
 
     It may not when a document is broken or defined more than once, also with the same content, when two objects have the same path or
-    several workloads deliver one object, when an API decides about documents of its own, or when the engines would not find the records
-    that they wrote.
+    several workloads deliver one object, when an API decides about documents of its own, when a finding is about a change of this plan, or
+    when the engines would not find the records that they wrote.
     """
     catalog = decisions.catalog
     return not (
@@ -241,8 +241,15 @@ def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals,
         or decisions.own_workloads
         or rendered.findings
         or rendered.has_shared_objects
+        or _has_change_findings(totals)
         or _share_record_paths(rendered, totals.records)
     ) and _has_stable_records(decisions.outcomes, totals.records, previous)
+
+
+def _has_change_findings(totals: Totals) -> bool:
+    """Return whether a finding says what this plan changes, which the next one does not repeat."""
+    groups = (totals.other_findings, totals.engine_findings, *totals.findings_by_workload.values())
+    return any(finding.is_change for group in groups for finding in group)
 
 
 def _share_record_paths(rendered: RenderedTree, records: Iterable[tuple[Key, Body]]) -> bool:

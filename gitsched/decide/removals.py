@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from gitsched.apis.gitsched.config import Config
 from gitsched.apis.policy_api import RemovedWorkload
+from gitsched.decide.built_parts import PartOwner, PartOwners, find_leaving_parts, make_part_move
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan_state import PreviousOutput
 from gitsched.decide.registry import apis_by_group
 from gitsched.model.changes import Move
 from gitsched.model.document import Body, Key, parse_api_group
+from gitsched.model.finding import Finding
 
 REMOVED_REASON = "removed from the source"
 UNSELECTED_REASON = "no longer selected by a policy"
@@ -17,21 +22,23 @@ INDEPENDENT_REASON = "no workload depends on it"
 
 
 class RemovedPlacement(NamedTuple):
-    """A removed workload, the policy API that placed it, and its previous record."""
+    """A removed workload, the policy API that placed it, its previous record, and what builds it now; None if nothing does."""
 
     workload: RemovedWorkload
     api: str
     record: tuple[Key, Body]
+    owner: PartOwner | None = None
 
 
-def list_removed_placements(decisions: DecisionSet, previous: PreviousOutput) -> dict[Key, RemovedPlacement]:
+def list_removed_placements(decisions: DecisionSet, previous: PreviousOutput, config: Config) -> dict[Key, RemovedPlacement]:
     """Return the removed workloads by key."""
     recorded = [key for outcome in decisions.outcomes.values() for key, _ in outcome.records]
     removed: dict[Key, RemovedPlacement] = {}
+    owners = PartOwners(decisions, config)
     for body in previous.list_other_records(recorded):
         found = _read_removed_placement(body)
         if found is not None:
-            removed[found.workload.key] = found
+            removed[found.workload.key] = found._replace(owner=owners.find(found.workload.key))
     return removed
 
 
@@ -46,9 +53,38 @@ def _read_removed_placement(record: Body) -> RemovedPlacement | None:
     return RemovedPlacement(workload, api.name, (key, record))
 
 
-def make_removal_move(removed: RemovedPlacement, decisions: DecisionSet) -> Move:
-    """Return the move of a removed workload."""
-    workload, reason = removed.workload, REMOVED_REASON
-    if workload.key in decisions.templates:
-        reason = INDEPENDENT_REASON if workload.dependent else UNSELECTED_REASON
-    return Move(workload.key, workload.replicas, {}, reason)
+def list_removal_moves(removed: Iterable[RemovedPlacement], decisions: DecisionSet) -> Iterator[Move]:
+    """Yield the moves of removed workloads. One that is a part of a Bundle now, and that no cluster loses by that, does not move."""
+    for workload, _, _, owner in removed:
+        if owner is not None:
+            move = make_part_move(workload.key, workload.replicas, owner)
+            if move is not None:
+                yield move
+            continue
+        reason = REMOVED_REASON
+        if workload.key in decisions.templates:
+            reason = INDEPENDENT_REASON if workload.dependent else UNSELECTED_REASON
+        elif workload.key in decisions.kustomized:
+            reason = f"{UNSELECTED_REASON}, and {decisions.kustomized[workload.key]}"
+        yield Move(workload.key, workload.replicas, {}, reason)
+
+
+def list_part_findings(removed: Iterable[RemovedPlacement]) -> Iterator[Finding]:
+    """Yield the findings about removed workloads that leave clusters because something builds them now."""
+    yield from find_leaving_parts(
+        (workload.key, workload.replicas, owner) for workload, _, _, owner in removed if owner is not None
+    )
+
+
+def add_included_replicas(moves: Iterable[Move], removed: Iterable[RemovedPlacement]) -> Iterator[Move]:
+    """Yield moves of workloads with the replicas that their clusters already have of workloads that are parts of them now."""
+    included: dict[Key, Counter[str]] = {}
+    for workload, _, _, owner in removed:
+        for carrier, clusters in owner.carriers.items() if owner is not None else ():
+            counts = included.setdefault(carrier, Counter())
+            for cluster in clusters:
+                counts[cluster] += workload.replicas.get(cluster) or 0
+    for move in moves:
+        found = included.get(move.key, Counter())
+        new = {cluster: count for cluster, count in found.items() if cluster not in move.before and count}
+        yield move._replace(included=new) if new else move

@@ -183,7 +183,7 @@ def _list_workload_causes(move: Move, catalogs: CatalogComparison) -> Iterator[C
     old, new = catalogs.before.get(move.key), catalogs.after.get(move.key)
     if new is None:
         if old is not None:
-            yield Cause("removed from the source", locate_document(old), removed=True)
+            yield from move.causes or (Cause("removed from the source", locate_document(old), removed=True),)
     elif old is None:
         yield Cause("added to the source", locate_document(new))
     else:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from gitsched.decide.built_parts import PartOwners, make_part_move
 from gitsched.decide.plan import Plan, describe_reason
 from gitsched.decide.removals import REMOVED_REASON, UNSELECTED_REASON
 from gitsched.decide.rendered_tree import BlobLookup
@@ -33,8 +34,13 @@ def list_moves_between(base: Plan, head: Plan, documents: Collection[Key]) -> tu
             moves.append(
                 Move(key, earlier, outcome.replicas_by_cluster, describe_reason(outcome), copy_replicas=outcome.replicas or 0)
             )
+    owners = PartOwners(head.decisions, head.totals.config)
     for key, outcome in base.outcomes.items():
         if key not in head.outcomes and outcome.replicas_by_cluster:
+            owner = owners.find(key)
+            if owner is not None:
+                moves += filter(None, [make_part_move(key, outcome.replicas_by_cluster, owner)])
+                continue
             reason = UNSELECTED_REASON if key in documents else REMOVED_REASON
             moves.append(Move(key, outcome.replicas_by_cluster, {}, reason, copy_replicas=outcome.replicas or 0))
     return tuple(moves)

@@ -31,7 +31,8 @@ class Move(NamedTuple):
     unplaced.
 
     `reason` is one line; `causes` are its causes, the main one first, and empty if they were not computed. `copy_replicas` are the
-    replicas of a full copy, for clusters without a number.
+    replicas of a full copy, for clusters without a number. `included` are replicas that clusters already have, by cluster: those of
+    workloads that are a part of this one now.
     """
 
     key: Key
@@ -40,6 +41,7 @@ class Move(NamedTuple):
     reason: str
     causes: tuple[Cause, ...] = ()
     copy_replicas: int = 0
+    included: Mapping[str, int] = {}
 
     @property
     def becomes_unplaced(self) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import KindScope
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.registry import policy_apis
-from gitsched.model.document import get_field, list_objects
+from gitsched.model.document import Key, get_field, list_objects
 from gitsched.model.finding import Finding
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
@@ -20,6 +20,7 @@ class BundleParts(NamedTuple):
     `resources` are files whose documents are parts of Bundles, `inputs` those without documents of their own, such as the templates of
     charts. `kinds` are the scopes that CustomResourceDefinitions in Bundles declare. `failed`: there is an error. `dependencies` are files
     with values of variables. `used_rules` are the indices of entries of `source.variants` that choose documents of delivery tools.
+    `owners` are the Bundles by the files that their variants read, the first one of each file.
     """
 
     variants: TemplateVariants = {}
@@ -31,6 +32,7 @@ class BundleParts(NamedTuple):
     failed: bool = False
     dependencies: frozenset[str] = frozenset()
     used_rules: frozenset[int] = frozenset()
+    owners: Mapping[str, Key] = {}
 
 
 NO_PARTS = BundleParts()

@@ -98,7 +98,18 @@ def read_bundles(
         any(finding.severity == "error" for finding in findings),
         frozenset(tools.inputs),
         frozenset(chooser.used_rules),
+        _list_owners(choices, files),
     )
+
+
+def _list_owners(choices: Mapping[Key, _Choice], files: Mapping[str, DirectoryFiles]) -> dict[str, Key]:
+    """Return the first Bundle that reads each file."""
+    owners: dict[str, Key] = {}
+    for key, choice in choices.items():
+        for digest in choice.requests:
+            for path in (*files[digest].resources, *files[digest].inputs):
+                owners.setdefault(path, key)
+    return owners
 
 
 def _list_substituted(documents: Iterable[RawDocument]) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gitsched.decide.built_parts import PartOwners
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan import Plan
 from gitsched.decide.reference_explanation import explain_references
@@ -11,7 +12,7 @@ from gitsched.git import Repository
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, Explanation
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, format_names
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.run import RunSettings, open_context
@@ -42,6 +43,8 @@ def explain_resource(
     own = decisions.catalog.api_documents_by_key
     known = dict.fromkeys((*decisions.templates, *own, *decisions.catalog.duplicate_templates, *decisions.catalog.broken))
     known |= dict.fromkeys(sorted(decisions.kustomized))
+    owners = PartOwners(decisions, planned.config)
+    known |= dict.fromkeys(key for key in owners.list_keys() if key not in known)
     baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations)
     key = find_key(known, kind, namespace, name)
     if key is None:
@@ -51,7 +54,7 @@ def explain_resource(
     template = decisions.templates.get(key) or own.get(key)
     if template is None:
         findings = tuple(finding for finding in plan.findings if finding.resource == key.resource)
-        return Explanation(str(key), policy_reason=_describe_quarantine(decisions, key), findings=findings)
+        return Explanation(str(key), policy_reason=_describe_quarantine(decisions, owners, key), findings=findings)
     found = decisions.explain(template)
     if found is None and key in own:
         cluster = next(
@@ -119,8 +122,11 @@ def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str)
     return missing + (f"; did you mean {', '.join(near)}?" if near else "")
 
 
-def _describe_quarantine(decisions: DecisionSet, key: Key) -> str:
-    catalog = decisions.catalog
+def _describe_quarantine(decisions: DecisionSet, owners: PartOwners, key: Key) -> str:
+    catalog, owner = decisions.catalog, owners.find(key)
+    if owner is not None:
+        clusters = f", which brings it to {format_names(sorted(owner.replicas))}" if owner.replicas else ""
+        return f"it is {owner.reason}{clusters}, and no object of its own"
     if key in decisions.kustomized:
         return f"{decisions.kustomized[key]}, so it is not placed as its file has it"
     if key not in catalog.duplicate_templates:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -24,7 +24,7 @@ from gitsched.manifests.kustomize_graph import (
 from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile
 from gitsched.manifests.sourceignore import SourceIgnore
 from gitsched.model.document import is_unread_kind
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import Finding, Location, format_names
 from gitsched.model.variants import TemplateVariants
 from gitsched.reconcile.bundle_parts import NO_PARTS, BundleParts
 from gitsched.reconcile.cache.caches import SourceFile, TreeCache
@@ -60,7 +60,10 @@ NO_ROOTS = BuiltRoots()
 
 
 class KustomizedTree(NamedTuple):
-    """The files of a source tree without the parts of kustomizations; the documents among these parts; and findings about paths."""
+    """The files of a source tree without the parts of kustomizations; the documents among these parts; and findings about paths.
+
+    `replaced` are documents in whose place there is what builds make of them.
+    """
 
     files: dict[str, SourceFile]
     documents: tuple[KustomizedDocument, ...]
@@ -69,6 +72,7 @@ class KustomizedTree(NamedTuple):
     built: BuiltRoots
     bundles: BundleParts = NO_PARTS
     variants: TemplateVariants = {}
+    replaced: tuple[KustomizedDocument, ...] = ()
 
     def contains(self, document: RawDocument) -> bool:
         """Return whether a document of an earlier version of a file is a part of a kustomization now."""
@@ -100,6 +104,7 @@ class KustomizedTree(NamedTuple):
             config=config,
             builds=record,
             variants={**bundles.variants, **self.variants},
+            replaced=self.replaced,
         )
         return cache._replace(
             source_tree=tree,
@@ -146,9 +151,13 @@ def separate_parts(
     parts = read_kustomizations(entries, reader, config, resources)
     remaining: dict[str, SourceFile] = {}
     documents: list[KustomizedDocument] = []
+    replaced: list[KustomizedDocument] = []
     for path, file in files.items():
         if path in parts.graph.inputs or path in built.inputs or path in bundles.inputs:
+            replaced += parts.list_replaced(path, file, bundles)
             continue
+        if path in resources:
+            replaced += parts.list_replaced(path, file, bundles)
         wrapper = parts.find_wrapper(path)
         if wrapper:
             remaining[path] = _separate_file(path, file, documents, describe=wrapper)
@@ -163,7 +172,7 @@ def separate_parts(
     builds = (*built.findings, *bundles.findings, *parts.policies.list_findings())
     reported = {(finding.code, finding.location) for finding in builds}
     findings = (*(finding for finding in problems if (finding.code, finding.location) not in reported), *builds)
-    return KustomizedTree(remaining, (*documents, *built.unplaced), findings, parts, built, bundles)
+    return KustomizedTree(remaining, (*documents, *built.unplaced), findings, parts, built, bundles, replaced=tuple(replaced))
 
 
 def _separate_file(
@@ -248,6 +257,22 @@ class KustomizeParts:
             file.file.unreadable or any(parsed.broken for parsed in kept),
             True,
         )
+
+    def list_replaced(self, path: str, file: SourceFile, bundles: BundleParts) -> Iterator[KustomizedDocument]:
+        """Yield the documents of a file that builds read, as the file has them."""
+        for parsed in file.file.documents:
+            document = make_raw_document(parsed.body, make_origin(parsed, path, file.blob))
+            if not is_read_by_api(document):
+                yield KustomizedDocument(document, partial(self._describe_reader, path), bundle=bundles.owners.get(path))
+
+    def _describe_reader(self, path: str) -> str:
+        """Say which kustomization reads a file."""
+        if path in self.graph.inputs:
+            kustomization, field = self.graph.inputs[path]
+            return f"read by {kustomization} as an entry of {field}"
+        directories = self.graph.resources.get(path, ())
+        names = format_names([self.kustomizations[directory][0] for directory in directories])
+        return f"built by {names}" if names else "read by what builds its directory"
 
     def _record_policy(self, path: str, document: RawDocument, broken: bool) -> None:
         """Record a document of a policy API that kustomizations may change. Settings are read from the root of the repository only."""

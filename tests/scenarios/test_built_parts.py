@@ -1,0 +1,212 @@
+"""Objects that policies placed by themselves become parts of a Bundle or of a kustomization: what a plan says of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gitsched.reconcile import RunResult
+from gitsched.reconcile.comparison import compare_plans
+from gitsched.reconcile.explanation import explain_resource
+from gitsched.report.summary import count_moves
+
+from .conftest import Fleet
+
+LAYOUT = {
+    "app/kustomization.yaml": "resources: [web.yaml, settings.yaml]\n",
+    "app/web.yaml": """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: web:1}]}
+""",
+    "app/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\ndata: {a: b}\n",
+    "clusters.yaml": """\
+apiVersion: cluster.karmada.io/v1alpha1
+kind: Cluster
+metadata: {name: dub, labels: {env: production}}
+spec: {syncMode: Push}
+---
+apiVersion: cluster.karmada.io/v1alpha1
+kind: Cluster
+metadata: {name: ham, labels: {env: staging}}
+spec: {syncMode: Push}
+""",
+    "policy.yaml": """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: all, namespace: shop}
+spec:
+  resourceSelectors:
+    - {apiVersion: gitsched.io/v1alpha1, kind: Bundle}
+    - {apiVersion: apps/v1, kind: Deployment}
+    - {apiVersion: v1, kind: ConfigMap}
+  placement: {}
+""",
+}
+HEADS: dict[str, dict[str, Any]] = {
+    "bundle.yaml": {"apiVersion": "gitsched.io/v1alpha1", "kind": "Bundle", "metadata": {"name": "shop", "namespace": "shop"}},
+    "gitsched.yaml": {"apiVersion": "gitsched.io/v1alpha1", "kind": "Config", "metadata": {"name": "gitsched"}},
+    "policy.yaml": yaml.safe_load(LAYOUT["policy.yaml"]),
+}
+STORIES = yaml.safe_load(
+    """
+- name: a Bundle that goes to all clusters takes nothing away
+  commit: {bundle.yaml: {path: app}}
+  moves: ["Bundle shop/shop: nowhere -> dub 4, ham 4: PropagationPolicy/shop/all"]
+  findings: []
+  lost: 0
+  added: 0
+- name: a Bundle with a variant for one cluster only
+  commit: {bundle.yaml: {variants: [{path: app, clusters: {names: [dub]}}]}}
+  moves:
+    - "Bundle shop/shop: nowhere -> dub 4: PropagationPolicy/shop/all"
+    - "ConfigMap shop/settings: dub None, ham None -> dub None: now part of Bundle shop/shop (bundle.yaml:1)"
+    - "Deployment shop/web: dub 4, ham 4 -> dub 4: now part of Bundle shop/shop (bundle.yaml:1)"
+  findings:
+    - "became-part bundle.yaml:1:1: ConfigMap shop/settings, Deployment shop/web leave ham: they are now part of Bundle shop/shop, which
+       does not bring it there."
+  lost: 4
+  added: 0
+  explained: "it is part of Bundle shop/shop, which brings it to dub, and no object of its own"
+- name: a Bundle that no policy selects
+  commit:
+    bundle.yaml: {path: app}
+    policy.yaml: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {}}
+  moves:
+    - "ConfigMap shop/settings: dub None, ham None -> nowhere: now part of Bundle shop/shop (bundle.yaml:1)"
+    - "Deployment shop/web: dub 4, ham 4 -> nowhere: now part of Bundle shop/shop (bundle.yaml:1)"
+  findings:
+    - "became-part bundle.yaml:1:1: ConfigMap shop/settings, Deployment shop/web leave dub, ham: they are now part of Bundle
+       shop/shop, which no cluster gets. To keep it, place the Bundle"
+  lost: 8
+  added: 0
+- name: a Bundle that Flux builds
+  commit:
+    bundle.yaml: {path: app, delivery: flux}
+    gitsched.yaml: {delivery: {source: {url: "https://git.example.com/fleet.git"}}}
+  moves:
+    - "Bundle shop/shop: nowhere -> dub 4, ham 4: PropagationPolicy/shop/all"
+    - "ConfigMap shop/settings: dub None, ham None -> nowhere: now part of Bundle shop/shop (bundle.yaml:1)"
+    - "Deployment shop/web: dub 4, ham 4 -> nowhere: now part of Bundle shop/shop (bundle.yaml:1)"
+  findings:
+    - "became-part bundle.yaml:1:1: ConfigMap shop/settings, Deployment shop/web leave dub, ham: they are now part of Bundle shop/shop,
+       which flux builds: what delivered the object before deletes it, and flux creates it again"
+  lost: 8
+  added: 8
+- name: an overlay that settings build in another namespace, where no policy is
+  commit:
+    gitsched.yaml: {source: {kustomize: {build: [overlay]}}}
+    overlay/kustomization.yaml: "{resources: [../app], namespace: store}"
+  moves:
+    - "ConfigMap shop/settings: dub None, ham None -> nowhere: now built by kustomization overlay (app/settings.yaml:1)"
+    - "Deployment shop/web: dub 4, ham 4 -> nowhere: now built by kustomization overlay (app/web.yaml:1)"
+  findings:
+    - "became-part app/settings.yaml:1:1: ConfigMap shop/settings leaves dub, ham: it is now built by kustomization overlay, as ConfigMap
+       store/settings, which no policy places."
+    - "became-part app/web.yaml:1:1: Deployment shop/web leaves dub, ham: it is now built by kustomization overlay, as Deployment
+       store/web, which no policy places."
+  lost: 8
+  added: 0
+- name: a Flux Kustomization with another target namespace
+  commit:
+    flux.yaml: |
+      {apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: apps, namespace: flux-system},
+       spec: {path: ./app, targetNamespace: store, interval: 1h, prune: true, sourceRef: {kind: GitRepository, name: flux-system}}}
+  moves:
+    - "ConfigMap shop/settings: dub None, ham None -> nowhere: now built by kustomization app as flux.yaml says (app/settings.yaml:1)"
+    - "Deployment shop/web: dub 4, ham 4 -> nowhere: now built by kustomization app as flux.yaml says (app/web.yaml:1)"
+  findings:
+    - "became-part app/settings.yaml:1:1: ConfigMap shop/settings leaves dub, ham: it is now built by kustomization app as flux.yaml says"
+    - "became-part app/web.yaml:1:1: Deployment shop/web leaves dub, ham: it is now built by kustomization app as flux.yaml says"
+  lost: 8
+  added: 0
+- name: a file becomes a patch of another directory
+  commit:
+    overlay/kustomization.yaml: "{resources: [../other], patches: [{path: ../app/web.yaml}]}"
+    other/kustomization.yaml: "resources: []"
+    app/kustomization.yaml: "resources: [settings.yaml]"
+  moves:
+    - "Deployment shop/web: dub 4, ham 4 -> nowhere: now read by overlay/kustomization.yaml as an entry of patches (app/web.yaml:1)"
+  findings:
+    - "became-part app/web.yaml:1:1: Deployment shop/web leaves dub, ham: it is now read by overlay/kustomization.yaml as an entry of
+       patches, so it is no object of its own. To keep it"
+  lost: 8
+  added: 0
+- name: a removed file is removed
+  commit: {app/settings.yaml: null, app/kustomization.yaml: "resources: [web.yaml]"}
+  moves: ["ConfigMap shop/settings: dub None, ham None -> nowhere: removed from the source"]
+  findings: []
+  lost: 0
+  added: 0
+"""
+)
+
+
+def write_files(files: dict[str, Any]) -> dict[str, str | bytes | None]:
+    """Return the text of files; a mapping is the spec of a document of gitsched."""
+    return {
+        name: yaml.safe_dump({**HEADS[name], "spec": content}, sort_keys=False) if isinstance(content, dict) else content
+        for name, content in files.items()
+    }
+
+
+def describe_moves(run: RunResult) -> list[str]:
+    def show(clusters: Any) -> str:
+        return ", ".join(f"{name} {count}" for name, count in sorted(clusters.items())) or "nowhere"
+
+    moves = [
+        f"{move.key.kind} {move.key.namespace}/{move.key.name}: {show(move.before)} -> {show(move.after)}: {move.main_reason}"
+        for move in run.plan.moves
+    ]
+    return sorted(moves)
+
+
+@pytest.mark.parametrize("story", [pytest.param(story, id=story["name"]) for story in STORIES])
+def test_a_plan_says_why_an_object_is_no_longer_placed_by_itself(tmp_path: Path, story: dict[str, Any]) -> None:
+    fleet = Fleet(tmp_path / "source", tmp_path / "cache")
+    fleet.commit({**LAYOUT, **write_files({"gitsched.yaml": {}})})
+    fleet.reconcile()
+    fleet.commit(write_files(story["commit"]), hour=1)
+    run = fleet.preview(1)
+    assert describe_moves(run) == story["moves"]
+    found = sorted(f"{finding.code} {finding.location}: {finding.message}" for finding in run.plan.findings if finding.is_change)
+    assert len(found) == len(story["findings"]), found
+    for text, start in zip(found, story["findings"], strict=True):
+        assert text.startswith(start)
+    counts = count_moves(run.plan.moves)
+    assert (counts.replicas_removed, counts.replicas_added) == (story["lost"], story["added"])
+    assert sum(delta.replicas_lost for delta in counts.clusters.values()) == story["lost"]
+    between = compare_plans(fleet.settings(1), "HEAD~1").review
+    assert {move.key for move in between.moves} == {move.key for move in run.plan.moves}
+    assert not any("removed from the source" in move.main_reason for move in between.moves if "remove" not in story["name"])
+    if "explained" in story:
+        explanation = explain_resource(fleet.settings(1), "deployment", "shop", "web")
+        assert explanation.policy_reason == story["explained"]  # type: ignore[union-attr]
+    fleet.reconcile(1)
+    assert [finding for finding in fleet.preview(1).plan.findings if finding.is_change] == [], "the next run has nothing to say"
+
+
+def test_objects_that_a_bundle_keeps_are_no_removals_for_the_guard(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path / "source", tmp_path / "cache")
+    maps = {
+        f"app/{n}.yaml": f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{n}, namespace: shop}}\ndata: {{a: b}}\n"
+        for n in range(20)
+    }
+    names = ", ".join(name.removeprefix("app/") for name in maps)
+    fleet.commit({**LAYOUT, **maps, "app/kustomization.yaml": f"resources: [web.yaml, settings.yaml, {names}]\n"})
+    fleet.reconcile()
+    fleet.commit(write_files({"bundle.yaml": {"path": "app"}}), hour=1)
+    run = fleet.reconcile(1)
+    assert not run.plan.withheld.moves
+    assert fleet.where("shop/configmap-c7") == ["dub", "ham"]
+    fleet.commit(write_files({"bundle.yaml": {"variants": [{"path": "app", "clusters": {"names": ["dub"]}}]}}), hour=2)
+    assert fleet.reconcile(2).plan.moves
