@@ -15,7 +15,7 @@ from gitsched.model.changes import Cause, Move
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, Location, format_names, locate_document, locate_origin
 from gitsched.model.scheduling import Outcome
-from gitsched.model.variants import MANIFESTS, is_bundle
+from gitsched.model.variants import BUNDLE_KIND, MANIFESTS
 from gitsched.render.output_files import relative_path
 from gitsched.report.summary import format_key
 
@@ -74,7 +74,7 @@ class PartOwners:
         decisions = self._decisions
         found: dict[Key, dict[Key, None]] = {}
         for bundle in sorted(decisions.variants, key=lambda key: (not self._list_outcomes(key), key)):
-            if is_bundle(bundle.group, bundle.kind):
+            if bundle[:2] == BUNDLE_KIND:
                 for variant in decisions.variants[bundle].variants:
                     for document in variant.objects:
                         found.setdefault(document.key, {})[bundle] = None
