@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -30,6 +30,42 @@ from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 
 
+class DecisionInput(NamedTuple):
+    """Everything that decisions are made from.
+
+    `parts` are the documents that kustomizations and charts change, which are not placed. The other members are as those of a `Snapshot`.
+    """
+
+    catalog: Catalog
+    previous: Mapping[Key, Body]
+    config: Config
+    source_time: datetime
+    now: datetime
+    observations: Mapping[Any, Any] = {}
+    once: bool = False
+    parts: Sequence[tuple[Document, KustomizedDocument]] = ()
+    variants: TemplateVariants = {}
+
+    def make_snapshot(self) -> Snapshot:
+        """Return the input as the policy engines read it."""
+        catalog = self.catalog
+        return Snapshot(
+            catalog.api_documents,
+            catalog.templates,
+            frozenset((*catalog.broken, *catalog.duplicate_templates, *(document.key for document, _ in self.parts))),
+            self.previous,
+            self.config,
+            self.source_time,
+            self.now,
+            self.observations,
+            catalog.duplicate_api_documents,
+            catalog.read_order,
+            self.once,
+            duplicate_templates=catalog.duplicate_templates,
+            variants=self.variants,
+        )
+
+
 class DecisionSet(NamedTuple):
     """All decisions about a commit.
 
@@ -38,6 +74,7 @@ class DecisionSet(NamedTuple):
     `kustomized` are objects that only kustomizations and charts have, and that are not placed, with the reason. `variants` are what
     clusters get in place of templates. `withheld` are workloads that keep their previous placement because the guard withholds its change.
     `replaced` are the documents of files that builds read, as the files have them: what is built takes their place.
+    `input` is what the decisions were made from.
     """
 
     catalog: Catalog
@@ -52,6 +89,7 @@ class DecisionSet(NamedTuple):
     variants: TemplateVariants = {}
     withheld: frozenset[Key] = frozenset()
     replaced: tuple[KustomizedDocument, ...] = ()
+    input: DecisionInput | None = None
 
     def explain(self, document: Document) -> Explanation | None:
         """Explain the placement of a workload, or a recorded decision; None if no API decides about the document."""
@@ -144,26 +182,9 @@ def decide(
     cache = cache or DecisionCache()
     catalog = build_catalog(documents, config.kinds, reserved_groups)
     parts = resolve_parts(kustomized, catalog) if kustomized else []
-    kustomized_keys = {document.key: describe_part(part) for document, part in parts}
-    broken = frozenset((*catalog.broken, *catalog.duplicate_templates, *kustomized_keys))
-    observed = observations or {}
-    variants = variants or {}
-    catalogued = (catalog.duplicate_api_documents, catalog.read_order)
-    snapshot = Snapshot(
-        catalog.api_documents,
-        catalog.templates,
-        broken,
-        previous,
-        config,
-        source_time,
-        now,
-        observed,
-        *catalogued,
-        once,
-        duplicate_templates=catalog.duplicate_templates,
-        variants=variants,
-    )
-    context = (catalog.api_documents, broken, config, catalog.duplicate_api_documents)
+    source = DecisionInput(catalog, previous, config, source_time, now, observations or {}, once, parts, variants or {})
+    snapshot = source.make_snapshot()
+    context = (catalog.api_documents, snapshot.quarantined, config, catalog.duplicate_api_documents)
     if cache.context != context:
         cache.context = context
         cache.decisions.clear()
@@ -180,7 +201,7 @@ def decide(
     findings = [*catalog.findings, *(finding for engine in engines for finding in engine.findings)]
     quarantined: set[Key] = set()
     duplicates: list[tuple[Document, ...]] = []
-    for key, document, why, make_finding in (*_list_quarantined(catalog), *map(_quarantine_kustomized, parts)):
+    for key, document, why, make_finding in list_quarantined(catalog, parts):
         kept = next((kept for engine in engines if (kept := engine.keep_previous(document, why))), None)
         if make_finding is not None and (kept is not None or any(engine.selects(document) for engine in engines)):
             copies = catalog.duplicate_templates.get(key)
@@ -193,8 +214,7 @@ def decide(
             quarantined.add(key)
     findings += make_duplicate_findings(duplicates)
     own: set[Key] = set()
-    for document, decided in (decision for engine in engines for decision in engine.own_workloads()):
-        outcome = _adapt_variants(document, decided, snapshot)
+    for document, outcome in list_own_workloads(engines, snapshot):
         other = outcomes.get(document.key)
         if other is not None:
             findings.append(_make_two_claims_finding(document, other, outcome))
@@ -213,8 +233,18 @@ def decide(
         tuple(findings),
         unstable,
         frozenset(own),
-        kustomized_keys,
-        variants,
+        {document.key: describe_part(part) for document, part in parts},
+        source.variants,
+        input=source,
+    )
+
+
+def list_own_workloads(engines: Iterable[PolicyEngine], snapshot: Snapshot) -> Iterator[tuple[Document, Outcome]]:
+    """Yield the workloads that APIs create themselves, with their outcomes."""
+    return (
+        (document, _adapt_variants(document, decided, snapshot))
+        for engine in engines
+        for document, decided in engine.own_workloads()
     )
 
 
@@ -372,7 +402,8 @@ Quarantined = tuple[Key, Document, str, Callable[[], Finding] | None]
 """A workload whose document is not used: its key, the document, the reason, and the finding for a workload that a policy selects."""
 
 
-def _list_quarantined(catalog: Catalog) -> Iterator[Quarantined]:
+def list_quarantined(catalog: Catalog, parts: Iterable[tuple[Document, KustomizedDocument]]) -> Iterator[Quarantined]:
+    """Yield the workloads that keep their previous placement, if they have one."""
     for key, copies in sorted(catalog.duplicate_templates.items()):
         yield key, copies[0], "it is defined more than once", partial(make_duplicate_finding, copies)
     for key, document in sorted(catalog.broken.items()):
@@ -380,7 +411,5 @@ def _list_quarantined(catalog: Catalog) -> Iterator[Quarantined]:
             yield key, document, "its document is broken or defined more than once", None
         elif key not in catalog.duplicate_templates:
             yield key, document, "its document is broken", None
-
-
-def _quarantine_kustomized(part: tuple[Document, KustomizedDocument]) -> Quarantined:
-    return part[0].key, part[0], describe_part(part[1]), partial(make_part_finding, *part)
+    for document, part in parts:
+        yield document.key, document, describe_part(part), partial(make_part_finding, document, part)
