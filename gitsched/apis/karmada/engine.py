@@ -19,13 +19,11 @@ from gitsched.apis.karmada.binding.resource_binding import (
     find_decisive_pass,
     is_rebalance_pending,
 )
-from gitsched.apis.karmada.binding.scheduling_pass import run_pass
-from gitsched.apis.karmada.binding.target_clusters import (
+from gitsched.apis.karmada.binding.scheduling_pass import list_previous_targets, mark_suspended, run_pass
+from gitsched.apis.karmada.binding.unscheduled_outcomes import (
     decide_attached,
     keep_if_overrides_fail,
     keep_previous,
-    list_previous_targets,
-    mark_suspended,
     wait_for_prerequisite,
 )
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
@@ -176,10 +174,11 @@ class KarmadaEngine(PolicyEngine):
             if missing is not None:
                 return wait_for_prerequisite(state, template, policy, attachment, missing)
         passes = self.run_passes(template, policy, record, attachment)
-        kept = keep_if_overrides_fail(state, template, attachment, [step.outcome for step in passes], record)
+        if state.overrides.policies:
+            kept = keep_if_overrides_fail(state, template, attachment, [step.outcome for step in passes], record)
+            if kept is not None:
+                return kept
         trigger = next((found for step in reversed(passes) if (found := self._find_reschedule_trigger(template, step))), "")
-        if kept is not None:
-            return kept
         outcome = passes[-1].outcome
         return outcome._replace(
             previous_targets=list_previous_targets(passes[0].previous.clusters, record),

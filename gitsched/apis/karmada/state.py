@@ -19,6 +19,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
 from gitsched.apis.karmada.cluster.candidates import read_allocatable, read_clusters
 from gitsched.apis.karmada.cluster.taints import NO_TAINT_POLICIES, find_unready_clusters, read_taint_policies
 from gitsched.apis.karmada.failover.failover import Failover
+from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE
 from gitsched.apis.karmada.interpreter import ReplicaRequirements, WorkloadPaths, read_replica_requirements, read_uid
 from gitsched.apis.karmada.overrides.override_policy import NO_OVERRIDES, OVERRIDE_KINDS, read_overrides
 from gitsched.apis.karmada.policy.policy_options import apply_activation_preference, find_preempting_policy
@@ -29,6 +30,7 @@ from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Body, Document, Key, read_annotations
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Request
+from gitsched.model.taints import NO_EXECUTE
 from gitsched.model.variants import WorkloadVariants
 
 if TYPE_CHECKING:
@@ -50,12 +52,14 @@ class KarmadaState:
     """
 
     __slots__ = (
+        "_failover",
+        "_may_evict",
+        "_reported_bindings",
         "_variant_requirements",
         "added_taints",
         "allocatable",
         "autoscalers",
         "declared_paths",
-        "failover",
         "fleet",
         "has_dependencies",
         "inventory",
@@ -102,8 +106,10 @@ class KarmadaState:
         self.unready_clusters = find_unready_clusters(clusters, self.fleet, settings)
         self.leaving_clusters = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.deleting)
         kinds = (names.BINDING, names.CLUSTER_BINDING)
-        bindings = [document for kind in kinds for document in snapshot.documents.get((names.WORK_GROUP, kind), ())]
-        self.failover = Failover(self.fleet, settings, bindings)
+        self._reported_bindings = [document for kind in kinds for document in snapshot.documents.get((names.WORK_GROUP, kind), ())]
+        taints = (taint for candidate in self.fleet.candidates for taint in candidate.taints)
+        self._may_evict = bool(self._reported_bindings) or any(taint.effect == NO_EXECUTE for taint in taints)
+        self._failover: Failover | None = None
         kinds = (names.POLICY, names.CLUSTER_POLICY)
         self.policies = PolicyIndex(
             [parse_policy(document) for kind in kinds for document in snapshot.documents.get((names.POLICY_GROUP, kind), ())]
@@ -131,6 +137,18 @@ class KarmadaState:
         rebalancer = (names.APPS_GROUP, names.REBALANCER)
         has_rebalancers = rebalancer in snapshot.documents or any(key[:2] == rebalancer for key in snapshot.quarantined)
         self.reschedule_triggers = RescheduleTriggers(self.snapshot) if has_rebalancers else NO_TRIGGERS
+
+    @property
+    def failover(self) -> Failover:
+        """The evictions from the clusters of this commit."""
+        if self._failover is None:
+            self._failover = Failover(self.fleet, self.settings, self._reported_bindings)
+        return self._failover
+
+    def find_failover(self, current: PreviousState) -> Failover | None:
+        """Return what evicts a workload; None if nothing can evict it, and no earlier eviction or failback is left to handle."""
+        is_evicted = current.eviction_tasks or PRESERVED_STATE in current.annotations
+        return self.failover if self._may_evict or is_evicted or self.settings.failback.mode != "Never" else None
 
     def find_missing_clusters(self) -> tuple[Finding, ...]:
         """Return the finding that only other APIs have clusters, if policies select a workload."""
@@ -201,6 +219,7 @@ class KarmadaState:
         placement = policy.placement
         pending = is_rebalance_pending(current)
         variants = self.read_variant_requirements(template)
+        failover = self.find_failover(current)
         return Request(
             identity=read_uid(template),
             replicas=requirements.replicas or 0,
@@ -214,7 +233,7 @@ class KarmadaState:
             required_fields=placement.spread_fields,
             evicted=(
                 *(str(task.get("fromCluster")) for task in current.eviction_tasks),
-                *self.failover.list_excluded_clusters(template, policy, current, time),
+                *(failover.list_excluded_clusters(template, policy, current, time) if failover is not None else ()),
             ),
             previous=current.clusters,
             weights=placement.weights,

@@ -9,7 +9,7 @@ from typing import Any
 
 from gitsched.apis.karmada.binding.exceeded_capacity import find_full_clusters, read_exceeded_capacity
 from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
-from gitsched.apis.karmada.binding.target_clusters import read_suspension
+from gitsched.apis.karmada.binding.scheduling_pass import read_suspension
 from gitsched.apis.karmada.failover.failback import SchedulingAttempt, find_earlier_group
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
 from gitsched.apis.karmada.state import KarmadaState

@@ -1,10 +1,14 @@
-"""One pass over a workload: evict, look for a schedule trigger, call the scheduler, and write the binding."""
+"""One pass over a workload: evict, look for a schedule trigger, call the scheduler, write the binding, and make the manifest of each
+target cluster."""
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
+from gitsched.apis.karmada.autoscalers import find_scaled_per_cluster
 from gitsched.apis.karmada.binding.exceeded_capacity import annotate_exceeded_capacity
 from gitsched.apis.karmada.binding.reported_status import add_reported_status
 from gitsched.apis.karmada.binding.resource_binding import (
@@ -16,20 +20,25 @@ from gitsched.apis.karmada.binding.resource_binding import (
     make_schedule_result,
     write_binding,
 )
-from gitsched.apis.karmada.binding.target_clusters import (
-    find_target_clusters,
-)
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
 from gitsched.apis.karmada.failover import failback
+from gitsched.apis.karmada.failover.failover import Failover
 from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE, add_preserved_labels
-from gitsched.apis.karmada.interpreter import ReplicaRequirements
+from gitsched.apis.karmada.interpreter import ReplicaRequirements, read_uid, revise_copy, revise_replicas
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
-from gitsched.model.document import Body, Document
-from gitsched.model.finding import Finding, locate_document
-from gitsched.model.scheduling import Assignment, Outcome
+from gitsched.model.document import Body, Document, get_field, list_objects
+from gitsched.model.finding import Finding, format_names, locate_document
+from gitsched.model.scheduling import Assignment, Outcome, TargetCluster
+from gitsched.model.variants import BUNDLE_KIND
 from gitsched.schedule import pipeline
+from gitsched.schedule.dispenser import prefers_descending
+
+if TYPE_CHECKING:
+    from gitsched.apis.karmada.variant_requirements import VariantRequirements
+
+RenderedTargets = tuple[tuple[TargetCluster, ...], tuple[Finding, ...]]
 
 
 def run_pass(
@@ -46,7 +55,9 @@ def run_pass(
     settings = state.settings.failback
     required_by = attachment.required_by if attachment else None
     previous = state.read_previous(template, record)._replace(required_by=required_by)
-    current = state.failover.evict(template, policy, state.failover.drop_finished_tasks(template, previous, time), time)
+    current, failover = previous, state.find_failover(previous)
+    if failover is not None:
+        current = failover.evict(template, policy, failover.drop_finished_tasks(template, previous, time), time)
     trigger = find_schedule_trigger(policy, requirements, current, current.clusters, state.leaving_clusters)
     request = state.build_request(template, policy, requirements, current, time)
     if state.is_scheduling_skipped(policy, current):
@@ -62,16 +73,16 @@ def run_pass(
         current = current._replace(eviction_tasks=(*current.eviction_tasks, *tasks))
     result = make_schedule_result(attempt.decision, policy, previous, current, time)
     result = result._replace(failback_timers=_update_failback_timers(state, template, policy, requirements, current, result, time))
-    annotations = state.failover.write_annotations(template, policy, previous, result, time)
+    annotations = failover.write_annotations(template, policy, previous, result, time) if failover is not None else {}
     if state.fleet.has_capacity:
         annotations |= annotate_exceeded_capacity(state.fleet, request, previous, result.clusters)
     result = result._replace(annotations=annotations)
     body = write_binding(template, policy, requirements, current, result)
     if dependencies is not None:
         dependencies.annotate_binding(body, template, policy, attachment)
-    if reports := state.failover.list_reports(template.key):
+    if failover is not None and (reports := failover.list_reports(template.key)):
         add_reported_status(body, record, reports, time)
-    outcome = _build_outcome(state, template, policy, requirements, result, body, time, attachment)
+    outcome = _build_outcome(state, failover, template, policy, requirements, result, body, time, attachment)
     return SchedulingPass(time, previous, current, *attempt, outcome)
 
 
@@ -96,6 +107,7 @@ def _update_failback_timers(
 
 def _build_outcome(
     state: KarmadaState,
+    failover: Failover | None,
     template: Document,
     policy: PropagationPolicy,
     requirements: ReplicaRequirements,
@@ -123,7 +135,8 @@ def _build_outcome(
     if requirements.invalid_replicas and policy.placement.is_divided:
         message = f"{template.key}: {requirements.replicas_path} is not a number, so its replicas are not divided"
         findings = (*findings, Finding("warning", "opaque-replicas", message, location, resource))
-    findings = (*findings, *state.failover.find_unpreserved_state(template, policy, tasks))
+    if failover is not None and tasks:
+        findings = (*findings, *failover.find_unpreserved_state(template, policy, tasks))
     group = f" in group {result.observed_group}" if result.observed_group else ""
     return Outcome(
         key=template.key,
@@ -136,16 +149,21 @@ def _build_outcome(
         records=((binding_key(template.key), body),),
         reason=f"{policy.key.title}{group}" + (f", {attachment.reason}" if attachment else ""),
         time=time,
-        wakeup=_find_wakeup(state, template, policy, result, time),
+        wakeup=_find_wakeup(state, failover, template, policy, result, time),
         findings=findings,
     )
 
 
 def _find_wakeup(
-    state: KarmadaState, template: Document, policy: PropagationPolicy, result: ScheduleResult, time: datetime
+    state: KarmadaState,
+    failover: Failover | None,
+    template: Document,
+    policy: PropagationPolicy,
+    result: ScheduleResult,
+    time: datetime,
 ) -> datetime | None:
     """Return the next deadline; `time` itself where one has passed already."""
-    end = state.failover.find_wakeup(template, policy, result, time)
+    end = failover.find_wakeup(template, policy, result, time) if failover is not None else None
     if not result.failback_timers:
         return end
     ends = (end, failback.find_failback_time(state.settings.failback, result.failback_timers))
@@ -157,3 +175,138 @@ def _describe_unplaced_replicas(requirements: ReplicaRequirements, divided: bool
     replicas = requirements.replicas or 0
     missing = replicas - sum(target.replicas for target in clusters) if divided or not clusters else 0
     return f" ({missing} of {replicas} replicas are unplaced)" if missing > 0 else ""
+
+
+def find_target_clusters(
+    state: KarmadaState,
+    template: Document,
+    assignments: tuple[Assignment, ...],
+    tasks: tuple[Body, ...],
+    requirements: ReplicaRequirements,
+    divided: bool,
+    attachment: Attachment | None,
+) -> RenderedTargets:
+    """Return the target clusters of a binding with their manifests, and findings about them.
+
+    Targets are the existing clusters among `assignments`, those that graceful eviction `tasks` still keep, and those of the workloads
+    that depend on this one. The manifests of a workload that autoscalers scale keep its replicas.
+    """
+    existing = state.fleet.index
+    variants = state.read_variant_requirements(template)
+    revised = divided and not state.autoscalers.retains_replicas(template)
+    edits: Mapping[str, tuple[tuple[str, int], ...]] = {}
+    if revised:
+        descending = prefers_descending(read_uid(template))
+        edits = (
+            revise_replicas(template, requirements, assignments, descending)
+            if variants is None
+            else variants.revise_replicas(assignments, descending)
+        )
+    targets = [TargetCluster(a.name, a.replicas or None, False, edits.get(a.name, ())) for a in assignments if a.name in existing]
+    assigned = {assignment.name for assignment in assignments}
+    for task in tasks:
+        source = str(task.get("fromCluster"))
+        if source in existing and source not in assigned and task.get("purgeMode") != "Directly":
+            replicas = task.get("replicas")
+            kept: tuple[tuple[str, int], ...] = ()
+            if revised and isinstance(replicas, int):
+                kept = revise_copy(template, requirements, replicas) if variants is None else variants.revise_copy(source, replicas)
+            targets.append(TargetCluster(source, replicas, True, kept))
+    merged = merge_target_clusters(tuple(targets), attachment, existing)
+    if variants is not None:
+        merged = variants.name_workloads(template, merged)
+    overridden, findings = _apply_overrides(state, template, merged, variants) if state.overrides.policies else (merged, ())
+    missing = [assignment for assignment in assignments if assignment.name not in existing]
+    if divided and not revised:
+        findings = (
+            *findings,
+            *find_scaled_per_cluster(
+                state.autoscalers, template, requirements.replicas_path, assignments, state.snapshot.templates
+            ),
+        )
+    return overridden, (*_report_missing_clusters(template, missing, requirements if divided else None), *findings)
+
+
+def _apply_overrides(
+    state: KarmadaState, template: Document, targets: tuple[TargetCluster, ...], variants: VariantRequirements | None
+) -> RenderedTargets:
+    """Set the manifests that override policies change. Those of variants change the document of each cluster; Bundles have none."""
+    if variants is None:
+        return state.overrides.apply(template, targets)
+    by_document: dict[int, tuple[Document, list[TargetCluster]]] = {}
+    for target in targets:
+        document = variants.find_document(template, target.cluster)
+        by_document.setdefault(id(document), (document, []))[1].append(target)
+    results: dict[str, TargetCluster] = {}
+    findings: list[Finding] = []
+    for document, group in by_document.values():
+        overridden, found = state.overrides.apply(document, tuple(group))
+        results |= {target.cluster: target for target in overridden}
+        findings += found
+    if template.key[:2] == BUNDLE_KIND and any(target.body is not None for target in results.values()):
+        message = f"override policies do not change the objects of {template.key}: use a variant or a patch for these clusters"
+        findings.append(Finding("warning", "bundle-override", message, locate_document(template), template.key.resource))
+        results = {name: target._replace(body=None) for name, target in results.items()}
+    return tuple(results[target.cluster] for target in targets), tuple(findings)
+
+
+def _report_missing_clusters(
+    template: Document, missing: list[Assignment], requirements: ReplicaRequirements | None
+) -> tuple[Finding, ...]:
+    """Report assignments to clusters without a Cluster document: per workload if replicas are divided, else per cluster."""
+    replicas = sum(assignment.replicas for assignment in missing)
+    if requirements is not None and replicas:
+        where = format_names(sorted(assignment.name for assignment in missing))
+        message = (
+            f"{template.key} has {replicas} of its {requirements.replicas} replicas on {where}, without a Cluster document: "
+            "no manifest is written there; a WorkloadRebalancer that names the workload reschedules them"
+        )
+        return (Finding("warning", "cluster-gone", message, locate_document(template), template.key.resource),)
+    clusters = sorted(assignment.name for assignment in missing)
+    text = "has no Cluster document, but workloads are bound to it"
+    return tuple(Finding("warning", "cluster-gone", f"cluster {name} {text}", None, ("Cluster", "", name)) for name in clusters)
+
+
+def merge_target_clusters(
+    targets: tuple[TargetCluster, ...], attachment: Attachment | None, existing: Container[str]
+) -> tuple[TargetCluster, ...]:
+    """Add the clusters of the dependents to the targets; a copy that a dependent needs is not evicted."""
+    if attachment is None:
+        return targets
+    merged = {target.cluster: target for target in targets}
+    for name in attachment.clusters:
+        if name in existing and (name not in merged or merged[name].evicting):
+            merged[name] = TargetCluster(name)
+    for name in attachment.evicting:
+        if name in existing:
+            merged.setdefault(name, TargetCluster(name, evicting=True))
+    return tuple(merged.values())
+
+
+def list_previous_targets(assignments: Iterable[Assignment], record: Body | None) -> tuple[TargetCluster, ...]:
+    """Return the clusters that had an object after the last run: its own, and those of its dependents (spec.requiredBy)."""
+    targets = {a.name: TargetCluster(a.name, a.replicas or None) for a in assignments}
+    for entry in list_objects(get_field(record, "spec", "requiredBy")) if record is not None else ():
+        for cluster in list_objects(entry.get("clusters")):
+            targets.setdefault(str(cluster.get("name")), TargetCluster(str(cluster.get("name"))))
+    return tuple(targets.values())
+
+
+def mark_suspended(targets: tuple[TargetCluster, ...], binding: Body) -> tuple[TargetCluster, ...]:
+    """Mark the targets to which dispatching is suspended; copies under graceful eviction are not affected."""
+    everywhere, clusters = read_suspension(binding.get("spec") or {})
+    if not everywhere and not clusters:
+        return targets
+    return tuple(
+        t._replace(keeps_manifest=True) if not t.evicting and (everywhere or t.cluster in clusters) else t for t in targets
+    )
+
+
+def read_suspension(spec: Body) -> tuple[bool, frozenset[str]]:
+    """Read spec.suspension: whether dispatching is suspended everywhere, else to which clusters."""
+    suspension = spec.get("suspension")
+    if not suspension:
+        return False, frozenset()
+    everywhere = get_field(suspension, "dispatching") is True
+    clusters = get_field(suspension, "dispatchingOnClusters", "clusterNames") or ()
+    return everywhere, frozenset(map(str, clusters))
