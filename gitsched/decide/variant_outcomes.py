@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gitsched.apis.gitsched.config import Config
+from gitsched.apis.variant_values import make_lacking_finding
 from gitsched.decide.bundle_delivery import BundleDeliveries, find_bundle, read_delivery
 from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
@@ -155,7 +156,7 @@ def _keep_variants(
             targets.append(target)
         elif target.cluster in kept and (target.evicting or target.cluster in variants.failed):
             targets.append(target._replace(keeps_manifest=True))
-    findings = tuple(_find_without(document, bundle or document.key, without, kept))
+    findings = tuple(_find_without(document, bundle or document.key, without, kept, variants))
     if whole:
         before = tuple(t for t in outcome.previous_targets if bundle is None or t.cluster in kept)
         state = "pending" if outcome.state == "placed" and not targets else outcome.state
@@ -166,12 +167,19 @@ def _keep_variants(
 
 
 def _find_without(
-    document: Document, key: Key, without: Mapping[str, Sequence[str]], kept: Mapping[str, Sequence[str]]
+    document: Document,
+    key: Key,
+    without: Mapping[str, Sequence[str]],
+    kept: Mapping[str, Sequence[str]],
+    variants: WorkloadVariants,
 ) -> Iterable[Finding]:
     """Yield a finding for each reason why chosen clusters get nothing."""
     for reason, clusters in without.items():
         new = sorted(cluster for cluster in clusters if cluster not in kept)
         old = sorted(cluster for cluster in clusters if cluster in kept)
+        if any(cluster in variants.lacking for cluster in clusters):
+            yield make_lacking_finding(document, key, variants, clusters, keep=old)
+            continue
         if reason:
             effects = [f"{format_names(old)} {'keep what they have' if len(old) > 1 else 'keeps what it has'}"] if old else []
             effects += [f"nothing is delivered to {format_names(new)}"] if new else []

@@ -67,13 +67,15 @@ class CandidateVariant(NamedTuple):
     """What some candidates get of a workload that differs between candidates.
 
     `resource_request` is that of one replica there, as in `Request`, and `required_apis` are the APIs (apiVersion, kind) that these
-    candidates must serve. A `broken` variant stays where it is, and no other candidate gets it.
+    candidates must serve. A `broken` variant stays where it is, and no other candidate gets it; `reason` says what these candidates lack,
+    and is "" if the variant cannot be built.
     """
 
     names: frozenset[str]
     resource_request: tuple[tuple[str, int], ...] | None = None
     required_apis: frozenset[tuple[str, str]] = frozenset()
     broken: bool = False
+    reason: str = ""
 
 
 class Request(NamedTuple):

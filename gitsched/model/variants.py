@@ -73,7 +73,8 @@ class Variant(NamedTuple):
 class WorkloadVariants(NamedTuple):
     """The variants of one template. `by_cluster` has the index of the variant of each cluster; a cluster without one gets nothing.
 
-    `failed` are the clusters whose variant cannot be built, with the reason. `destinations` are the names or URLs that clusters have in
+    `failed` are the clusters whose variant cannot be built, with the reason. `lacking` are those among them without a label or an
+    annotation that `spec.values` names, with the name of the first such value. `destinations` are the names or URLs that clusters have in
     Argo CD according to their annotations.
     """
 
@@ -81,6 +82,7 @@ class WorkloadVariants(NamedTuple):
     by_cluster: Mapping[str, int]
     failed: Mapping[str, str] = {}
     destinations: Mapping[str, str] = {}
+    lacking: Mapping[str, str] = {}
 
     def find(self, cluster: str) -> Variant | None:
         """Return the variant of a cluster; None if it has none."""

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from gitsched.apis.gitsched.bundle import BundleSpec, ClusterMetadata, VariantRule, merge_values, parse_bundle, resolve_values
+from gitsched.apis.gitsched.bundle import (
+    BundleSpec,
+    ClusterMetadata,
+    VariantRule,
+    describe_missing_values,
+    merge_values,
+    parse_bundle,
+    resolve_values,
+)
 from gitsched.apis.gitsched.config import Config
 from gitsched.build import flux
 from gitsched.decide.catalog import (
@@ -41,13 +49,17 @@ class _Use(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """The directory of each variant of a Bundle by its digest, what each cluster uses, and clusters that get nothing, with the reason."""
+    """The directory of each variant of a Bundle by its digest, what each cluster uses, and clusters that get nothing, with the reason.
+
+    `lacking` are those among them without a label or annotation, with the name of the value that refers to it.
+    """
 
     bundle: RawDocument
     spec: BundleSpec
     requests: Mapping[str, DirectoryRequest]
     uses: Mapping[str, _Use]
     failed: Mapping[str, str]
+    lacking: Mapping[str, str]
 
 
 def read_bundles(
@@ -155,6 +167,7 @@ class _VariantChooser:
         requests = {request.digest: request for request in plain}
         uses: dict[str, _Use] = {}
         failed: dict[str, str] = {}
+        lacking: dict[str, str] = {}
         chosen: dict[int, list[str]] = {}
         problems: dict[tuple[int, str], None] = {}
         for cluster in self._clusters:
@@ -165,8 +178,8 @@ class _VariantChooser:
             rule = spec.variants[index]
             values, missing = resolve_values(spec, cluster)
             if missing:
-                references = format_names([spec.values[name] for name in missing])
-                failed[cluster.name] = f"the cluster has no {references}"
+                failed[cluster.name] = describe_missing_values(spec, missing)
+                lacking[cluster.name] = missing[0]
                 continue
             tool = self._tools.choose(spec, rule, self.list_files(plain[index]), cluster)
             self.used_rules.update(() if tool.rule is None else (tool.rule,))
@@ -186,7 +199,7 @@ class _VariantChooser:
             self._findings.append(_make_tool_finding(bundle, spec.variants[index], problem))
         if self._clusters:
             self._findings += _find_unused(bundle, spec, self._clusters, chosen)
-        return _Choice(bundle, spec, requests, uses, failed)
+        return _Choice(bundle, spec, requests, uses, failed, lacking)
 
 
 def _make_tool_finding(bundle: RawDocument, rule: VariantRule, problem: str) -> Finding:
@@ -331,7 +344,7 @@ class _Assembler:
                 failed[cluster] = f"{choice.requests[use.digest].path} cannot be built"
             else:
                 by_cluster[cluster] = index
-        return WorkloadVariants(tuple(variants), by_cluster, failed)
+        return WorkloadVariants(tuple(variants), by_cluster, failed, lacking=choice.lacking)
 
     def _make_variant(self, choice: _Choice, use: _Use, objects: tuple[Document, ...], commit: str) -> Variant:
         request, files = choice.requests[use.digest], self._built.directories[use.digest].files

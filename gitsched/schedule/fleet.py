@@ -362,8 +362,10 @@ class VariantFilter:
         return whole | broken & previous
 
     def reason(self, request: Request, fleet: Fleet, index: int) -> str:
-        broken = any(fleet.names[index] in variant.names for variant in request.variants or ())
-        return "cluster(s) had a variant that cannot be built" if broken else "cluster(s) did not have a variant of the workload"
+        broken = next((variant for variant in request.variants or () if fleet.names[index] in variant.names), None)
+        if broken is None:
+            return "cluster(s) did not have a variant of the workload"
+        return f"cluster(s) had {broken.reason or 'a variant that cannot be built'}"
 
 
 FILTERS: tuple[FilterPlugin, ...] = (

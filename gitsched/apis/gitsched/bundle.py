@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from gitsched.model.document import Body, as_object, get_field, list_objects
-from gitsched.model.finding import Issue, Pointer
+from gitsched.model.finding import Issue, Pointer, format_names
 from gitsched.model.labels import Selector, parse_selector
 from gitsched.model.variants import BUNDLE, HelmOptions
 
@@ -151,6 +151,17 @@ def resolve_values(spec: BundleSpec, cluster: ClusterMetadata) -> tuple[tuple[tu
         else:
             resolved.append((name, found))
     return tuple(resolved), tuple(missing)
+
+
+def describe_missing_values(spec: BundleSpec, names: Iterable[str]) -> str:
+    """Say which labels and annotations a cluster lacks, given the names of the values that refer to them."""
+    lacked = {
+        f"label {value.removeprefix(CLUSTER_LABELS)}"
+        if (value := spec.values[name]).startswith(CLUSTER_LABELS)
+        else f"annotation {value.removeprefix(CLUSTER_ANNOTATIONS)}": f"spec.values.{name}"
+        for name in names
+    }
+    return f"no {format_names(list(lacked))}, which {format_names(list(lacked.values()))} of the Bundle names"
 
 
 def validate_bundle(body: Body) -> Iterator[Issue]:

@@ -153,8 +153,11 @@ def _list_candidates(variants: WorkloadVariants, requests: list[ResourceRequest 
         names.setdefault(index, set()).add(cluster)
     for index, clusters in sorted(names.items()):
         yield CandidateVariant(frozenset(clusters), requests[index], _list_apis(variants.variants[index].objects))
-    if variants.failed:
-        yield CandidateVariant(frozenset(variants.failed), broken=True)
+    failed: dict[str, set[str]] = {}
+    for cluster, reason in variants.failed.items():
+        failed.setdefault(reason if cluster in variants.lacking else "", set()).add(cluster)
+    for reason, clusters in sorted(failed.items()):
+        yield CandidateVariant(frozenset(clusters), broken=True, reason=reason)
 
 
 def _list_apis(objects: Iterable[Document]) -> frozenset[tuple[str, str]]:

@@ -13,8 +13,11 @@ from gitsched.apis.karmada.binding.scheduling_pass import read_suspension
 from gitsched.apis.karmada.failover.failback import SchedulingAttempt, find_earlier_group
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
 from gitsched.apis.karmada.state import KarmadaState
+from gitsched.apis.variant_values import make_lacking_finding
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group, read_annotations
 from gitsched.model.finding import Finding, format_names, locate_document
+from gitsched.model.variants import WorkloadVariants
+from gitsched.schedule.fleet import VariantFilter, list_rejections
 
 _KIND_SIMILARITY = 0.85
 
@@ -210,9 +213,29 @@ def find_binding_warnings(state: KarmadaState, template: Document, passes: Seque
             "WorkloadRebalancer that names it"
         )
         yield Finding("warning", "earlier-group-fits", message, locate_document(template), template.key.resource)
+    variants = state.read_variant_requirements(template)
+    if variants is not None and variants.variants.lacking:
+        yield from _find_lacking_clusters(state, template, last, variants.variants)
     if not state.fleet.has_capacity:
         return
     exceeded = read_exceeded_capacity(read_annotations(last.outcome.records[0][1]))
     replicas = {name: count or 0 for name, count in clusters.items()}
     group = last.outcome.group
     yield from find_full_clusters(state.fleet, template, last.request, group, replicas, exceeded, state.allocatable)
+
+
+def _find_lacking_clusters(
+    state: KarmadaState, template: Document, last: SchedulingPass, variants: WorkloadVariants
+) -> Iterator[Finding]:
+    """Yield a warning about clusters that pass all other filters, and that lack a label or an annotation which values name."""
+    lacking: dict[str, list[str]] = {}
+    for group in last.request.groups[last.request.first_group :]:
+        for rejection in list_rejections(last.request, group, state.fleet):
+            names = (state.fleet.names[index] for index in state.fleet.members(rejection.mask))
+            for name in names if isinstance(rejection.filter, VariantFilter) else ():
+                if name in variants.lacking and name not in lacking.get(variants.failed[name], ()):
+                    lacking.setdefault(variants.failed[name], []).append(name)
+        if last.decision is not None and group.name == last.decision.group:
+            break
+    for clusters in lacking.values():
+        yield make_lacking_finding(template, template.key, variants, clusters)
