@@ -43,7 +43,7 @@ def update_ref(repository: Repository, ref: str, new: str, old: str | None) -> N
     says so.
     """
     check_ref_update(repository, check_ref(ref))
-    worktree = find_worktree(repository, ref) if new != old else None
+    worktree = find_worktree(repository, ref) if new != old and ref.startswith("refs/heads/") else None
     deadline = clock.monotonic() + _REF_LOCK_TIMEOUT
     while True:
         done = run_git(

@@ -8,7 +8,7 @@ from typing import Any
 from yaml import MappingNode, ScalarNode, SequenceNode
 
 from gitsched.manifests.yaml_composer import YamlDocument
-from gitsched.manifests.yaml_nodes import find_member, is_merge_key
+from gitsched.manifests.yaml_nodes import find_member, find_written_member, has_merge_key
 from gitsched.model.document import Body, InsertionPoint, SourceSpans, get_field, list_server_owned
 
 _REST_OF_LINE = re.compile(r"[ \t]*(#[^\r\n]*)?(\r\n|\r|\n|\Z)")
@@ -45,18 +45,13 @@ def _find_editable(text: str, tree: YamlDocument, body: Body, editable: tuple[st
         head = body.get(steps[0])
         if head is None or (len(steps) > 1 and not (isinstance(head, dict) and steps[1] in head)):
             continue
-        node: Any = tree.node
-        after = 0
-        for step in steps:
-            pair = find_member(node, step)
-            if pair is None or pair[1].start_mark.index < pair[0].end_mark.index or pair[0].start_mark.index < after:
-                break  # missing, merged, or an alias to shared text
-            after = pair[0].end_mark.index
-            node = pair[1]
-        else:
-            start, end = tree.offset + node.start_mark.index, tree.offset + node.end_mark.index
-            if node.__class__ is ScalarNode and start < end and text[start] not in "&!*|>":
-                found.append((path, start, end))
+        pair = find_written_member(tree.node, steps)
+        if pair is None:
+            continue
+        node = pair[1]
+        start, end = tree.offset + node.start_mark.index, tree.offset + node.end_mark.index
+        if node.__class__ is ScalarNode and start < end and text[start] not in "&!*|>":
+            found.append((path, start, end))
     return found
 
 
@@ -79,17 +74,9 @@ def _find_insertion_points(text: str, tree: YamlDocument, body: Body, editable: 
         values = get_field(body, *steps)
         if not isinstance(values, dict) or names <= values.keys():
             continue
-        key, node = None, tree.node
-        after = 0
-        for step in steps:
-            pair = find_member(node, step)
-            if pair is None or pair[1].start_mark.index < pair[0].end_mark.index or pair[0].start_mark.index < after:
-                break  # missing, merged, or an alias to shared text
-            key, node = pair
-            after = key.end_mark.index
-        else:
-            point = _find_insertion_point(text, tree.offset, parent, key, node)
-            found += [point] if point is not None else []
+        pair = find_written_member(tree.node, steps)
+        point = _find_insertion_point(text, tree.offset, parent, *pair) if pair is not None else None
+        found += [point] if point is not None else []
     return found
 
 
@@ -99,7 +86,7 @@ def _find_insertion_point(text: str, offset: int, parent: str, key: Any, node: A
     A mapping with an anchor, a tag or a merge key is not edited: a new member would also be in its aliases, or parsers would disagree
     about which value counts.
     """
-    if node.__class__ is not MappingNode or any(is_merge_key(name) for name, _ in node.value):
+    if node.__class__ is not MappingNode or has_merge_key(node):
         return None
     if node.flow_style:
         return _find_flow_insertion_point(text, offset, parent, node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import takewhile
 from math import isfinite
@@ -245,6 +246,11 @@ def is_merge_key(key: Any) -> bool:
     return key.__class__ is ScalarNode and key.value == "<<" and ((not key.tag and not key.style) or key.tag == _CORE_TAG + "merge")
 
 
+def has_merge_key(mapping: Any) -> bool:
+    """Return whether a mapping merges others into it."""
+    return any(is_merge_key(key) for key, _ in mapping.value)
+
+
 def _matches_tag(name: str, value: Any) -> bool:
     if name == "null":
         return value is None
@@ -272,6 +278,18 @@ def find_member(node: Any, name: str) -> tuple[Any, Any] | None:
             ):
                 return key, value
     return None
+
+
+def find_written_member(node: Any, path: Iterable[str]) -> tuple[Any, Any] | None:
+    """Return the key and value nodes at a path of members; None if one of them is missing, merged, or an alias to shared text."""
+    pair: tuple[Any, Any] | None = None
+    after = 0
+    for name in path:
+        pair = find_member(node, name)
+        if pair is None or pair[1].start_mark.index < pair[0].end_mark.index or pair[0].start_mark.index < after:
+            return None
+        node, after = pair[1], pair[0].end_mark.index
+    return pair
 
 
 def locate_node(tree: YamlDocument, node: Any, pointer: Pointer) -> tuple[int, int]:

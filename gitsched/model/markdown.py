@@ -29,6 +29,11 @@ def format_code(text: str, limit: int = CELL_LIMIT) -> str:
     return f"<code>{_MARKUP.sub(_escape_character, shown)}</code>"
 
 
+def format_code_cells(*texts: str) -> str:
+    """Format the first cells of a table row as code spans, up to the bar before the next cell."""
+    return f"| {' | '.join(map(format_code, texts))} |"
+
+
 def format_text(text: str, limit: int = CELL_LIMIT) -> str:
     """Format a sentence on one line, with at most `limit` characters; words that have a meaning in Markdown or to a forge become
     code spans."""

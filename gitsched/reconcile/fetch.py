@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config, FactsConfig
 from gitsched.apis.gitsched.config import OutputConfig as OutputConfig
@@ -36,11 +37,13 @@ def fetch(context: RunContext, config_commit: Commit | None = None) -> Fetched:
 
     The settings of `config_commit` say where the output is; by default those of the source commit, whose author need not be trusted.
     """
-    settings, source, caches = context
-    branch = settings.branch or _read_configured_branch(context)
+    settings, source, _ = context
+    head = _read_head_config(context) if settings.branch is None else None
+    branch = settings.branch or (head.config.source.branch if head is not None else "") or None
     source.fetch(branch)
     commit = _read_source_commit(context, branch)
-    settled = read_config(source.repository, (config_commit or commit).tree, caches.files) or Config()
+    tree = (config_commit or commit).tree
+    settled = head.config if head is not None and head.tree == tree else _read_config_or_defaults(context, tree)
     config = settled.output
     push = find_push_remote(settings, config)
     output = open_output(
@@ -50,23 +53,26 @@ def fetch(context: RunContext, config_commit: Commit | None = None) -> Fetched:
         push=push,
         cache=settings.cache,
     )
-    head = output.fetch()
-    tree = output.repository.commit(head).tree if head else None
+    output_head = output.fetch()
+    output_tree = output.repository.commit(output_head).tree if output_head else None
     prefix = f"{config.path}/" if config.path else ""
     named = (bool(settings.output_branch) or config.branch == OutputConfig().branch) and (
         bool(settings.output) or not config.repository
     )
     trusted = config_commit is not None or (named and not config.path)
-    record = read_run_record(output.repository, tree, prefix)
+    record = read_run_record(output.repository, output_tree, prefix)
     key = make_cache_key(source.repository.common_dir, output, prefix, settings.paths)
     facts = fetch_facts(context, settled, push) if settled.source.facts != FactsConfig() else Facts()
-    return Fetched(commit, output, head, tree, prefix, record, trusted, key, facts, settled if config_commit is not None else None)
+    base_config = settled if config_commit is not None else None
+    return Fetched(commit, output, output_head, output_tree, prefix, record, trusted, key, facts, base_config)
 
 
 def read_source_config(context: RunContext) -> Config:
     """Return the settings of the source commit as of the last fetch; the defaults where gitsched.yaml is missing or broken."""
-    commit = context.source.resolve_branch(context.settings.branch or _read_configured_branch(context))
-    return read_config(context.source.repository, context.source.repository.commit(commit).tree, context.caches.files) or Config()
+    head = _read_head_config(context) if context.settings.branch is None else None
+    configured = head.config.source.branch if head is not None else ""
+    commit = context.source.resolve_branch(context.settings.branch or configured or None)
+    return _read_config_or_defaults(context, context.source.repository.commit(commit).tree)
 
 
 def find_push_remote(settings: RunSettings, config: OutputConfig) -> str | None:
@@ -89,13 +95,26 @@ def find_commit(context: RunContext, revision: str) -> Commit:
     return repository.commit(found)
 
 
-def _read_configured_branch(context: RunContext) -> str | None:
-    """Return the source branch that gitsched.yaml on HEAD names; None for HEAD's own."""
+class _HeadConfig(NamedTuple):
+    """The settings of the commit at HEAD, which may name another branch as the source, and the tree of that commit."""
+
+    tree: str
+    config: Config
+
+
+def _read_head_config(context: RunContext) -> _HeadConfig | None:
+    """Return the settings on HEAD; None for a remote, and for a repository without a commit."""
     repository = context.source.repository
     head = None if context.source.url is not None else repository.resolve("HEAD")
     if head is None:
         return None
-    return (read_config(repository, repository.commit(head).tree, context.caches.files) or Config()).source.branch or None
+    tree = repository.commit(head).tree
+    return _HeadConfig(tree, _read_config_or_defaults(context, tree))
+
+
+def _read_config_or_defaults(context: RunContext, tree: str) -> Config:
+    """Return the settings of a tree; the defaults where gitsched.yaml is missing or broken."""
+    return read_config(context.source.repository, tree, context.caches.files) or Config()
 
 
 def _read_source_commit(context: RunContext, branch: str | None) -> Commit:

@@ -14,6 +14,7 @@ from gitsched.manifests.parsed_file import DEFAULT_LIMITS, FileIssue, ParsedDocu
 from gitsched.model.document import Origin
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile
+from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _REPLICA_PATHS = (
@@ -29,6 +30,11 @@ def is_manifest_path(path: str) -> bool:
     if not name.endswith(_SUFFIXES) and name not in KUSTOMIZATION_NAMES:
         return False
     return not name.startswith(".") and not directory.startswith(".") and "/." not in directory
+
+
+def list_manifests(entries: Iterable[TreeEntry]) -> list[TreeEntry]:
+    """Return the regular files of a tree that can contain documents."""
+    return [entry for entry in entries if entry.mode in REGULAR_FILE_MODES and not entry.unsafe and is_manifest_path(entry.path)]
 
 
 class SourceReader:

@@ -25,7 +25,7 @@ from gitsched.model.tool_groups import TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
 from gitsched.reconcile.run import BuildContext, Fetched, RunContext
-from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, make_origin, read_source_file
+from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, list_manifests, make_origin, read_source_file
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES, find_unread_entries
 from gitsched.render.output_files import kept_path
 
@@ -145,17 +145,18 @@ def read_source_tree(
     reader = SourceReader(repository, cache, config)
     ignore = _read_ignore_rules(repository, entries, config.source.ignore)
     findings += [_make_ignore_limit_finding(excess) for excess in ignore.excess] if ignore is not None else ()
-    wanted = _select_entries(entries, paths or config.source.paths, ignore)
+    manifests = list_manifests(entries)
+    wanted = _select_entries(entries, manifests, paths or config.source.paths, ignore)
     reader.prefetch(wanted)
     files = {entry.path: read_source_file(entry.path, entry.blob, reader) for entry in wanted}
     if ignore is not None and not has_policy_documents(files.values()):
         from gitsched.reconcile.hidden_sources import find_hidden_sources  # most sources have policies
 
-        every = _select_entries(entries, paths or config.source.paths, None)
+        every = _select_entries(entries, manifests, paths or config.source.paths, None)
         findings += find_hidden_sources(repository, [entry for entry in every if entry.path not in files], ignore, files)
     kustomized = None
     documents = _list_last_valid(files, reader, last_valid)
-    if config.source.variants or _may_have_bundles(documents) or _needs_builds(config, entries, files):
+    if config.source.variants or _may_have_bundles(documents) or _needs_builds(config, entries, len(manifests) > len(files), files):
         from gitsched.reconcile.kustomized_tree import read_kustomized_tree
 
         kustomized = read_kustomized_tree(entries, files, reader, config, builds, documents)
@@ -218,15 +219,12 @@ def has_policy_documents(files: Iterable[SourceFile]) -> bool:
     return any(document.group in apis_by_group for file in files for document in file.documents)
 
 
-def _needs_builds(config: Config, entries: list[TreeEntry], files: Mapping[str, SourceFile]) -> bool:
-    """Return whether there is something to build, or files that are not read may say so: most sources have neither."""
-    manifests = [
-        entry for entry in entries if entry.mode in REGULAR_FILE_MODES and not entry.unsafe and is_manifest_path(entry.path)
-    ]
+def _needs_builds(config: Config, entries: list[TreeEntry], has_unread: bool, files: Mapping[str, SourceFile]) -> bool:
+    """Return whether there is something to build, or manifests that are not read may say so: most sources have neither."""
     return (
         bool(config.source.kustomize.build)
         or any(entry.path.endswith(_ROOT_NAMES) for entry in entries)
-        or len(manifests) > len(files)
+        or has_unread
         or has_tool_documents(files.values())
     )
 
@@ -373,18 +371,18 @@ def _make_ignore_limit_finding(excess: ExcessRule) -> Finding:
     return Finding("error", "ignore-rules", message, Location(path, excess.line, 1))
 
 
-def _select_entries(entries: list[TreeEntry], paths: tuple[str, ...], ignore: SourceIgnore | None) -> list[TreeEntry]:
+def _select_entries(
+    entries: list[TreeEntry], manifests: list[TreeEntry], paths: tuple[str, ...], ignore: SourceIgnore | None
+) -> list[TreeEntry]:
+    """Return the manifests below the paths that `.sourceignore` does not hide. Raise Permanent for a path without files."""
     roots = tuple(f"{path.strip('/')}/" for path in paths if path.strip("./"))
     for root in roots:
         if not any(f"{entry.path}/".startswith(root) for entry in entries):
             raise Permanent(f"the source has no files at {root.rstrip('/')}: an empty plan would empty the output branch")
     return [
         entry
-        for entry in entries
-        if entry.mode in REGULAR_FILE_MODES
-        and not entry.unsafe
-        and is_manifest_path(entry.path)
-        and (not roots or entry.path.startswith(roots) or f"{entry.path}/" in roots)
+        for entry in manifests
+        if (not roots or entry.path.startswith(roots) or f"{entry.path}/" in roots)
         and (ignore is None or not ignore.is_ignored(entry.path))
     ]
 

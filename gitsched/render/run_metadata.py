@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 from gitsched.model.document import as_object
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import SEVERITIES, Finding, Location, Severity
-from gitsched.model.markdown import format_code
+from gitsched.model.markdown import format_code, format_code_cells
 from gitsched.model.planned_files import NewBlob
 from gitsched.model.time import EPOCH, format_time, parse_time
 from gitsched.model.urls import strip_credentials
@@ -322,15 +322,15 @@ def _format_table(head: str, rows: Iterable[str], more: int, location: str) -> s
 
 
 def _format_fleet_row(row: FleetRow) -> str:
-    return f"| {format_code(row.name)} | {format_code(row.region)} | {format_code(row.note)} | {row.workloads} | {row.replicas} |\n"
+    return f"{format_code_cells(row.name, row.region, row.note)} {row.workloads} | {row.replicas} |\n"
 
 
 def _format_decision_row(row: DecisionRow) -> str:
-    return f"| {format_code(row.workload)} | {format_code(row.policy)} | {_format_placement(row.placement, row.variants)} |\n"
+    return f"{format_code_cells(row.workload, row.policy)} {_format_placement(row.placement, row.variants)} |\n"
 
 
 def _format_recorded_row(row: RecordedRow) -> str:
-    return f"| {format_code(row.subject)} | {format_code(row.target_kind)} | {_format_names(row.targets) or 'none'} |\n"
+    return f"{format_code_cells(row.subject, row.target_kind)} {_format_names(row.targets) or 'none'} |\n"
 
 
 def _format_placement(placement: Sequence[tuple[str, int | None]], variants: Mapping[str, str]) -> str:

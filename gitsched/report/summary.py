@@ -46,6 +46,11 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
     return lines or [indent.rstrip()]
 
 
+def wrap_all(texts: Iterable[str], width: int, indent: str = "") -> list[str]:
+    """Wrap several paragraphs."""
+    return [line for text in texts for line in wrap(text, width, indent)]
+
+
 def format_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return rows of cells as aligned lines; each column is as wide as its widest cell."""
     cells = [[escape_unprintable(cell) for cell in row] for row in rows]

@@ -35,6 +35,7 @@ from gitsched.report.summary import (
     sort_moves,
     summarize_moves,
     wrap,
+    wrap_all,
 )
 
 C = TypeVar("C", bound=Move | RecordChange)
@@ -82,7 +83,7 @@ def write_run(review: Review, width: int) -> str:
     """Return the result of a reconcile."""
     return join_blocks(
         wrap(_summarize_run(review), width),
-        [line for text in review.review_messages for line in wrap(text, width)],
+        wrap_all(review.review_messages, width),
         wrap(f"Refused: {review.refused}", width) if review.refused else [],
         _move_lines(review.moves, width),
         _withheld_lines(review, width),
@@ -121,8 +122,7 @@ def _comparison_lines(review: Review, width: int) -> list[str]:
             f"Both plans start from {describe_output_branch(review) if review.before else 'an empty output branch'}.",
             width,
         )
-    for note in list_comparison_notes(review):
-        lines += wrap(note, width)
+    lines += wrap_all(list_comparison_notes(review), width)
     return [*lines, f"Plan {review.digest}"] if review.digest else lines
 
 
@@ -130,7 +130,7 @@ def _withheld_lines(review: Review, width: int, *, planned: bool = False) -> lis
     """Return what the guard withholds. The moves are listed unless the plan shows them among its moves."""
     if not review.withheld.moves:
         return []
-    lines = [line for text in describe_withheld(review.withheld, planned=planned) for line in wrap(text, width)]
+    lines = wrap_all(describe_withheld(review.withheld, planned=planned), width)
     return lines if planned else [*lines, *_move_lines(sort_moves(review.withheld.moves)[:WITHHELD_SHOWN], width)]
 
 
@@ -167,9 +167,7 @@ def _summary_lines(review: Review, width: int) -> list[str]:
 
 
 def _cause_lines(moves: Sequence[Move], width: int) -> list[str]:
-    return [
-        line for cause, number in list_common_causes(moves) for line in wrap(f"{format_count(number, 'workload')}: {cause}", width)
-    ]
+    return wrap_all((f"{format_count(number, 'workload')}: {cause}" for cause, number in list_common_causes(moves)), width)
 
 
 def _move_lines(moves: Sequence[Move], width: int) -> list[str]:
@@ -207,7 +205,7 @@ def _change_lines(
     for change in changes:
         name, before, after = format_cells(change, CLUSTERS_SHOWN)
         lines += [*wrap(name, width), *wrap(f"{before} -> {after}", width, "  ")]
-        lines += [line for reason in list_reasons(change) for line in wrap(reason, width, "  ")]
+        lines += wrap_all(list_reasons(change), width, "  ")
     return lines
 
 
@@ -228,7 +226,7 @@ def _loss_lines(review: Review, width: int) -> list[str]:
         return []
     summary, losses = describe_losses(review.resilience)
     more = [f"and {len(losses) - LOSSES_SHOWN} more; use -o json for all"] if len(losses) > LOSSES_SHOWN else []
-    return [*wrap(summary, width), *(line for text in losses[:LOSSES_SHOWN] for line in wrap(text, width, "  ")), *more]
+    return [*wrap(summary, width), *wrap_all(losses[:LOSSES_SHOWN], width, "  "), *more]
 
 
 def _finding_lines(review: Review, width: int) -> list[str]:
@@ -250,7 +248,7 @@ def _list_findings(findings: Sequence[Finding], width: int) -> list[str]:
     infos = [finding for finding in findings if finding.severity == "info"]
     problems = [finding for finding in findings if finding.severity != "info"]
     shown = [*_select_shown(problems), *infos[:INFOS_SHOWN]][:FINDINGS_SHOWN]
-    lines = [line for finding in shown for line in wrap(str(finding), width)]
+    lines = wrap_all(map(str, shown), width)
     omitted = Counter(finding.code for finding in findings)
     omitted.subtract(finding.code for finding in shown)
     if not omitted.total():
@@ -285,16 +283,15 @@ def _count_lines(review: Review, width: int) -> list[str]:
         f"{states['stale']} stale (previous placement kept)" if states["stale"] else "",
     ]
     unclaimed = f"; {format_count(review.unclaimed, 'object')} not selected by any policy" if review.unclaimed else ""
-    lines = wrap(f"{format_count(len(review.outcomes), 'workload')}: {', '.join(filter(None, parts))}{unclaimed}.", width)
+    sentences = [f"{format_count(len(review.outcomes), 'workload')}: {', '.join(filter(None, parts))}{unclaimed}."]
     if review.cluster_count == 0 and not review.recorded:
-        lines += wrap(
-            "No Cluster found in the source, so nothing can be scheduled. Add one: `gitsched init` prints the kind for each policy API.",
-            width,
+        sentences.append(
+            "No Cluster found in the source, so nothing can be scheduled. Add one: `gitsched init` prints the kind for each policy API."
         )
-    lines += wrap(f"{_capitalize_finding_counts(review.findings)}.", width)
+    sentences.append(f"{_capitalize_finding_counts(review.findings)}.")
     if review.next_wakeup:
-        lines += wrap(f"Next change without a commit: {format_time(review.next_wakeup)}.", width)
-    return lines
+        sentences.append(f"Next change without a commit: {format_time(review.next_wakeup)}.")
+    return wrap_all(sentences, width)
 
 
 def _delivery_lines(review: Review, width: int) -> list[str]:
