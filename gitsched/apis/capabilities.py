@@ -76,6 +76,15 @@ class DependencyDelivering(Protocol):
         ...
 
 
+@runtime_checkable
+class CompanionSelecting(Protocol):
+    """Capability of an engine whose policies can select companions of a workload, such as its Service."""
+
+    def describe_selection(self, template: Document, companions: Iterable[Document], /) -> str:
+        """Return the change after which the policy of a workload selects its companions as well."""
+        ...
+
+
 class InnerPlacement(NamedTuple):
     """Placement of one workload inside a cluster: `desired` replicas, those `placed` by location, and the `nodes` (node/NAME) of the
     locations."""

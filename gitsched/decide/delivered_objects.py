@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.decisions import DecisionSet
 from gitsched.kinds.requirements import PodPaths, is_binding, list_subjects, read_references
-from gitsched.model.document import Body, Document, Key, get_field, is_known_group, parse_api_group
+from gitsched.model.document import Body, Document, Key, get_field, is_known_group
 from gitsched.model.references import NO_REFERENCES, References, RequiredObject
 from gitsched.model.scheduling import Outcome
 from gitsched.model.variants import TemplateVariants, WorkloadVariants
@@ -78,15 +78,6 @@ class DeliveredObjects:
         return found
 
 
-def list_pod_paths(config: Config) -> PodPaths:
-    """Return the paths of the pod specs of the kinds that the settings declare."""
-    return {
-        (parse_api_group(kind.api_version), kind.kind): (*kind.pod_template_path.split("."), "spec")
-        for kind in config.workloads
-        if kind.pod_template_path
-    }
-
-
 ManifestReferences = tuple[tuple[References, Clusters], ...]
 """The references of each different manifest of a workload, with its clusters; () for a workload without references."""
 
@@ -103,7 +94,7 @@ class DeliveredManifest(NamedTuple):
 
 def index_deliveries(decisions: DecisionSet, config: Config, cache: ReferenceCache | None = None) -> DeliveredObjects:
     """Return the deliveries of all policy APIs, with the requirements of every delivered object."""
-    cache, pod_paths, found = cache or ReferenceCache(), list_pod_paths(config), DeliveredObjects()
+    cache, pod_paths, found = cache or ReferenceCache(), config.pod_paths, DeliveredObjects()
     shared: dict[Clusters, Clusters] = {}
     for key, outcome in decisions.outcomes.items():
         if not outcome.targets:

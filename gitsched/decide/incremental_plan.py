@@ -11,9 +11,11 @@ from typing import NamedTuple, TypeVar
 
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, resolve_key
+from gitsched.decide.companion_changes import keep_companions
 from gitsched.decide.decisions import decide_workload, is_unchanged, list_dependency_trackers
 from gitsched.decide.plan import Plan, build_plan, list_moves
 from gitsched.decide.plan_state import (
+    NO_COMPANION_ROW,
     ClusterRow,
     PlanRows,
     StoredOutcomes,
@@ -119,10 +121,12 @@ def make_incremental_plan(
     outcomes = {key: files.outcome for key, files in workloads.items()}
     references = update_references(rows, documents, outcomes, totals)
     reference_findings = move_reference_findings(totals.reference_findings, diff.findings, documents)
-    if references is None or reference_findings is None:
+    companions = keep_companions(rows, documents, outcomes, totals)
+    if references is None or reference_findings is None or companions is None:
         return None
     workload_rows = {
-        key: make_workload_row(files, _read_source_path(documents[key]), references[key]) for key, files in workloads.items()
+        key: make_workload_row(files, _read_source_path(documents[key]), references[key], companions.get(key, NO_COMPANION_ROW))
+        for key, files in workloads.items()
     }
     cluster_rows = _update_cluster_rows(rows, workload_rows)
     new = _update_totals(totals, rows, outcomes, cluster_rows, diff, snapshot)

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import KustomizedDocument, RawDocument
+from gitsched.decide.companion_placement import NO_COMPANIONS, CompanionPlacements, FeatureCache, compare_companions
 from gitsched.decide.decisions import DecisionCache, DecisionSet, decide
 from gitsched.decide.delivered_objects import DeliveredObjects, ReferenceCache, index_deliveries
 from gitsched.decide.last_valid_files import LastValidFile, render_last_valid
 from gitsched.decide.missing_references import MissingReference, find_missing_references, list_creators
 from gitsched.decide.plan_state import NO_OUTPUT, PreviousOutput, Totals, compute_totals, sort_findings
-from gitsched.decide.reference_findings import list_reference_findings
+from gitsched.decide.reference_findings import LocatedFinding, list_reference_findings
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
+from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.changes import NOTHING_WITHHELD, Move, WithheldChanges
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding
@@ -79,12 +81,14 @@ class PlanInput(NamedTuple):
 
 
 class PlanDetails(NamedTuple):
-    """The parts that only a complete plan has: every decision with its inputs, every rendered file, and what the objects refer to."""
+    """The parts that only a complete plan has: every decision with its inputs, every rendered file, what the objects refer to, and where
+    their companions go."""
 
     decisions: DecisionSet
     rendered: RenderedTree
     delivered: DeliveredObjects
     missing: tuple[MissingReference, ...]
+    companions: CompanionPlacements = NO_COMPANIONS
 
 
 class Plan(NamedTuple):
@@ -167,10 +171,11 @@ class Plan(NamedTuple):
 class InMemoryCaches:
     """The decisions and files of the last complete plan, for the next one in the same process."""
 
-    __slots__ = ("decisions", "references", "rendered")
+    __slots__ = ("companions", "decisions", "references", "rendered")
 
     def __init__(self) -> None:
         self.decisions, self.rendered, self.references = DecisionCache(), RenderCache(), ReferenceCache()
+        self.companions = FeatureCache()
 
 
 def compute_plan_times(source_time: datetime, recorded_time: datetime | None, now: datetime) -> PlanTimes:
@@ -282,6 +287,7 @@ def _render_plan(
     missing: tuple[MissingReference, ...] = ()
     if delivered.requirements:
         missing = find_missing_references(decisions, delivered, tree.config)
+    companions, companion_findings = _compare_companions(decisions, delivered, missing, tree.config, caches)
     last_valid = ((kept_path(path), render_last_valid(file, decisions.outcomes)) for path, file in tree.last_valid.items())
     return build_plan(
         compute_totals(
@@ -293,8 +299,9 @@ def _render_plan(
             tree.file_findings,
             tree.other_findings,
             retiring,
-            tuple(list_reference_findings(missing, decisions, delivered)) if missing else (),
+            (*(list_reference_findings(missing, decisions, delivered) if missing else ()), *companion_findings),
             list_creators(missing) if missing else {},
+            has_companions=companions is not NO_COMPANIONS,
         ),
         decisions.outcomes,
         decisions.outcomes.values(),
@@ -303,8 +310,25 @@ def _render_plan(
         engine_wakeups=(engine.wakeup for engine in decisions.engines),
         deadlines=(*retired, *(engine.time for engine in decisions.engines if engine.time is not None)),
         observations=observations,
-        details=PlanDetails(decisions, rendered, delivered, missing),
+        details=PlanDetails(decisions, rendered, delivered, missing, companions),
     )._replace(withheld=withheld)
+
+
+def _compare_companions(
+    decisions: DecisionSet,
+    delivered: DeliveredObjects,
+    missing: tuple[MissingReference, ...],
+    config: Config,
+    caches: InMemoryCaches,
+) -> tuple[CompanionPlacements, tuple[LocatedFinding, ...]]:
+    """Return where companions and their targets go, and the findings about it; nothing for a source without companions."""
+    keys = (decisions.catalog.templates, delivered.clusters)
+    if not decisions.outcomes or not any(key[:2] in COMPANION_KINDS for group in keys for key in group):
+        return NO_COMPANIONS, ()
+    from gitsched.decide.companion_findings import list_companion_findings  # only for sources with companions
+
+    companions = compare_companions(decisions, delivered, missing, config, caches.companions)
+    return companions, tuple(list_companion_findings(companions, decisions, delivered))
 
 
 def build_plan(

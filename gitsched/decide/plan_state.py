@@ -13,11 +13,13 @@ from typing import NamedTuple, Protocol
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.policy_api import PolicyEngine
+from gitsched.decide.companion_placement import CompanionPlacements
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.delivered_objects import DeliveredObjects, ManifestReferences
 from gitsched.decide.missing_references import MissingReference
 from gitsched.decide.reference_findings import LocatedFinding
 from gitsched.decide.rendered_tree import RenderedTree, WorkloadFiles
+from gitsched.kinds.companion_targets import CompanionFeatures
 from gitsched.model.document import Body, Key, parse_api_group
 from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.planned_files import ClusterInfo, PlannedFile
@@ -59,6 +61,19 @@ class ReferenceRow(NamedTuple):
 NO_REFERENCE_ROW = ReferenceRow()
 
 
+class CompanionRow(NamedTuple):
+    """What one workload has to do with companions: its features (None for none), its direct targets, and its companions. `is_reported`: a
+    finding about companions is about it, or would be if anything about it changed."""
+
+    features: CompanionFeatures | None = None
+    targets: tuple[Key, ...] = ()
+    companions: tuple[Key, ...] = ()
+    is_reported: bool = False
+
+
+NO_COMPANION_ROW = CompanionRow()
+
+
 class WorkloadRow(NamedTuple):
     """One workload: its outcome without documents and bodies, the path of its source file, the paths of its records, and by cluster
     the paths of its manifests, relative to the directory of the cluster."""
@@ -68,6 +83,7 @@ class WorkloadRow(NamedTuple):
     record_paths: tuple[str, ...]
     manifest_paths: Mapping[str, tuple[str, ...]]
     references: ReferenceRow = NO_REFERENCE_ROW
+    companions: CompanionRow = NO_COMPANION_ROW
 
 
 class ClusterRow(NamedTuple):
@@ -85,7 +101,7 @@ class Totals(NamedTuple):
     that README.md shows. `records` belong to no workload, `recorded` are decisions that only records
     show. `kind_scopes` says for kinds that are not built in whether they are namespaced. `varied` are workloads with variants.
     `reference_findings` are those about objects that delivered manifests refer to, `creators` the delivered objects that may create an
-    object which the source does not have.
+    object which the source does not have. `has_companions` says whether an object of the source is of a kind of companions.
     """
 
     config: Config
@@ -110,6 +126,7 @@ class Totals(NamedTuple):
     varied: frozenset[Key] = frozenset()
     reference_findings: tuple[LocatedFinding, ...] = ()
     creators: Mapping[Key, frozenset[Key]] = {}
+    has_companions: bool = False
 
     @property
     def workload_count(self) -> int:
@@ -153,7 +170,12 @@ class StoredOutcomes(Mapping[Key, Outcome]):
         return self._count
 
 
-def make_workload_row(files: WorkloadFiles, source_path: str, references: ReferenceRow = NO_REFERENCE_ROW) -> WorkloadRow:
+def make_workload_row(
+    files: WorkloadFiles,
+    source_path: str,
+    references: ReferenceRow = NO_REFERENCE_ROW,
+    companions: CompanionRow = NO_COMPANION_ROW,
+) -> WorkloadRow:
     """Return the row of a workload."""
     return WorkloadRow(
         strip_outcome(files.outcome),
@@ -161,6 +183,7 @@ def make_workload_row(files: WorkloadFiles, source_path: str, references: Refere
         tuple(files.records),
         {cluster: tuple(manifests) for cluster, manifests in files.manifests.items()},
         references,
+        companions,
     )
 
 
@@ -181,6 +204,7 @@ def compute_totals(
     retiring: Mapping[str, datetime],
     reference_findings: tuple[LocatedFinding, ...] = (),
     creators: Mapping[Key, frozenset[Key]] | None = None,
+    has_companions: bool = False,
 ) -> Totals:
     """Return the totals of a complete plan.
 
@@ -213,6 +237,7 @@ def compute_totals(
         varied=frozenset(decisions.variants),
         reference_findings=reference_findings,
         creators=creators or {},
+        has_companions=has_companions,
     )
 
 
@@ -277,13 +302,18 @@ def list_engine_records(engines: tuple[PolicyEngine, ...]) -> tuple[tuple[Key, B
 
 
 def make_plan_rows(
-    decisions: DecisionSet, rendered: RenderedTree, delivered: DeliveredObjects, missing: Iterable[MissingReference]
+    decisions: DecisionSet,
+    rendered: RenderedTree,
+    delivered: DeliveredObjects,
+    missing: Iterable[MissingReference],
+    companions: CompanionPlacements,
 ) -> tuple[dict[Key, WorkloadRow], dict[str, ClusterRow]]:
     """Return a row for every workload, in their order, and for every cluster."""
-    workloads, references = {}, _make_reference_rows(delivered, missing)
+    workloads, references, others = {}, _make_reference_rows(delivered, missing), make_companion_rows(companions)
     for key, files in rendered.workloads.items():
         origin = decisions.templates[key].origin
-        workloads[key] = make_workload_row(files, origin.path if origin else "", references.get(key, NO_REFERENCE_ROW))
+        rows = references.get(key, NO_REFERENCE_ROW), others.get(key, NO_COMPANION_ROW)
+        workloads[key] = make_workload_row(files, origin.path if origin else "", *rows)
     return workloads, {
         name: ClusterRow(facts, frozenset(rendered.manifests.get(name, ()))) for name, facts in rendered.cluster_facts.items()
     }
@@ -300,4 +330,25 @@ def _make_reference_rows(delivered: DeliveredObjects, missing: Iterable[MissingR
     return {
         key: ReferenceRow(delivered.references.get(key, ()), implied.get(key, ()), key in required, key in misses)
         for key in {*delivered.references, *implied, *required}
+    }
+
+
+def make_companion_rows(companions: CompanionPlacements) -> dict[Key, CompanionRow]:
+    """Return what each workload that has a part in it has to do with companions."""
+    targets: dict[Key, list[Key]] = {}
+    served: dict[Key, list[Key]] = {}
+    reported = {workload.owner for one in companions.unselected for workload in one.workloads}
+    for placement in companions.placements:
+        owners = [target.owner for target in placement.targets]
+        companion = placement.companion.owner
+        targets.setdefault(companion, []).extend(owners)
+        for owner in owners:
+            served.setdefault(owner, []).append(companion)
+        if placement.lacking or placement.idle or not {companion, *owners} <= companions.features.keys():
+            reported.update((companion, *owners))
+    return {
+        key: CompanionRow(
+            companions.features.get(key), tuple(targets.get(key, ())), tuple(served.get(key, ())), key in reported
+        )
+        for key in {*companions.features, *reported}
     }

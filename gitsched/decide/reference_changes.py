@@ -11,7 +11,6 @@ from gitsched.decide.delivered_objects import (
     ManifestReferences,
     ReferenceCache,
     list_manifest_references,
-    list_pod_paths,
 )
 from gitsched.decide.plan_state import PlanRows, ReferenceRow, Totals
 from gitsched.decide.reference_findings import LocatedFinding
@@ -46,7 +45,7 @@ def update_references(
     objects that no policy selects.
     """
     config, creators = totals.config, totals.creators
-    cache, pod_paths = ReferenceCache(), list_pod_paths(config)
+    cache, pod_paths = ReferenceCache(), config.pod_paths
     updated: dict[Key, ReferenceRow] = {}
     required: set[Key] = set()
     for key, document in documents.items():

@@ -12,7 +12,7 @@ from typing import Any
 
 from gitsched.kinds.table import find_kind
 from gitsched.kinds.written_objects import list_written_objects
-from gitsched.model.document import Body, Key, get_field, is_known_group, list_objects, parse_api_group
+from gitsched.model.document import Body, Key, as_object, get_field, is_known_group, list_objects, parse_api_group
 from gitsched.model.references import NO_REFERENCES, References, RequiredObject
 
 PodPaths = Mapping[tuple[str, str], tuple[str, ...]]
@@ -20,7 +20,7 @@ PodPaths = Mapping[tuple[str, str], tuple[str, ...]]
 _NO_PATHS: PodPaths = MappingProxyType({})
 
 _TEMPLATE_SPEC = ("spec", "template", "spec")
-_POD_SPECS: dict[tuple[str, str], tuple[str, ...]] = {
+POD_SPECS: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "Pod"): ("spec",),
     ("", "PodTemplate"): ("template", "spec"),
     ("", "ReplicationController"): _TEMPLATE_SPEC,
@@ -40,7 +40,7 @@ _SECRET_VOLUMES = ("cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", 
 def read_references(key: Key, body: Body, pod_paths: PodPaths = _NO_PATHS) -> References:
     """Return what an object refers to, in the order of its fields. A malformed field refers to nothing."""
     kind = key[:2]
-    path = pod_paths.get(kind) or _POD_SPECS.get(kind)
+    path = pod_paths.get(kind) or POD_SPECS.get(kind)
     found: list[RequiredObject] = []
     if path is not None:
         _read_pod(get_field(body, *path), key.namespace, found)
@@ -218,8 +218,20 @@ def _read_binding(key: Key, body: Body) -> list[RequiredObject]:
 
 
 def _read_autoscaler(key: Key, body: Body) -> list[RequiredObject]:
-    found: list[RequiredObject] = []
+    return _read_scale_target(key, get_field(body, "spec", "scaleTargetRef"))
+
+
+def _read_vertical_autoscaler(key: Key, body: Body) -> list[RequiredObject]:
+    return _read_scale_target(key, get_field(body, "spec", "targetRef"))
+
+
+def _read_scaled_object(key: Key, body: Body) -> list[RequiredObject]:
     target = get_field(body, "spec", "scaleTargetRef")
+    return _read_scale_target(key, {"kind": "Deployment", "apiVersion": "apps/v1", **as_object(target)})
+
+
+def _read_scale_target(key: Key, target: Any) -> list[RequiredObject]:
+    found: list[RequiredObject] = []
     kind, version = get_field(target, "kind"), get_field(target, "apiVersion")
     if isinstance(kind, str) and isinstance(version, str):
         _add(found, parse_api_group(version), kind, key.namespace, get_field(target, "name"))
@@ -257,6 +269,8 @@ _READERS: dict[tuple[str, str], Callable[[Key, Body], list[RequiredObject]]] = {
     ("apiregistration.k8s.io", "APIService"): _read_api_service,
     ("apps", "StatefulSet"): _read_stateful_set,
     ("autoscaling", "HorizontalPodAutoscaler"): _read_autoscaler,
+    ("autoscaling.k8s.io", "VerticalPodAutoscaler"): _read_vertical_autoscaler,
+    ("keda.sh", "ScaledObject"): _read_scaled_object,
     ("networking.k8s.io", "Ingress"): _read_ingress,
     (_RBAC, "ClusterRoleBinding"): _read_binding,
     (_RBAC, "RoleBinding"): _read_binding,

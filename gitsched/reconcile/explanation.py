@@ -67,7 +67,7 @@ def explain_resource(
     found = _add_document_errors(found, key, plan.findings)
     found = found._replace(built_from=template.origin.root, changed_by=template.origin.changed_by) if template.origin else found
     if plan.details is not None and not why_not:
-        decisions, _, delivered, missing = plan.details
+        decisions, _, delivered, missing, _ = plan.details
         found = found._replace(references=explain_references(decisions, delivered, missing, key).get(key, ()))
     return locate_explanation(_add_counterfactuals(baseline, key, found, why_not), context.source.repository)
 

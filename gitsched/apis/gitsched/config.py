@@ -11,7 +11,7 @@ from gitsched.apis.gitsched.bundle import ClusterRule, parse_cluster_rule
 from gitsched.apis.gitsched.config_section import ConfigSection, SettingError, SettingsSection
 from gitsched.apis.gitsched.delivery_config import parse_delivery
 from gitsched.model.delivery import DeliveryConfig
-from gitsched.model.document import Body
+from gitsched.model.document import Body, parse_api_group
 from gitsched.model.finding import Issue
 from gitsched.model.labels import parse_selector
 
@@ -186,7 +186,8 @@ class ObservationConfig(NamedTuple):
 class Config(NamedTuple):
     """All settings.
 
-    `notifications` are as written. `api_settings` are the settings of policy APIs that differ from the defaults, by section;
+    `notifications` are as written. `follow_targets` delivers companions of workloads, such as Services, to the clusters of these.
+    `api_settings` are the settings of policy APIs that differ from the defaults, by section;
     `upstream_defaults` replace the defaults of sections in `gitsched.schedule`.
     """
 
@@ -199,8 +200,18 @@ class Config(NamedTuple):
     guard: GuardConfig = GuardConfig()
     observations: ObservationConfig = ObservationConfig()
     notifications: tuple[Mapping[str, Any], ...] = ()
+    follow_targets: bool = False
     api_settings: Mapping[str, Any] = {}
     upstream_defaults: Mapping[str, Any] = {}
+
+    @property
+    def pod_paths(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """The paths of the pod specs of the declared kinds, by group and kind."""
+        return {
+            (parse_api_group(kind.api_version), kind.kind): (*kind.pod_template_path.split("."), "spec")
+            for kind in self.workloads
+            if kind.pod_template_path
+        }
 
     def settings_of(self, section: SettingsSection[T]) -> T:
         """Return the settings of one policy API."""
@@ -235,6 +246,7 @@ def parse_config(spec: Mapping[str, Any], *, upstream: bool = False) -> Config:
         guard=_parse_guard(root.get_section("guard")),
         observations=_parse_observations(root.get_section("observations")),
         notifications=tuple(entry.values for entry in root.list_sections("notifications")),
+        follow_targets=root.get_bool("followTargets", False),
     )
 
 

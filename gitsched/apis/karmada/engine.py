@@ -100,6 +100,18 @@ class KarmadaEngine(PolicyEngine):
             return ""
         return f"set spec.propagateDeps: true in {policy.key.title}"
 
+    def describe_selection(self, template: Document, companions: Iterable[Document], /) -> str:
+        policy, _ = self.state.find_policy(template, self.state.find_record(template))
+        if policy is None:
+            return ""
+        selectors = (
+            f"{{apiVersion: {companion.api_version}, kind: {companion.key.kind}, name: {companion.key.name}"
+            + (f", namespace: {companion.key.namespace}" if companion.key.namespace and not policy.is_namespaced else "")
+            + "}"
+            for companion in companions
+        )
+        return f"add to spec.resourceSelectors of {policy.key.title}: {', '.join(selectors)}"
+
     def _reconcile_rebalancers(self) -> None:
         triggers = self.state.reschedule_triggers
         if self.dependencies is not None:

@@ -3,7 +3,7 @@ report findings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gitsched.apis.capabilities import ChangeProposal
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
@@ -151,6 +151,15 @@ class OcmEngine(PolicyEngine):
         outcome = make_stale_outcome(template, record, read_previous_rollout(previous), previous, reason, self.snapshot.at)
         return outcome._replace(replicas=count_copy_replicas(manifests, self.snapshot.config))
 
+    def describe_selection(self, template: Document, companions: Iterable[Document], /) -> str:
+        placement = read_placement_annotation(template)
+        several = len(list(companions)) > 1
+        return (
+            f"annotate {'them' if several else 'it'} with {names.PLACEMENT_LABEL}: {_format_placement(placement)}"
+            if placement
+            else ""
+        )
+
     def evaluate_candidates(self, template: Document, /) -> list[CandidateResult]:
         workload = self._read_workload(template)
         if workload is None:
@@ -238,6 +247,10 @@ class OcmEngine(PolicyEngine):
 
     def _list_previous_decisions(self, key: Key) -> Iterator[tuple[Key, Body]]:
         yield from self._decision_index.find((key.namespace, key.name)).records(key.namespace)
+
+
+def _format_placement(placement: Key) -> str:
+    return f"{placement.namespace}/{placement.name}"
 
 
 def _have_clusters(decisions: Sequence[tuple[Key, Body]]) -> bool:

@@ -315,6 +315,7 @@ _ALLOWED_MODULES = (
     "gitsched.apis.",
     "gitsched.model.",
     "gitsched.decide.",
+    "gitsched.kinds.",
     "gitsched.render.",
     "gitsched.schedule.",
     "gitsched.reconcile.cache.plan_cache",

@@ -1,0 +1,126 @@
+"""Describe companions that do not go where their targets go, as findings with the cure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from gitsched.apis.capabilities import CompanionSelecting
+from gitsched.decide.companion_placement import CompanionPlacement, CompanionPlacements, DeliveredCompanion, UnselectedCompanion
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.delivered_objects import Clusters, DeliveredObjects
+from gitsched.decide.reference_findings import MAX_FINDINGS, MAX_NAMES, LocatedFinding, describe_placement, join_names
+from gitsched.kinds.companion_kinds import COMPANION_KINDS, FOLLOW_ANNOTATION
+from gitsched.model.document import Key
+from gitsched.model.finding import Finding, Location, Severity, locate_document
+
+SEPARATED, NOT_SELECTED = "companion-separated", "companion-not-selected"
+_SETTING = "followTargets: true in gitsched.yaml"
+
+
+def list_companion_findings(
+    companions: CompanionPlacements, decisions: DecisionSet, delivered: DeliveredObjects
+) -> Iterator[LocatedFinding]:
+    """Yield a finding for each companion that is apart from its targets, and one for all companions of the workloads of one policy that no
+    policy selects."""
+    apart = sorted((one for one in companions.placements if one.lacking or one.idle), key=_get_order)
+    for placement in apart[:MAX_FINDINGS]:
+        yield _locate(placement.companion.owner, decisions), _make_separated_finding(placement, decisions, delivered)
+    if len(apart) > MAX_FINDINGS:
+        message = f"{len(apart) - MAX_FINDINGS} more companions do not go where their targets go; `gitsched explain` shows them by workload"
+        yield None, Finding("warning", SEPARATED, message)
+    by_policy: dict[tuple[str, str], list[UnselectedCompanion]] = {}
+    for one in companions.unselected:
+        if not one.clusters:
+            continue
+        outcome = decisions.outcomes[_find_workload(one).owner]
+        by_policy.setdefault((outcome.api, outcome.policy), []).append(one)
+    for (api, policy), group in sorted(by_policy.items()):
+        group.sort(key=lambda one: one.companion.key)
+        yield _locate(group[0].companion.key, decisions), _make_unselected_finding(api, policy, group, decisions)
+
+
+def _get_order(placement: CompanionPlacement) -> tuple[bool, Key, Key]:
+    return _rate(placement) != "warning", placement.companion.key, placement.companion.owner
+
+
+def _rate(placement: CompanionPlacement) -> Severity:
+    vital = COMPANION_KINDS[placement.companion.key[:2]].vital
+    return "warning" if placement.is_apart or (placement.lacking and vital) else "info"
+
+
+def _make_separated_finding(placement: CompanionPlacement, decisions: DecisionSet, delivered: DeliveredObjects) -> Finding:
+    key, lacking, idle = placement.companion.key, placement.lacking, placement.idle
+    targets = [target for target in placement.targets if not target.active.isdisjoint(lacking)]
+    parts = []
+    if lacking:
+        parts.append(f"does not go to {_join_clusters(lacking)}, where {_join_targets(targets)}")
+    if idle:
+        parts.append(f"goes to {_join_clusters(idle)}, where {_join_targets(placement.targets)} not")
+    about = key if lacking else placement.targets[0].key
+    places = describe_placement(about, decisions, delivered)
+    message = f"{key} {', and '.join(parts)}: {places if lacking else f'for {about}, {places}'}; {_describe_cures(placement)}"
+    return Finding(_rate(placement), SEPARATED, message, _locate_document(placement.companion.owner, decisions), key.resource)
+
+
+def _join_targets(targets: Sequence[DeliveredCompanion]) -> str:
+    names = list(dict.fromkeys(target.key for target in targets))
+    return f"its target{'s' if len(names) > 1 else ''} {_join_keys(names)} {'are' if len(names) > 1 else 'is'}"
+
+
+def _describe_cures(placement: CompanionPlacement) -> str:
+    companion = placement.companion
+    accept = f'if this is intended, annotate it with {FOLLOW_ANNOTATION}: "false"'
+    if companion.key != companion.owner:
+        return f"add its targets to {companion.owner}, or, {accept}"
+    if placement.lacking:
+        return f"change the clusters in its policy, set {_SETTING}, or, {accept}"
+    return f"change the clusters in its policy, leave it out of policies and set {_SETTING}, or, {accept}"
+
+
+def _make_unselected_finding(api: str, policy: str, group: list[UnselectedCompanion], decisions: DecisionSet) -> Finding:
+    first, workload = group[0], _find_workload(group[0])
+    clusters: Clusters = frozenset().union(*(one.clusters for one in group))
+    names = _join_keys(one.companion.key for one in group)
+    if len(group) > 1:
+        verb, whose = f"{len(group)} objects that belong", f"workloads of {policy}" if policy else str(workload.owner)
+    else:
+        verb, whose = "it belongs", str(workload.key)
+    message = (
+        f"no policy selects {names}: {verb} to {whose} in {_join_clusters(clusters)}; "
+        f"{_describe_selection(api, workload, group, decisions)}"
+    )
+    return Finding("warning", NOT_SELECTED, message, _locate_document(first.companion.key, decisions), first.companion.key.resource)
+
+
+def _describe_selection(api: str, workload: DeliveredCompanion, group: list[UnselectedCompanion], decisions: DecisionSet) -> str:
+    """Return what selects the companions: a change for the API of the workload, and the setting."""
+    them, they = ("them", "they are") if len(group) > 1 else ("it", "it is")
+    accept = f'if {they} not for these clusters, annotate {them} with {FOLLOW_ANNOTATION}: "false"'
+    if workload.key != workload.owner:
+        return f"add {them} to {workload.owner}, or, {accept}"
+    documents = [decisions.catalog.templates[one.companion.key] for one in group]
+    engine = next((engine for engine in decisions.engines if engine.name == api and isinstance(engine, CompanionSelecting)), None)
+    change = engine.describe_selection(decisions.templates[workload.owner], documents[:MAX_NAMES]) if engine is not None else ""
+    return f"{change or f'select {them} with a policy'}, set {_SETTING}, or, {accept}"
+
+
+def _find_workload(one: UnselectedCompanion) -> DeliveredCompanion:
+    """Return the first workload that runs where the companion should be."""
+    return next(workload for workload in one.workloads if not workload.active.isdisjoint(one.clusters))
+
+
+def _join_keys(keys: Iterable[Key]) -> str:
+    return join_names([str(key) for key in dict.fromkeys(keys)])
+
+
+def _join_clusters(clusters: Clusters) -> str:
+    return join_names(sorted(clusters))
+
+
+def _locate(key: Key, decisions: DecisionSet) -> Key | None:
+    return key if _locate_document(key, decisions) is not None else None
+
+
+def _locate_document(key: Key, decisions: DecisionSet) -> Location | None:
+    template = decisions.templates.get(key) or decisions.catalog.templates.get(key)
+    return locate_document(template) if template is not None else None

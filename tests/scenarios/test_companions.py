@@ -1,0 +1,97 @@
+"""Companions of workloads, such as Services and autoscalers: a finding where they do not go along with their targets."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gitsched.decide.companion_findings import NOT_SELECTED, SEPARATED
+from gitsched.decide.reference_findings import MAX_FINDINGS
+from gitsched.model.finding import Finding
+from gitsched.reconcile import RunResult
+
+from .conftest import Fleet
+from .test_references import CODES, FLEET, place, settings
+
+CASES = yaml.safe_load((Path(__file__).parent / "companions.yaml").read_text())
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return Fleet(tmp_path / "source", tmp_path / "cache")
+
+
+def list_found(run: RunResult) -> list[Finding]:
+    return [finding for finding in run.plan.findings if finding.code in (SEPARATED, NOT_SELECTED)]
+
+
+def summarize(finding: Finding) -> list[str]:
+    """Return lines as under `found`."""
+    if unselected := re.match(r"no policy selects (.*?):", finding.message):
+        return [f"{finding.severity} {unselected[1]} not selected"]
+    name = finding.message.split(" ")[0]
+    lacks = re.search(r"does not go to (.*?), where", finding.message)
+    idle = re.search(r" goes to (.*?), where", finding.message)
+    assert lacks or idle, finding.message
+    return [
+        *([f"{finding.severity} {name} lacks {lacks[1]}"] if lacks else ()),
+        *([f"{finding.severity} {name} idle in {idle[1]}"] if idle else ()),
+    ]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_a_companion_apart_from_its_targets_is_one_finding(fleet: Fleet, case: dict[str, Any]) -> None:
+    objects = {f"apps/{number:02}.yaml": place(entry["object"], entry["to"]) for number, entry in enumerate(case["objects"])}
+    fleet.commit({**FLEET, **objects, "gitsched.yaml": settings(case.get("assumed", []))})
+    run = fleet.preview()
+    found = list_found(run)
+    assert sorted(line for finding in found for line in summarize(finding)) == sorted(case["found"])
+    messages = "\n".join(finding.message for finding in found)
+    assert [part for part in case.get("says", ()) if part not in messages] == []
+    assert all(finding.location is not None and finding.resource is not None for finding in found)
+    assert sorted({finding.code for finding in run.plan.findings} & CODES) == case.get("others", [])
+    assert [str(finding) for finding in run.plan.findings if finding.severity == "error"] == []
+
+
+def deployment(name: str, **labels: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "shop"}
+    template = {"metadata": {"labels": {"app": name, **labels}}, "spec": {"containers": [{"name": name, "image": "nginx"}]}}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"template": template}}
+
+
+def service(name: str, **selector: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "shop"}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"selector": {"app": name, **selector}}}
+
+
+def test_the_number_of_findings_is_limited(fleet: Fleet) -> None:
+    count = MAX_FINDINGS + 30
+    files = {
+        f"apps/{n}.yaml": "\n---\n".join((place(deployment(f"w{n}"), ["ash", "oak"]), place(service(f"w{n}"), ["ash"])))
+        for n in range(count)
+    }
+    fleet.commit({**FLEET, **files})
+    found = list_found(fleet.preview())
+    assert len(found) == MAX_FINDINGS + 1
+    assert any(finding.message.startswith("30 more companions") for finding in found)
+
+
+def test_many_companions_that_no_policy_selects_are_one_finding(fleet: Fleet) -> None:
+    policy = {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "ClusterPropagationPolicy",
+        "metadata": {"name": "deployments"},
+        "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}], "placement": {}},
+    }
+    files = {f"{n:02}.yaml": json.dumps(obj(f"w{n:02}")) for n in range(20) for obj in (service,)}
+    files |= {f"deployment-{n:02}.yaml": json.dumps(deployment(f"w{n:02}")) for n in range(20)}
+    fleet.commit({**FLEET, **files, "policy.yaml": json.dumps(policy)})
+    (finding,) = list_found(fleet.preview())
+    assert "Service/shop/w00, Service/shop/w01, Service/shop/w02, Service/shop/w03, Service/shop/w04 and 15 more" in finding.message
+    assert finding.message.count("{apiVersion") == 5
+    assert str(finding.location) == "00.yaml:1:1"
