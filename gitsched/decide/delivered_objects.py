@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
@@ -37,12 +38,14 @@ class ReferenceCache:
 
 class ReferenceRequirement(NamedTuple):
     """An object that a delivered one, the `referrer`, requires in these clusters. `implied` ones are no field of the referrer: the
-    definition of its kind, and the bindings of a ServiceAccount."""
+    definition of its kind, and the bindings of a ServiceAccount. `part` is the object that refers to it, if that is a part of the
+    referrer, such as an object of a Bundle."""
 
     required: RequiredObject
     referrer: Key
     clusters: Clusters
     implied: bool = False
+    part: Document | None = None
 
 
 class DeliveredObjects:
@@ -102,6 +105,7 @@ def index_deliveries(decisions: DecisionSet, config: Config, cache: ReferenceCac
         targets = frozenset([target.cluster for target in outcome.targets])
         targets = shared.setdefault(targets, targets)
         manifests: ManifestReferences
+        parts: Iterable[Document | None] = repeat(None)
         if outcome.manifests is None and not outcome.bundles and key not in decisions.variants:
             found.add(key, key, targets)
             manifests = list_manifest_references(outcome, decisions.templates[key], targets, pod_paths, cache)
@@ -109,18 +113,20 @@ def index_deliveries(decisions: DecisionSet, config: Config, cache: ReferenceCac
                 found.add_written(references, targets)
         else:
             several: list[tuple[References, Clusters]] = []
+            parts = objects = []
             for one in list_manifests(outcome, decisions.templates[key], decisions.variants):
                 found.add(one.document.key, key, one.clusters)
                 references = cache.read(one.document, pod_paths, f"{key}:{one.variant}")
                 found.add_written(references, one.clusters)
                 if references is not NO_REFERENCES:
                     several.append((references, one.active))
+                    objects.append(one.document)
             manifests = tuple(several)
         if not manifests:
             continue
         found.references[key] = manifests
-        for references, clusters in manifests:
-            found.requirements += [ReferenceRequirement(required, key, clusters) for required in references.requires]
+        for (references, clusters), part in zip(manifests, parts, strict=False):
+            found.requirements += [ReferenceRequirement(required, key, clusters, part=part) for required in references.requires]
     _add_implied(found, decisions.catalog.templates.values())
     return found
 

@@ -43,7 +43,8 @@ def make_part_finding(document: Document, part: KustomizedDocument) -> Finding:
         text = f"{document.key} is not placed: {part.describe()}"
         return Finding("error", part.code, text, locate_document(document), document.key.resource)
     message = (
-        f"{document.key} is not placed as this file has it, because kustomize changes it: {part.describe()}. Name the overlay to build "
-        "in source.kustomize.build, or this path in source.kustomize.ignore"
+        f"{document.key} is not placed as this file has it, because kustomize changes it: {part.describe()}. Place the "
+        "overlay with a Bundle (spec.path), name it in source.kustomize.build to place its objects one by one, or name this path in "
+        "source.kustomize.ignore"
     )
     return Finding("error", "kustomized", message, locate_document(document), document.key.resource)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
@@ -10,7 +10,7 @@ from gitsched.decide.assumed_objects import is_assumed, is_preinstalled
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.delivered_objects import NO_CLUSTERS, Clusters, DeliveredObjects, ReferenceRequirement, list_manifests
 from gitsched.kinds.written_objects import list_written_objects, may_write
-from gitsched.model.document import Key
+from gitsched.model.document import Document, Key
 
 
 class MissingReference(NamedTuple):
@@ -18,7 +18,8 @@ class MissingReference(NamedTuple):
 
     `in_source` says that the source has it, or the `maker` whose controller writes it. Otherwise `creators` are delivered objects that
     may create it, and `uncertain` the clusters that they go to: there it is not reported. The same holds for an object that the source has
-    only as `part` of a kustomization or chart, which says so.
+    only as `part` of a kustomization or chart, which says so. `parts` are the objects that refer to it, by the referrer that they are a
+    part of.
     """
 
     key: Key
@@ -29,6 +30,7 @@ class MissingReference(NamedTuple):
     part: str = ""
     creators: tuple[Key, ...] = ()
     uncertain: Clusters = NO_CLUSTERS
+    parts: Mapping[Key, Document] = {}
 
     @property
     def reported(self) -> Clusters:
@@ -52,12 +54,13 @@ def find_missing_references(
         return ()
     source = _SourceObjects(decisions)
     missing: list[MissingReference] = []
-    for key, (clusters, referrers, expected) in sorted(lacking.items()):
+    for key, (clusters, referrers, expected) in sorted(lacking.items(), key=lambda entry: entry[0]):
         maker = source.find_maker(key)
         in_source = source.has(key) or maker is not None or key in delivered.clusters
         if in_source or (expected and not is_preinstalled(key, config)):
             part = decisions.kustomized.get(key, "") if maker is None else ""
-            missing.append(MissingReference(key, clusters, tuple(sorted(referrers)), in_source, maker, part))
+            parts = {referrer: document for referrer, document in referrers.items() if document is not None}
+            missing.append(MissingReference(key, clusters, tuple(sorted(referrers)), in_source, maker, part, parts=parts))
     return tuple(_find_creators(missing, decisions, delivered))
 
 
@@ -89,11 +92,12 @@ def _add_creators(missing: MissingReference, found: Iterable[Key], delivered: De
 
 def _list_lacking(
     requirements: Iterable[ReferenceRequirement], delivered: DeliveredObjects, config: Config
-) -> dict[Key, tuple[Clusters, set[Key], bool]]:
-    """Return for each object the clusters that lack it, the objects that refer to it there, and whether it must be in the source."""
+) -> dict[Key, tuple[Clusters, dict[Key, Document | None], bool]]:
+    """Return for each object the clusters that lack it, the workloads that refer to it there, with the part that does, and whether it must
+    be in the source."""
     known: dict[tuple[Key, Clusters], Clusters] = {}
-    found: dict[Key, tuple[Clusters, set[Key], bool]] = {}
-    for (key, expected), referrer, clusters, _ in requirements:
+    found: dict[Key, tuple[Clusters, dict[Key, Document | None], bool]] = {}
+    for (key, expected), referrer, clusters, _, part in requirements:
         absent = known.get((key, clusters))
         if absent is None:
             absent = clusters - delivered.find_clusters(key)
@@ -101,8 +105,8 @@ def _list_lacking(
                 absent = frozenset([name for name in absent if not is_assumed(key, name, config)])
             known[key, clusters] = absent
         if absent:
-            before, referrers, needed = found.get(key) or (NO_CLUSTERS, set(), False)
-            referrers.add(referrer)
+            before, referrers, needed = found.get(key) or (NO_CLUSTERS, {}, False)
+            referrers.setdefault(referrer, part)
             found[key] = (before if absent <= before else before | absent), referrers, needed or expected
     return found
 

@@ -19,7 +19,7 @@ def explain_references(
     """Return the references of every workload, or of `only` one, without those to objects that the source need not have."""
     lacking = {one.key: one for one in missing}
     found: dict[Key, dict[RequiredObject, Clusters]] = {}
-    for required, referrer, clusters, _ in delivered.requirements:
+    for required, referrer, clusters, *_ in delivered.requirements:
         if only in (None, referrer):
             known = found.setdefault(referrer, {})
             known[required] = known.get(required, NO_CLUSTERS) | clusters

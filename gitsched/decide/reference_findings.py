@@ -8,7 +8,7 @@ from gitsched.apis.capabilities import DependencyDelivering
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.delivered_objects import DeliveredObjects
 from gitsched.decide.missing_references import MissingReference
-from gitsched.model.document import Key
+from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, Location, locate_document
 
 MAX_FINDINGS = 200
@@ -51,8 +51,7 @@ def list_reference_findings(
 def _make_unknown_finding(missing: list[MissingReference], decisions: DecisionSet, delivered: DeliveredObjects) -> Finding:
     """Return the finding for objects of one kind that are not in the source."""
     first = missing[0]
-    located = _find_located(first, decisions, delivered)
-    location = _locate(located, decisions) if located is not None else None
+    location = _find_location(first, decisions, delivered)
     them = "them" if len(missing) > 1 else "it"
     hint = (
         f"commit what creates {them}, or list {them} under `assumed` in gitsched.yaml if these clusters have {them} by themselves"
@@ -70,11 +69,12 @@ def _make_unknown_finding(missing: list[MissingReference], decisions: DecisionSe
 
 
 def _describe_users(missing: MissingReference) -> str:
-    referrers, single = missing.referrers, len(missing.referrers) == 1
+    parts, single = missing.parts, len(missing.referrers) == 1
+    referrers = [f"{parts[key].key} of {key}" if key in parts else str(key) for key in missing.referrers]
     verb = "needs" if single else "need"
     if missing.key.kind not in _IMPLIED:
         verb = "refers to" if single else "refer to"
-    return f"{join_names(list(map(str, referrers)))} {verb} it"
+    return f"{join_names(referrers)} {verb} it"
 
 
 def _describe_clusters(missing: MissingReference) -> str:
@@ -83,8 +83,7 @@ def _describe_clusters(missing: MissingReference) -> str:
 
 def _make_finding(missing: MissingReference, decisions: DecisionSet, delivered: DeliveredObjects) -> Finding:
     key, users, where = missing.key, _describe_users(missing), _describe_clusters(missing)
-    located = _find_located(missing, decisions, delivered)
-    location = _locate(located, decisions) if located is not None else None
+    location = _find_location(missing, decisions, delivered)
     if not missing.in_source:
         message = (
             f"{key} is not in the source, and {users} in {where}; commit it, or list it under `assumed` in gitsched.yaml if these "
@@ -143,6 +142,24 @@ def _find_located(missing: MissingReference, decisions: DecisionSet, delivered: 
     object, as a Bundle does."""
     owners = (owner for key in missing.referrers for owner in delivered.owners.get(key, ()))
     return next((key for key in (*missing.referrers, *owners) if _locate(key, decisions) is not None), None)
+
+
+def _find_location(missing: MissingReference, decisions: DecisionSet, delivered: DeliveredObjects) -> Location | None:
+    """Return the location of the first object that refers to a missing one: in the base, for a part that is built."""
+    located = _find_located(missing, decisions, delivered)
+    if located is None:
+        return None
+    part = missing.parts.get(located)
+    if part is None and located not in missing.referrers:
+        part = _find_part(missing.referrers[0], located, decisions)
+    return locate_document(part) if part is not None and part.origin is not None else _locate(located, decisions)
+
+
+def _find_part(key: Key, owner: Key, decisions: DecisionSet) -> Document | None:
+    """Return an object of the Bundles of a workload."""
+    bundles = (decisions.variants[bundle] for bundle in decisions.outcomes[owner].bundles if bundle in decisions.variants)
+    objects = (document for bundle in bundles for variant in bundle.variants for document in variant.objects)
+    return next((document for document in objects if document.key == key), None)
 
 
 def _locate(key: Key, decisions: DecisionSet) -> Location | None:

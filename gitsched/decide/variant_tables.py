@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from gitsched.model.document import Document
 from gitsched.model.explanation import Explanation, ExplanationTable
 from gitsched.model.finding import format_names
@@ -23,9 +25,11 @@ def add_variants(found: Explanation, document: Document, variants: WorkloadVaria
 
 
 def make_variant_table(document: Document, variants: WorkloadVariants, outcome: Outcome | None) -> ExplanationTable:
-    """Return a row for each variant: its directory, the clusters that get it if they are chosen, and those that have it."""
+    """Return a row for each variant: its directory, the clusters that get it if they are chosen, and those that have it. Variants of one
+    directory differ in how it is built."""
     placed = {target.cluster for target in outcome.targets} if outcome is not None else set()
     rows = []
+    paths = Counter(variant.path for variant in variants.variants)
     for index, variant in enumerate(variants.variants):
         clusters = sorted(name for name, found in variants.by_cluster.items() if found == index)
         values = ", ".join(f"{name}={value}" for name, value in variant.values)
@@ -36,7 +40,7 @@ def make_variant_table(document: Document, variants: WorkloadVariants, outcome: 
         )
         rows.append(
             (
-                variant.path,
+                f"{variant.path} ({variant.details})" if variant.details and paths[variant.path] > 1 else variant.path,
                 content,
                 values or "-",
                 _list_names(clusters),

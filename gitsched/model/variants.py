@@ -59,7 +59,8 @@ class Variant(NamedTuple):
 
     `path` is the directory that it comes from, and `objects` are what it builds, in the order in which they are printed. `digest` changes
     with the content of every file that a build reads, and with nothing else; `commit` is the commit id since which it is the same ("" if
-    unknown). `values` are the values of a Bundle for these clusters, by name. `source` is set for a Bundle.
+    unknown). `values` are the values of a Bundle for these clusters, by name. `source` is set for a Bundle. `details` say how the directory
+    is built, where others build it in another way: the document of a delivery tool, or the values of a chart.
     """
 
     path: str
@@ -68,6 +69,7 @@ class Variant(NamedTuple):
     values: tuple[tuple[str, str], ...] = ()
     commit: str = ""
     source: VariantSource | None = None
+    details: str = ""
 
 
 class WorkloadVariants(NamedTuple):

@@ -51,7 +51,8 @@ class _Use(NamedTuple):
 class _Choice(NamedTuple):
     """The directory of each variant of a Bundle by its digest, what each cluster uses, and clusters that get nothing, with the reason.
 
-    `lacking` are those among them without a label or annotation, with the name of the value that refers to it.
+    `lacking` are those among them without a label or annotation, with the name of the value that refers to it. `details` say how a
+    directory is built, by digest.
     """
 
     bundle: RawDocument
@@ -60,6 +61,7 @@ class _Choice(NamedTuple):
     uses: Mapping[str, _Use]
     failed: Mapping[str, str]
     lacking: Mapping[str, str]
+    details: Mapping[str, str]
 
 
 def read_bundles(
@@ -168,6 +170,7 @@ class _VariantChooser:
         uses: dict[str, _Use] = {}
         failed: dict[str, str] = {}
         lacking: dict[str, str] = {}
+        details: dict[str, str] = {}
         chosen: dict[int, list[str]] = {}
         problems: dict[tuple[int, str], None] = {}
         for cluster in self._clusters:
@@ -194,12 +197,24 @@ class _VariantChooser:
             requests[digest] = request
             if tool.path is not None:
                 self.paths[digest] = tool.path
+            details[digest] = _describe_build(rule, tool.path, dict(values))
             uses[cluster.name] = _Use(digest, values if rule.helm is None else ())
         for index, problem in problems:
             self._findings.append(_make_tool_finding(bundle, spec.variants[index], problem))
         if self._clusters:
             self._findings += _find_unused(bundle, spec, self._clusters, chosen)
-        return _Choice(bundle, spec, requests, uses, failed, lacking)
+        return _Choice(bundle, spec, requests, uses, failed, lacking, details)
+
+
+def _describe_build(rule: VariantRule, path: ReconciledPath | None, values: Mapping[str, str]) -> str:
+    """Say how a directory is built: as a document of a delivery tool says, or with the values of a chart."""
+    parts = [f"as {path.name} builds it"] if path is not None else []
+    if rule.helm is not None:
+        parts += rule.helm.values_files
+        parts += [f"{name}={value}" for name, value in values.items()]
+        own = rule.pointer[1] == "variants"
+        parts += [f"values of spec.variants[{rule.pointer[-1]}]" if own else "values of spec.helm"] if rule.helm.values else []
+    return ", ".join(parts)
 
 
 def _make_tool_finding(bundle: RawDocument, rule: VariantRule, problem: str) -> Finding:
@@ -349,7 +364,7 @@ class _Assembler:
     def _make_variant(self, choice: _Choice, use: _Use, objects: tuple[Document, ...], commit: str) -> Variant:
         request, files = choice.requests[use.digest], self._built.directories[use.digest].files
         source = files.make_source(self._commit, request.helm, self._omitted.get(use, ()))
-        return Variant(request.path, objects, files.digest, use.values, commit, source)
+        return Variant(request.path, objects, files.digest, use.values, commit, source, choice.details.get(use.digest, ""))
 
     def _resolve(self, use: _Use, documents: Iterable[RawDocument], scopes: KindScopes) -> tuple[Document, ...] | None:
         """Return documents with their identities; None with a finding if one is defined more than once with different content."""

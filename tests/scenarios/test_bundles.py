@@ -88,6 +88,35 @@ def test_explain_names_the_label_that_a_cluster_lacks(fleet: Fleet) -> None:
     assert (lacked, "-", "-", "lab", "-") in table.rows
 
 
+def test_explain_says_how_variants_of_one_directory_differ(fleet: Fleet) -> None:
+    chart = {
+        "chart/Chart.yaml": "apiVersion: v2\nname: web\nversion: 0.1.0\n",
+        "chart/a.yaml": "a: 1\n",
+        "chart/templates/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {values: {{ toJson .Values | quote }}}\n",
+        "bundle.yaml": """\
+apiVersion: gitsched.io/v1alpha1
+kind: Bundle
+metadata: {name: shop, namespace: shop}
+spec:
+  path: chart
+  helm: {namespace: shop}
+  variants:
+    - {clusters: {names: [dub]}, helm: {valuesFiles: [chart/a.yaml]}}
+    - {clusters: {names: [ham]}, helm: {values: {a: 2}}}
+  values: {name: cluster.name}
+""",
+    }
+    fleet.commit({**TABLE["layout"], **chart})
+    explanation = explain_resource(fleet.settings(), "bundle", "shop", "shop")
+    assert isinstance(explanation, Explanation)
+    (table,) = (table for table in explanation.tables if table.title == "Variants")
+    assert [(row[0], row[3]) for row in table.rows] == [
+        ("chart (chart/a.yaml, name=dub)", "dub"),
+        ("chart (name=ham, values of spec.variants[1])", "ham"),
+        ("chart (name=lab)", "lab"),
+    ]
+
+
 @pytest.mark.parametrize(("labels", "variant"), [("env: staging", "overlays/staging"), ("env: other", None)])
 def test_a_simulated_cluster_gets_the_variant_of_clusters_like_it(fleet: Fleet, labels: str, variant: str | None) -> None:
     fleet.commit(TABLE["layout"])

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from gitsched.decide.reference_findings import MAX_FINDINGS
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, Location
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.explanation import explain_resource
 from gitsched.report.explanation import write_explanation
@@ -175,10 +175,22 @@ def test_the_objects_of_a_bundle_are_delivered_where_their_variant_goes(fleet: F
     fleet.commit(bundle_files(oak="web.yaml"))
     (finding,) = missing(fleet.preview())
     assert finding.message.startswith(
-        "ConfigMap/shop/conf does not go to oak, where Bundle.gitsched.io/shop/app refers to it: it is part of "
+        "ConfigMap/shop/conf does not go to oak, where DaemonSet.apps/shop/web of Bundle.gitsched.io/shop/app refers to it: it is part of "
         "Bundle.gitsched.io/shop/app, which goes to ash; "
     )
-    assert str(finding.location) == "bundle.yaml:1:1"
+    assert str(finding.location) == "apps/oak/web.yaml:1:1"
+
+
+def test_a_reference_of_a_built_object_is_located_in_the_base_with_the_patch(fleet: Fleet) -> None:
+    files = bundle_files(oak="../base") | {
+        "apps/oak/kustomization.yaml": "resources: [../base]\npatches: [{path: patch.yaml}]",
+        "apps/base/kustomization.yaml": "resources: [web.yaml]",
+        "apps/base/web.yaml": "# The web server.\n" + json.dumps(pod("web", "other")),
+        "apps/oak/patch.yaml": json.dumps(pod("web", "conf")),
+    }
+    fleet.commit({**FLEET, **files})
+    (finding,) = (finding for finding in missing(fleet.preview()) if "ConfigMap/shop/conf" in finding.message)
+    assert finding.location == Location("apps/base/web.yaml", 2, 1, "apps/oak/patch.yaml:1")
 
 
 ROLE = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "bots", "namespace": "shop"}}
@@ -194,7 +206,7 @@ CONTROLLER = pod("controller")
 CONTROLLER["spec"]["template"]["spec"]["containers"] = [{"name": "c", "args": ["--write=conf"]}]
 
 
-def test_what_an_object_of_a_bundle_needs_is_reported_at_the_bundle(fleet: Fleet) -> None:
+def test_what_an_object_of_a_bundle_needs_is_reported_at_the_object(fleet: Fleet) -> None:
     binding = json.dumps({**ROLE, "subjects": [SUBJECT]})
     account = {"apps/oak/kustomization.yaml": "resources: [web.yaml, conf.yaml, bot.yaml]", "apps/oak/bot.yaml": json.dumps(BOT)}
     fleet.commit({**FLEET, **bundle_files(oak="web.yaml"), **account, "binding.yaml": binding})
@@ -202,7 +214,7 @@ def test_what_an_object_of_a_bundle_needs_is_reported_at_the_bundle(fleet: Fleet
     assert finding.message.startswith(
         "RoleBinding.rbac.authorization.k8s.io/shop/bots does not go to oak, where ServiceAccount/shop/bot needs it"
     )
-    assert str(finding.location) == "bundle.yaml:1:1"
+    assert str(finding.location) == "apps/oak/bot.yaml:1:1"
 
 
 CHANGES = {
