@@ -212,7 +212,7 @@ def decide(
         if kept is not None and key not in outcomes:
             outcomes[key], templates[key] = adapt_outcome(document, kept, snapshot), document
             quarantined.add(key)
-    findings += make_duplicate_findings(duplicates)
+    findings += make_duplicate_findings(duplicates) if duplicates else ()
     own: set[Key] = set()
     for document, outcome in list_own_workloads(engines, snapshot):
         other = outcomes.get(document.key)

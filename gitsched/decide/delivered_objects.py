@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.decisions import DecisionSet
-from gitsched.kinds.requirements import PodPaths, is_binding, list_subjects, read_references
+from gitsched.kinds.requirements import BINDING_KINDS, PodPaths, list_subjects, read_references
 from gitsched.model.document import Body, Document, Key, get_field, is_known_group
 from gitsched.model.references import NO_REFERENCES, References, RequiredObject
 from gitsched.model.scheduling import Outcome
@@ -206,7 +206,7 @@ def _index_bindings_and_definitions(
     definitions: dict[tuple[str, str], Key] = {}
     for template in templates:
         key = template.key
-        if is_binding(key):
+        if key[:2] in BINDING_KINDS:
             for subject in dict.fromkeys(list_subjects(template.body, key.namespace)):
                 bindings.setdefault(subject, []).append(key)
         elif key[:2] == _DEFINITION:

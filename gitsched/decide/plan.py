@@ -175,7 +175,7 @@ class InMemoryCaches:
 
     def __init__(self) -> None:
         self.decisions, self.rendered, self.references = DecisionCache(), RenderCache(), ReferenceCache()
-        self.companions = FeatureCache()
+        self.companions: FeatureCache | None = None
 
 
 def compute_plan_times(source_time: datetime, recorded_time: datetime | None, now: datetime) -> PlanTimes:
@@ -327,7 +327,8 @@ def _compare_companions(
         return NO_COMPANIONS, ()
     from gitsched.decide.companion_findings import list_companion_findings  # only for sources with companions
 
-    companions = compare_companions(decisions, delivered, missing, config, caches.companions)
+    features = caches.companions = caches.companions or FeatureCache()
+    companions = compare_companions(decisions, delivered, missing, config, features)
     return companions, tuple(list_companion_findings(companions, decisions, delivered))
 
 

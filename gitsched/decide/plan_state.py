@@ -347,8 +347,6 @@ def make_companion_rows(companions: CompanionPlacements) -> dict[Key, CompanionR
         if placement.lacking or placement.idle or not {companion, *owners} <= companions.features.keys():
             reported.update((companion, *owners))
     return {
-        key: CompanionRow(
-            companions.features.get(key), tuple(targets.get(key, ())), tuple(served.get(key, ())), key in reported
-        )
+        key: CompanionRow(companions.features.get(key), tuple(targets.get(key, ())), tuple(served.get(key, ())), key in reported)
         for key in {*companions.features, *reported}
     }

@@ -14,7 +14,7 @@ from gitsched.decide.delivered_objects import (
 )
 from gitsched.decide.plan_state import PlanRows, ReferenceRow, Totals
 from gitsched.decide.reference_findings import LocatedFinding
-from gitsched.kinds.requirements import is_binding
+from gitsched.kinds.requirements import BINDING_KINDS
 from gitsched.kinds.written_objects import may_write
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import locate_document
@@ -51,7 +51,7 @@ def update_references(
     for key, document in documents.items():
         outcome, row = outcomes.get(key), rows.read_workload(key)
         if outcome is None or row is None:
-            if is_binding(key) or may_write(key):
+            if key[:2] in BINDING_KINDS or may_write(key):
                 return None
             continue
         targets, before = _list_clusters(outcome), row.references
@@ -64,7 +64,12 @@ def update_references(
         updated[key] = before._replace(manifests=manifests)
         if manifests == before.manifests and not (moved and before.implied):
             continue
-        if before.misses or is_binding(key) or may_write(key) or _list_written(manifests) != _list_written(before.manifests):
+        if (
+            before.misses
+            or key[:2] in BINDING_KINDS
+            or may_write(key)
+            or _list_written(manifests) != _list_written(before.manifests)
+        ):
             return None
         found = _find_required(rows, outcomes, config, before, list(_list_requirements(manifests, before, targets)))
         if found is None:

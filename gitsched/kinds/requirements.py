@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from gitsched.kinds.table import find_kind
 from gitsched.kinds.written_objects import list_written_objects
@@ -32,7 +32,8 @@ POD_SPECS: dict[tuple[str, str], tuple[str, ...]] = {
     ("batch", "Job"): _TEMPLATE_SPEC,
 }
 _RBAC = "rbac.authorization.k8s.io"
-_BINDINGS = frozenset({(_RBAC, "RoleBinding"), (_RBAC, "ClusterRoleBinding")})
+BINDING_KINDS: Final = frozenset({(_RBAC, "RoleBinding"), (_RBAC, "ClusterRoleBinding")})
+"""The group and kind of objects that grant the rights of a role to ServiceAccounts."""
 _ISSUER_ANNOTATIONS = ("cert-manager.io/issuer", "cert-manager.io/cluster-issuer", "kubernetes.io/tls-acme")
 _SECRET_VOLUMES = ("cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos")
 
@@ -58,11 +59,6 @@ def read_references(key: Key, body: Body, pod_paths: PodPaths = _NO_PATHS) -> Re
     if not found and not writes:
         return NO_REFERENCES
     return References(tuple(dict.fromkeys(found)), writes)
-
-
-def is_binding(key: Key) -> bool:
-    """Return whether an object grants the rights of a role to ServiceAccounts."""
-    return key[:2] in _BINDINGS
 
 
 def list_subjects(body: Body, namespace: str) -> Iterator[Key]:

@@ -162,7 +162,7 @@ class KarmadaEngine(PolicyEngine):
 
     def _count_sets(self, template: Document, outcome: Outcome) -> Outcome:
         """Return the outcome without numbers of replicas if whole variants are placed: their replicas differ between clusters."""
-        variants = self.state.read_variant_requirements(template)
+        variants = self.state.read_variant_requirements(template) if self.state.snapshot.variants else None
         if variants is None or not variants.places_sets:
             return outcome
         targets, before = (

@@ -103,7 +103,8 @@ class KarmadaState:
         clusters = snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ())
         totals = ((document.key.name, read_allocatable(document.body)) for document in clusters)
         self.allocatable = {name: capacity for name, capacity in totals if capacity is not None}
-        self.unready_clusters = find_unready_clusters(clusters, self.fleet, settings)
+        reporting = self.inventory.reporting
+        self.unready_clusters = find_unready_clusters(reporting, self.fleet, settings) if reporting else {}
         self.leaving_clusters = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.deleting)
         kinds = (names.BINDING, names.CLUSTER_BINDING)
         self._reported_bindings = [document for kind in kinds for document in snapshot.documents.get((names.WORK_GROUP, kind), ())]

@@ -17,8 +17,8 @@ from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from gitsched.apis.capabilities import DependencyTracking
 from gitsched.apis.policy_api import EMPTY_SNAPSHOT, PolicyEngine, Snapshot
-from gitsched.decide.decisions import list_dependency_trackers
 from gitsched.decide.plan_state import ClusterRow, Totals, WorkloadRow
 from gitsched.git import OutputRepository
 from gitsched.model.document import Document, Key
@@ -287,7 +287,7 @@ def _read_header(connection: sqlite3.Connection) -> PlanCacheHeader | None:
 
 
 def _sum_revisions(engines: Iterable[PolicyEngine]) -> int:
-    return sum(engine.revision for engine in list_dependency_trackers(engines))
+    return sum(engine.revision for engine in engines if isinstance(engine, DependencyTracking))
 
 
 def _list_workload_rows(workloads: Mapping[Key, WorkloadRow | None]) -> Iterator[Row]:

@@ -29,7 +29,7 @@ from gitsched.apis.karmada.interpreter import ReplicaRequirements, read_uid, rev
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document, get_field, list_objects
-from gitsched.model.finding import Finding, format_names, locate_document
+from gitsched.model.finding import Finding, Severity, format_names, locate_document
 from gitsched.model.scheduling import Assignment, Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.schedule import pipeline
@@ -121,37 +121,40 @@ def _build_outcome(
     targets, findings = find_target_clusters(state, template, result.clusters, tasks, requirements, divided, attachment)
     if PRESERVED_STATE in result.annotations:
         targets = add_preserved_labels(template, targets, result.annotations)
-    location, resource = locate_document(template), template.key.resource
     if result.reason not in ("Success", "") and not state.other_clusters:
         unplaced = _describe_unplaced_replicas(requirements, divided, result.clusters)
         message = f"{template.key} could not be scheduled: {result.message}{unplaced}"
-        findings = (*findings, Finding("warning", "unschedulable", message, location, resource))
+        findings = (*findings, _make_finding(template, "warning", "unschedulable", message))
     elif requirements.replicas == 0 and not result.clusters and not state.other_clusters:
         message = (
             f"{template.key} has 0 replicas and goes to no cluster, as in Karmada; to place it with 0 replicas, set "
             "karmada.enableEmptyWorkloadPropagation in gitsched.yaml"
         )
-        findings = (*findings, Finding("info", "no-replicas", message, location, resource))
+        findings = (*findings, _make_finding(template, "info", "no-replicas", message))
     if requirements.invalid_replicas and policy.placement.is_divided:
         message = f"{template.key}: {requirements.replicas_path} is not a number, so its replicas are not divided"
-        findings = (*findings, Finding("warning", "opaque-replicas", message, location, resource))
+        findings = (*findings, _make_finding(template, "warning", "opaque-replicas", message))
     if failover is not None and tasks:
         findings = (*findings, *failover.find_unpreserved_state(template, policy, tasks))
-    group = f" in group {result.observed_group}" if result.observed_group else ""
+    title, group = policy.key.title, f" in group {result.observed_group}" if result.observed_group else ""
     return Outcome(
         key=template.key,
         api=names.API_NAME,
         state="placed" if result.clusters or (attachment and attachment.clusters) else "pending",
-        policy=policy.key.title,
+        policy=title,
         group=result.observed_group,
         targets=targets,
         replicas=requirements.replicas,
         records=((binding_key(template.key), body),),
-        reason=f"{policy.key.title}{group}" + (f", {attachment.reason}" if attachment else ""),
+        reason=f"{title}{group}" + (f", {attachment.reason}" if attachment else ""),
         time=time,
         wakeup=_find_wakeup(state, failover, template, policy, result, time),
         findings=findings,
     )
+
+
+def _make_finding(template: Document, severity: Severity, code: str, message: str) -> Finding:
+    return Finding(severity, code, message, locate_document(template), template.key.resource)
 
 
 def _find_wakeup(

@@ -144,7 +144,8 @@ _CLUSTER_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 class ClusterInventory(NamedTuple):
     """All Clusters of a commit.
 
-    `records` are status documents of Clusters with undated NoExecute taints or with `added_taints`, which are by cluster.
+    `records` are status documents of Clusters with undated NoExecute taints or with `added_taints`, which are by cluster. `reporting` are
+    the Clusters that report conditions, such as Ready.
     """
 
     fleet: Fleet
@@ -152,6 +153,7 @@ class ClusterInventory(NamedTuple):
     findings: tuple[Finding, ...]
     records: tuple[tuple[Key, Body], ...]
     added_taints: Mapping[str, tuple[AddedTaint, ...]]
+    reporting: tuple[Document, ...] = ()
 
 
 def read_clusters(
@@ -172,9 +174,11 @@ def read_clusters(
     records: list[tuple[Key, Body]] = []
     clusters = [(d, _read_first_seen(d, previous.get(d.key), time)) for d in documents]
     parsed = [parse_cluster(document, assume_facts, since) for document, since in clusters]
-    tainted = derive_cluster_taints(
-        list(zip((d for d, _ in clusters), parsed, strict=True)), previous, assume_facts, time, policies, evict
-    )
+    reporting = tuple(document for document, _ in clusters if _read_status(document.body).get("conditions"))
+    tainted: Mapping[str, TaintChanges] = {}
+    if reporting or policies.policies or not assume_facts or any(document.key in previous for document, _ in clusters):
+        documents_and_candidates = list(zip((document for document, _ in clusters), parsed, strict=True))
+        tainted = derive_cluster_taints(documents_and_candidates, previous, assume_facts, time, policies, evict)
     for (document, since), candidate in zip(clusters, parsed, strict=True):
         change = tainted.get(candidate.name, TaintChanges())
         candidates.append(
@@ -204,7 +208,7 @@ def read_clusters(
         *(_report_tainted_clusters([document for document, _ in clusters], tainted, policies) if tainted else ()),
     )
     added_taints = {name: change.added for name, change in tainted.items() if change.added}
-    return ClusterInventory(Fleet(candidates), facts, findings, tuple(records), added_taints)
+    return ClusterInventory(Fleet(candidates), facts, findings, tuple(records), added_taints, reporting)
 
 
 def _report_tainted_clusters(
