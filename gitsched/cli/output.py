@@ -215,11 +215,13 @@ def list_report_writers(
 def format_outputs(review: Review) -> str:
     """Return values for later pipeline steps as lines of NAME=VALUE, for `$GITHUB_OUTPUT` and GitLab's dotenv reports.
 
-    `changed` is true if there is a new commit, or for a plan, if there would be one; `sha` is the head of the output branch or "".
+    `changed` is true if there is a new commit, or for a plan, if there would be one; `sha` is the head of the output branch or "". `race`
+    is "same" or "different" if another run made the new commit.
     """
     outputs = {
         "changed": str(review.changed and not review.refused).lower(),
         "sha": review.after or review.before or "",
+        "race": review.race,
         "moves": len(review.moves),
         "records": len(review.record_changes),
         "unplaced": review.states["pending"],

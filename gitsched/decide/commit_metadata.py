@@ -41,9 +41,10 @@ def render_metadata_files(
     version: str,
     facts: Mapping[str, str] = MappingProxyType({}),
     builds: BuildRecord = NOTHING_BUILT,
+    kept_files: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, PlannedFile]:
     """Render README.md, gitsched.json and hydrator.metadata. `facts` are the commits of the facts branches by branch; `builds` says how
-    kustomize roots were built.
+    kustomize roots were built; `kept_files` are the commits whose versions of broken files are used.
 
     The input digest does not cover the previous output: a delayed run starts from an earlier output than a run on time, and writes the
     same bytes.
@@ -81,12 +82,14 @@ def render_metadata_files(
     inputs = [source.tree, format_time(plan.time), version, *([json.dumps(observations)] if observations else [])]
     inputs += [json.dumps(facts, sort_keys=True)] if facts else []
     inputs += [builds.builder, json.dumps(builds.kept, sort_keys=True)] if builds.builder else []
+    inputs += [json.dumps(kept_files, sort_keys=True)] if kept_files else []
     entry = RunMetadata(
         source=source.oid,
         version=version,
         time=plan.time,
         source_tree=source.tree,
         builds=builds,
+        kept_files=kept_files,
         findings=plan.findings,
         next_wakeup=plan.next_wakeup,
         observations=observations,

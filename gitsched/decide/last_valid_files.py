@@ -15,12 +15,14 @@ from gitsched.render.yaml import dump
 class LastValidFile(NamedTuple):
     """The last valid bytes of a source file: a blob and its documents, with their spans; None for an item of a List.
 
-    `pruned` says that the bytes have members that the parsed documents do not have, such as a token under a Cluster.
+    `pruned` says that the bytes have members that the parsed documents do not have, such as a token under a Cluster. `commit` is the
+    source commit of the bytes, "" if it is not known.
     """
 
     blob: str
     documents: tuple[tuple[Body, SourceSpans | None], ...]
     pruned: bool = False
+    commit: str = ""
 
 
 def render_last_valid(last_valid: LastValidFile, outcomes: Mapping[Key, Outcome]) -> PlannedFile | None:
@@ -31,7 +33,7 @@ def render_last_valid(last_valid: LastValidFile, outcomes: Mapping[Key, Outcome]
     """
     documents = [(_remove_secrets(body), text) for body, text in last_valid.documents]
     if documents != list(last_valid.documents):
-        last_valid = LastValidFile(last_valid.blob, tuple(documents), pruned=True)
+        last_valid = last_valid._replace(documents=tuple(documents), pruned=True)
     secrets = [(body, text) for body, text in last_valid.documents if _is_unplaced_secret(body, outcomes)]
     if not secrets and not last_valid.pruned:
         return ExistingBlob(last_valid.blob)

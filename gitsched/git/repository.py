@@ -147,6 +147,16 @@ class Repository:
         except (KeyError, ValueError, pygit2.GitError):
             return False
 
+    def find_merge_base(self, one: str, other: str) -> str | None:
+        """Return the best common ancestor of two commits; None when there is none in the available history."""
+        import pygit2
+
+        try:
+            found = self._repo.merge_base(one, other)
+        except (KeyError, ValueError, pygit2.GitError):
+            return None
+        return str(found) if found is not None else None
+
     def merge_commits(self, ours: str, theirs: str) -> str | None:
         """Return the tree that results from merging two commits; None when they conflict or no common ancestor is available."""
         import pygit2

@@ -162,6 +162,10 @@ class SourceRepository(ABC):
     def deepen(self, *oids: str) -> None:
         """Fetch the history of commits; no effect for a local repository, whose depth gitsched does not change."""
 
+    @abstractmethod
+    def fetch_history(self, oid: str, depth: int) -> None:
+        """Fetch at most `depth` commits of the history of a commit; no effect for a local repository."""
+
     def has(self, oid: str) -> bool:
         """Return whether an object is available."""
         return self.repository.has(oid)
@@ -213,6 +217,9 @@ class LocalSource(SourceRepository):
         return url is not None and _fetch_commit(self._repository, url, oid)
 
     def deepen(self, *oids: str) -> None:
+        """Do nothing; see `SourceRepository.deepen`."""
+
+    def fetch_history(self, oid: str, depth: int) -> None:
         """Do nothing; see `SourceRepository.deepen`."""
 
 
@@ -273,6 +280,10 @@ class RemoteSource(SourceRepository):
     def deepen(self, *oids: str) -> None:
         if self.repository.is_shallow:
             self.clone.refresh(lambda repository: fetch(repository, self.clone.url, oids, depth=_FULL_DEPTH))
+
+    def fetch_history(self, oid: str, depth: int) -> None:
+        if self.repository.is_shallow:
+            self.clone.refresh(lambda repository: fetch(repository, self.clone.url, [oid], depth=depth))
 
 
 def parse_branch(name: str) -> str:

@@ -13,7 +13,8 @@ from gitsched.git import SourceRepository, is_url
 from gitsched.model.errors import Conflict
 from gitsched.model.finding import Finding
 from gitsched.reconcile import pipeline
-from gitsched.reconcile.run import RunResult, RunSettings, open_context
+from gitsched.reconcile.run import OutputMoved, RunResult, RunSettings, open_context
+from gitsched.render.output_files import METADATA_FILES
 
 __all__ = ["Plan", "Reconciler", "RunResult", "RunSettings", "preview", "reconcile", "validate_source"]
 
@@ -58,15 +59,32 @@ def reconcile(settings: RunSettings) -> RunResult:
 
 def run_with_retries(reconciler: Reconciler, settings: RunSettings) -> RunResult:
     """Run; after a conflict, plan again on the moved output branch. A random pause lets competing processes drift apart."""
+    first: OutputMoved | None = None
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
-            return reconciler.run(settings.now)
+            result = reconciler.run(settings.now)
         except Conflict as conflict:
+            if first is None and isinstance(conflict, OutputMoved):
+                first = conflict
             if attempt == MAX_ATTEMPTS:
                 raise
             _log.info("the output branch moved meanwhile (%s): planning again", conflict)
             time.sleep(random.uniform(0.05, 0.25) * attempt)  # noqa: S311 - jitter, not a secret
+        else:
+            return result if first is None else _describe_race(first, result)
     raise AssertionError("unreachable")
+
+
+def _describe_race(first: OutputMoved, result: RunResult) -> RunResult:
+    """Return the result of a run whose first attempt met another commit: where nothing was left to do, that commit is the result."""
+    head = result.before
+    if result.changed or head in (None, first.attempt.before):
+        return result
+    fetched = first.fetched
+    differing = fetched.output.repository.changed_paths(first.attempt.tree, result.tree)
+    if {path.removeprefix(fetched.prefix) for path in differing} <= METADATA_FILES:
+        return first.attempt._replace(after=head, changed=True, race="same")
+    return result._replace(before=first.attempt.before, after=head, changed=True, race="different")
 
 
 def preview(settings: RunSettings, *, complete: bool = False) -> RunResult:

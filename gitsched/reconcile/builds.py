@@ -24,11 +24,16 @@ from gitsched.reconcile.kustomizations import BuiltRoots, FileReader
 from gitsched.reconcile.origins import OriginLocator, compute_origins_key
 from gitsched.reconcile.run import BuildContext
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
+from gitsched.report.summary import abbreviate_oid
 
 MAX_ROOTS = 2_000
 """Roots that are built for one commit."""
 MAX_NAMED_ROOTS = 5
 """Roots that one finding names."""
+MAX_EARLIER_COMMITS = 100
+"""Commits since the last run that are searched for a version of a root that can be built."""
+MAX_EARLIER_BUILDS = 10
+"""Versions of a root since the last run that are built."""
 
 
 def build_roots(
@@ -83,7 +88,8 @@ class BuiltDirectories(NamedTuple):
 def build_directories(
     roots: Sequence[str], commit: CommitTree, reader: FileReader, context: BuildContext, *, keep: bool = True
 ) -> BuiltDirectories:
-    """Build roots of a commit, several at a time. With `keep`, a root that cannot be built has the objects that it had in the last run.
+    """Build roots of a commit, several at a time. With `keep`, a root that cannot be built has the objects of the newest commit since the
+    last run that can be built, else those that it had in the last run.
 
     Raises Permanent if there is no program that builds them.
     """
@@ -97,22 +103,86 @@ def build_directories(
     found: dict[str, BuiltRoot] = {}
     failures: list[tuple[Closure, BuildResult]] = []
     kept: dict[str, str] = {}
+    earlier_builds = EarlierBuilds(reader, context, builder, cache)
     for closure, result in zip(closures, results, strict=True):
         locator, failed = OriginLocator(closure, commit, reader, cache), bool(closure.problems or result.failed)
         if failed:
             failures.append((closure, result))
-            oid = record.builds.kept.get(closure.root, record.source) if record is not None else ""
-            earlier = _build_earlier(closure.root, oid, reader, context, builder, cache) if oid and keep else None
+            earlier = earlier_builds.build(closure.root) if keep else None
             if earlier is not None:
-                kept[closure.root] = oid
-            locator, result = earlier or (locator, BuildResult(()))
+                kept[closure.root] = earlier.commit
+            locator, result = (earlier.locator, earlier.result) if earlier is not None else (locator, BuildResult(()))
         found[closure.root] = BuiltRoot(closure, result, locator, failed)
-    findings = [*compare_builder(builder, record), *_describe_failures(failures)]
+    findings = [*compare_builder(builder, record), *_describe_failures(failures, kept)]
     warnings = (problem for root in found.values() if not root.failed for problem in root.result.problems)
     for problem in dict.fromkeys(warnings):
         findings.append(Finding("warning", problem.code, problem.message, Location(problem.path, problem.line, problem.column)))
     helm = builder.helm.version if builder.helm is not None else ""
     return BuiltDirectories(found, tuple(findings), BuildRecord(builder.version, kept, helm))
+
+
+class EarlierBuild(NamedTuple):
+    """A root as an earlier commit has it."""
+
+    commit: str
+    locator: OriginLocator
+    result: BuildResult
+
+
+class EarlierBuilds:
+    """Builds roots as earlier commits have them, the newest commit first."""
+
+    def __init__(self, reader: FileReader, context: BuildContext, builder: Builder, cache: BuildCache) -> None:
+        self._reader, self._context, self._builder, self._cache = reader, context, builder, cache
+        self._trees: dict[str, CommitTree] = {}
+
+    def build(self, root: str) -> EarlierBuild | None:
+        """Return a root of the newest commit that can be built, up to that of the last run; None if there is none."""
+        from gitsched.reconcile.source_history import list_introduced  # only for what is broken
+
+        record = self._context.record
+        last = record.builds.kept.get(root, record.source) if record is not None else ""
+        if not last:
+            return None
+        found: dict[str, EarlierBuild | None] = {}
+        keys: dict[str, str] = {}
+
+        def find_key(oid: str) -> str:
+            """Return the key of the root in a commit; "" if it cannot be built."""
+            if oid not in keys:
+                keys[oid] = self._build_at(root, oid, found, oid == last)
+            return keys[oid]
+
+        introduced = list_introduced(self._context.list_earlier(MAX_EARLIER_COMMITS), find_key)
+        oid, key = next(introduced, None) or (last, find_key(last))
+        earlier = found.get(key)
+        return earlier._replace(commit=oid) if earlier is not None else None
+
+    def _build_at(self, root: str, oid: str, found: dict[str, EarlierBuild | None], required: bool) -> str:
+        """Build a root of a commit, unless as many as allowed were built, and add it to `found`; return its key, or ""."""
+        commit = self._open(oid)
+        if commit is None:
+            return ""
+        builder, (closure,) = add_helm(self._builder, resolve_closures([root], commit), self._cache)
+        key = compute_build_key(closure, builder)
+        if not closure.problems and key not in found and (required or len(found) < MAX_EARLIER_BUILDS):
+            (result,) = build_closures([(closure, commit)], builder, self._cache)
+            locator = OriginLocator(closure, commit, self._reader, self._cache)
+            found[key] = None if result.failed else EarlierBuild(oid, locator, result)
+        return key if found.get(key) is not None else ""
+
+    def _open(self, oid: str) -> CommitTree | None:
+        """Return the files of a commit; None if it is not available."""
+        if oid not in self._trees:
+            context = self._context
+            if not context.fetch_commit(oid):
+                return None
+            tree = context.repository.commit(oid).tree
+            # The settings of that commit count: the run that planned it could read no more, also if the root could not be built.
+            allowed = RemotePolicy(context.remotes.connect, None, context.list_allowed(tree))
+            entries = context.repository.entries(tree)
+            self._trees[oid] = open_commit_tree(context._replace(remotes=allowed), entries, self._reader)
+        return self._trees[oid]
 
 
 def add_helm(builder: Builder, closures: list[Closure], cache: BuildCache) -> tuple[Builder, list[Closure]]:
@@ -163,22 +233,6 @@ def compare_builder(builder: Builder, record: RunMetadata | None) -> list[Findin
     return [Finding("warning", "kustomize-version", text), *helm]
 
 
-def _build_earlier(
-    root: str, oid: str, reader: FileReader, context: BuildContext, builder: Builder, cache: BuildCache
-) -> tuple[OriginLocator, BuildResult] | None:
-    """Build a root as an earlier commit has it; None if that is not possible."""
-    if not context.fetch_commit(oid):
-        return None
-    repository = context.repository
-    tree = repository.commit(oid).tree
-    # The settings of that commit count: the run that planned it could read no more, also if the root could not be built.
-    allowed = RemotePolicy(context.remotes.connect, None, context.list_allowed(tree))
-    commit = open_commit_tree(context._replace(remotes=allowed), repository.entries(tree), reader)
-    builder, (closure,) = add_helm(builder, resolve_closures([root], commit), cache)
-    (result,) = build_closures([(closure, commit)], builder, cache)
-    return None if closure.problems or result.failed else (OriginLocator(closure, commit, reader, cache), result)
-
-
 def load_builder(cache: BuildCache) -> Builder:
     """Find the builder with the versions of executables that earlier runs have read."""
     return find_program(cache, find_builder)
@@ -219,8 +273,9 @@ def _restore(
     return BuildResult(tuple(objects), error, tuple(BuildProblem(*problem) for problem in problems), lasting=bool(error))
 
 
-def _describe_failures(failures: Iterable[tuple[Closure, BuildResult]]) -> Iterator[Finding]:
-    """Yield one finding for each problem, with the roots that cannot be built because of it."""
+def _describe_failures(failures: Iterable[tuple[Closure, BuildResult]], kept: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield one finding for each problem, with the roots that cannot be built because of it. `kept` are the commits whose objects are used
+    instead."""
     by_problem: dict[BuildProblem, list[str]] = {}
     for closure, result in failures:
         for problem in (*closure.problems, *result.problems):
@@ -229,5 +284,11 @@ def _describe_failures(failures: Iterable[tuple[Closure, BuildResult]]) -> Itera
             text = f"kustomize cannot build this: {result.error}"
             by_problem.setdefault(BuildProblem("kustomize-build", text, closure.kustomization), []).append(closure.root)
     for problem, roots in by_problem.items():
-        text = f"{problem.message}. Not built, so that its objects stay as they were: {format_names(roots, MAX_NAMED_ROOTS)}"
+        commits = dict.fromkeys(abbreviate_oid(kept[root]) for root in roots if root in kept)
+        effect = (
+            f"their objects are those of commit {format_names([*commits], MAX_NAMED_ROOTS)}"
+            if commits
+            else "nothing is known of them"
+        )
+        text = f"{problem.message}. Not built, so that {effect}: {format_names(roots, MAX_NAMED_ROOTS)}"
         yield Finding("error", problem.code, text, Location(problem.path, problem.line, problem.column))

@@ -130,9 +130,8 @@ def _read_source_commit(context: RunContext, branch: str | None) -> Commit:
     if not settings.worktree:
         return commit
     tree = write_worktree(repository)
-    return commit._replace(
-        oid="", tree=tree, time=commit.time if tree == commit.tree else max(settings.now.replace(microsecond=0), commit.time)
-    )
+    time = commit.time if tree == commit.tree else max(settings.now.replace(microsecond=0), commit.time)
+    return commit._replace(oid="", tree=tree, parents=(commit.oid,), time=time)
 
 
 def write_worktree(repository: Repository) -> str:

@@ -81,9 +81,7 @@ def list_trusted_documents(context: RunContext, fetched: Fetched) -> list[Body]:
     if record is None or not record.source or not context.source.fetch_commit(record.source):
         return []
     tree = repository.commit(record.source).tree
-    return [
-        document.body for document in read_source_tree(repository, tree, context.caches.files, lambda _: ()).source_tree.documents
-    ]
+    return [document.body for document in read_source_tree(repository, tree, context.caches.files, None).source_tree.documents]
 
 
 class ObservationOptions(NamedTuple):

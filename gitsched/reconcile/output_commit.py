@@ -65,7 +65,9 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
         recorded = record is not None and record.retiring == plan.retiring
         return Published(None, False, fetched.output_tree if recorded else None)
     repository = output.repository
-    metadata = render_metadata_files(fetched.source, plan, context.source.url, __version__, fetched.facts.commits, planned.builds)
+    metadata = render_metadata_files(
+        fetched.source, plan, context.source.url, __version__, fetched.facts.commits, planned.builds, planned.kept_files
+    )
     changed_entries = {
         name
         for name, _ in _list_root_entries(repository, fetched.prefix, fetched.output_tree)
@@ -74,8 +76,8 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
     tree = _write_files(context, fetched.prefix, repository, metadata, written.tree)
     commit = _commit_tree(context, fetched, planned, repository, written._replace(tree=tree), changed_entries)
     moved = output.publish(commit, fetched.output_head, note)
-    # Otherwise another process has published the same output before.
-    return Published(commit if moved else None, moved, tree)
+    # Otherwise another process has published the same commit before.
+    return Published(commit, True, tree, "" if moved else "same")
 
 
 def update_caches(caches: Caches, fetched: Fetched, planned: Planned, written: Written, published: Published) -> None:

@@ -10,12 +10,13 @@ from datetime import datetime
 from functools import partial
 
 from gitsched.decide.plan import PlanInput, compute_plan_times, gc_paused, make_plan
+from gitsched.model.errors import Conflict
 from gitsched.reconcile.allowances import list_allowed_changes
 from gitsched.reconcile.facts import add_facts
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.observations import observe
 from gitsched.reconcile.output_commit import publish, update_caches, write
-from gitsched.reconcile.run import CompleteState, Facts, Fetched, Planned, RunContext, RunResult, make_result
+from gitsched.reconcile.run import CompleteState, Facts, Fetched, OutputMoved, Planned, RunContext, RunResult, make_result
 from gitsched.reconcile.source_diff import plan_incrementally
 from gitsched.reconcile.source_locations import locate_plan_findings
 from gitsched.reconcile.source_tree import load
@@ -25,7 +26,7 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
     """Plan the source commit, write the output tree, and publish it as a commit on the output branch.
 
     With `preview` no ref moves. A `complete` plan has everything that explanations need; otherwise an incremental plan may do. Raise
-    Conflict when another process moved the output branch meanwhile.
+    OutputMoved when another process moved the output branch meanwhile.
     """
     with gc_paused():
         fetched = fetch(context)
@@ -35,7 +36,10 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
         written = write(context, fetched, planned)
         published = None
         if not (preview or written.refused):
-            published = publish(context, fetched, planned, written)
+            try:
+                published = publish(context, fetched, planned, written)
+            except Conflict as conflict:
+                raise OutputMoved(str(conflict), fetched, make_result(fetched, planned, written, None)) from conflict
             update_caches(context.caches, fetched, planned, written, published)
         context.caches.save()
     return make_result(fetched, planned, written, published)
@@ -65,4 +69,5 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withhol
     tree = caches.tree if observed.empty else None
     state = CompleteState(previous, tree.source_paths) if tree is not None and tree.valid else None
     plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
-    return Planned(plan, source.config, state, source.builds)
+    kept_files = {path: file.commit for path, file in source.last_valid.items()}
+    return Planned(plan, source.config, state, source.builds, kept_files)

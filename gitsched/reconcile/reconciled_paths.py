@@ -30,9 +30,12 @@ from gitsched.reconcile.source_reader import make_origin
 from gitsched.reconcile.tool_documents import DocumentIndex
 from gitsched.reconcile.tool_paths import ToolPathReader
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
+from gitsched.report.summary import abbreviate_oid
 
 MAX_PATHS = 2_000
 """Directories that are built for one commit."""
+MAX_EARLIER_COMMITS = 5
+"""Commits since the last run that are built for what cannot be built now, besides that of the last run."""
 MAX_DEPTH = 10
 """Documents of tools that are built by others, one by the next."""
 
@@ -268,7 +271,11 @@ class _PathBuilds:
         earlier = self._read_earlier(path.name)
         self._documents += earlier
         for code, message, location in problems:
-            effect = "what it reconciles stays as it was" if earlier else "what it reconciles is not placed"
+            effect = (
+                f"what it reconciles is that of commit {abbreviate_oid(self._kept[path.name])}"
+                if earlier
+                else "what it reconciles is not placed"
+            )
             text = f"{message}. {path.name} is not built, and {effect}"
             self._findings[Finding("error" if earlier else "warning", code, text, location)] = None
         reason = f"{path.describe()}, which fails: {problems[0][1]}" if problems else path.describe()
@@ -278,17 +285,26 @@ class _PathBuilds:
                 self._unplaced.append(KustomizedDocument(_apply_recipe(document, path), lambda: reason, code=NOT_BUILT))
 
     def _read_earlier(self, name: str) -> list[RawDocument]:
-        """Return the objects of a path as the last commit had them that could be built; none if there is no such commit."""
+        """Return the objects of a path as the newest commit has them that can be built, up to that of the last run; none if there is no
+        such commit."""
+        from gitsched.reconcile.source_history import list_introduced  # only for what is broken
+
         record = self._context.record
-        oid = record.builds.kept.get(name, record.source) if record is not None else ""
-        if not oid or not self._context.fetch_commit(oid):
+        last = record.builds.kept.get(name, record.source) if record is not None else ""
+        if not last:
             return []
-        if oid not in self._earlier:
-            self._earlier[oid] = self._read_commit(oid)
-        found = self._earlier[oid].get(name, [])
+        commits = self._context.list_earlier(MAX_EARLIER_COMMITS)
+        introduced = list_introduced(commits, lambda oid: self._read_commit_objects(oid).get(name))
+        oid, found = next(introduced, None) or (last, self._read_commit_objects(last).get(name, []))
         if found:
             self._kept[name] = oid
         return found
+
+    def _read_commit_objects(self, oid: str) -> Mapping[str, list[RawDocument]]:
+        """Return what tools build of an earlier commit; nothing if it is not available."""
+        if oid not in self._earlier:
+            self._earlier[oid] = self._read_commit(oid) if self._context.fetch_commit(oid) else {}
+        return self._earlier[oid]
 
     def _list_parts(self, reached: Iterable[ReconciledPath]) -> frozenset[str]:
         """Return the files whose documents are parts. Those of directories that are not built become documents that are not placed."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.build.remote_base import RemotePolicy
@@ -17,6 +17,7 @@ from gitsched.diff.plans import ReviewedPlan
 from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, open_source
 from gitsched.model.changes import RecordChange
 from gitsched.model.commit import Commit
+from gitsched.model.errors import Conflict
 from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
 from gitsched.model.time import EPOCH
@@ -82,7 +83,8 @@ def open_context(settings: RunSettings) -> RunContext:
 class BuildContext(NamedTuple):
     """What builds need: the repository, the caches, the metadata of the last run, a function that makes a commit available and returns
     whether it is, the id of the commit that is planned ("" for a worktree), what may be read of other repositories, and a function that
-    returns the repositories that the settings of another tree of the source allow."""
+    returns the repositories that the settings of another tree of the source allow. `list_earlier` returns at most so many commits
+    since the last run, the newest first, without the planned one."""
 
     repository: Repository
     caches: Caches
@@ -91,6 +93,7 @@ class BuildContext(NamedTuple):
     commit: str = ""
     remotes: RemotePolicy = RemotePolicy()
     list_allowed: Callable[[str], tuple[str, ...]] = lambda _: ()
+    list_earlier: Callable[[int], Iterable[Commit]] = lambda _: ()
 
 
 class Facts(NamedTuple):
@@ -174,12 +177,13 @@ class StateUpdate(NamedTuple):
 
 class Planned(NamedTuple):
     """A plan and the settings that it was made with. `state` is for the plan cache; None if the next plan must be complete. `builds` says
-    how kustomize roots were built."""
+    how kustomize roots were built. `kept_files` are the source commits whose versions of broken files are used, by path."""
 
     plan: Plan
     config: Config
     state: CompleteState | StateUpdate | None
     builds: BuildRecord = NOTHING_BUILT
+    kept_files: Mapping[str, str] = {}
 
 
 class Written(NamedTuple):
@@ -196,23 +200,30 @@ class Written(NamedTuple):
     reviewed: tuple[str, ...]
 
 
-class Published(NamedTuple):
-    """The new commit, None if there is none; and whether this run changed the output branch.
+Race = Literal["", "same", "different"]
+"""Whether another run moved the output branch first: "" if not; else whether its commit has the content that this run planned first."""
 
-    `tree` is the output tree that the plan describes; None if the plan cannot be the start of the next one.
+
+class Published(NamedTuple):
+    """The new commit, None if there is none; and whether the output branch changed.
+
+    `tree` is the output tree that the plan describes; None if the plan cannot be the start of the next one. With `race`, another run
+    published the commit.
     """
 
     commit: str | None
     changed: bool
     tree: str | None
+    race: Race = ""
 
 
 class RunResult(NamedTuple):
     """`source` is the id of the source commit ("" for a worktree), `before` the output's head at the start, `after` the new commit or None.
 
-    `changed` says that the output differs, or would. `refused` is why nothing may be written, or "". `repository` is where the output
-    branch is. `tree` is the planned output tree, with the README.md and metadata of the last commit. `reviewed` compares the plan with the
-    reviewed one, `record_changes` are the recorded decisions that differ from the output's head.
+    `changed` says that the output differs, or would. With `race`, another run made the new commit. `refused` is why nothing may be written,
+    or "". `repository` is where the output branch is. `tree` is the planned output tree, with the README.md and metadata of the last
+    commit. `reviewed` compares the plan with the reviewed one, `record_changes` are the recorded decisions that differ from the output's
+    head.
     """
 
     source: str
@@ -226,6 +237,15 @@ class RunResult(NamedTuple):
     tree: str = ""
     reviewed: tuple[str, ...] = ()
     record_changes: tuple[RecordChange, ...] = ()
+    race: Race = ""
+
+
+class OutputMoved(Conflict):
+    """Another process moved the output branch before this run could publish its plan: `attempt` is what it would have published."""
+
+    def __init__(self, message: str, fetched: Fetched, attempt: RunResult) -> None:
+        super().__init__(message)
+        self.fetched, self.attempt = fetched, attempt
 
 
 def make_result(fetched: Fetched, planned: Planned, written: Written, published: Published | None) -> RunResult:
@@ -243,6 +263,7 @@ def make_result(fetched: Fetched, planned: Planned, written: Written, published:
         tree=written.tree,
         reviewed=written.reviewed,
         record_changes=written.record_changes,
+        race=published.race if published else "",
     )
 
 
@@ -269,4 +290,5 @@ def make_review(run: RunResult) -> Review:
         recorded=plan.recorded,
         record_changes=run.record_changes,
         withheld=plan.withheld,
+        race=run.race,
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache as cached
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_config
 from gitsched.build.remote_base import RemotePolicy
-from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.decide.catalog import RawDocument
 from gitsched.decide.last_valid_files import LastValidFile
 from gitsched.decide.plan import SourceTree
 from gitsched.decide.registry import apis_by_group, policy_apis
@@ -25,12 +27,14 @@ from gitsched.model.tool_groups import TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
 from gitsched.reconcile.run import BuildContext, Fetched, RunContext
-from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, list_manifests, make_origin, read_source_file
+from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, list_manifests, read_source_file
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES, find_unread_entries
-from gitsched.render.output_files import kept_path
 
-FindLastValid = Callable[[str], Iterable[tuple[Repository, str]]]
-"""Return earlier versions of a path: repositories and blobs, the newest first."""
+if TYPE_CHECKING:
+    from gitsched.reconcile.last_valid_documents import RestoredFile
+    from gitsched.reconcile.source_history import SourceHistory
+
+OpenHistory = Callable[[], "SourceHistory"]
 
 _ROOT_NAMES = (*KUSTOMIZATION_NAMES, CHART_FILE)
 
@@ -41,11 +45,18 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
     With `check_output`, raise Permanent if gitsched.yaml is broken and might have named another output.
     """
     caches = context.caches
+
+    @cached
+    def open_history() -> SourceHistory:
+        from gitsched.reconcile.source_history import SourceHistory  # only for what is broken
+
+        return SourceHistory(context, fetched)
+
     caches.tree = read_source_tree(
         context.source.repository,
         fetched.source.tree,
         caches.files,
-        partial(_find_last_valid, context, fetched),
+        open_history,
         context.settings.paths,
         caches.tree,
         lambda: BuildContext(
@@ -55,6 +66,7 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
             context.source.fetch_commit,
             fetched.source.oid,
             decide_remotes(context, fetched),
+            list_earlier=lambda limit: open_history().list_commits(limit),
         ),
     )
     if check_output:
@@ -84,19 +96,7 @@ def read_source_at(context: RunContext, commit: Commit) -> SourceTree:
     """Read another commit of the source, without the last valid documents of broken files."""
     repository, settings = context.source.repository, context.settings
     builds = partial(BuildContext, repository, context.caches, remotes=RemotePolicy(trusted=None))
-    return read_source_tree(repository, commit.tree, context.caches.files, lambda _: (), settings.paths, builds=builds).source_tree
-
-
-def _find_last_valid(context: RunContext, fetched: Fetched, path: str) -> Iterator[tuple[Repository, str]]:
-    """Yield earlier blobs of a source file: the one that the last run read, then the one that the output branch keeps."""
-    repository, output, record = context.source.repository, fetched.output.repository, fetched.record
-    if record is not None and record.source and context.source.fetch_commit(record.source):
-        entry = repository.find_entry(repository.commit(record.source).tree, path)
-        if entry is not None:
-            yield repository, entry[0]
-    kept = output.find_entry(fetched.output_tree, f"{fetched.prefix}{kept_path(path)}") if fetched.output_tree else None
-    if kept is not None:
-        yield output, kept[0]
+    return read_source_tree(repository, commit.tree, context.caches.files, None, settings.paths, builds=builds).source_tree
 
 
 def _check_output_config(context: RunContext, fetched: Fetched, tree: TreeCache) -> None:
@@ -121,14 +121,15 @@ def read_source_tree(
     repository: Repository,
     tree: str,
     cache: ParseCache,
-    last_valid: FindLastValid,
+    open_history: OpenHistory | None,
     paths: tuple[str, ...] = (),
     last: TreeCache | None = None,
     builds: Callable[[], BuildContext] | None = None,
 ) -> TreeCache:
     """Read a tree. Where only the content of a few files changed since the `last` one, read only these.
 
-    Symlinks, submodules and unusual entries are findings and are never followed.
+    Symlinks, submodules and unusual entries are findings and are never followed. Broken documents are restored from the history that
+    `open_history` returns; None: from nothing.
     """
     if last is not None and last.tree == tree and last.valid:
         return last
@@ -137,7 +138,7 @@ def read_source_tree(
         if updated is not None:
             return updated
     entries = repository.entries(tree)
-    config, findings, config_valid = _read_valid_config(repository, tree, cache, last_valid)
+    config, findings, config_valid = _read_valid_config(repository, tree, cache, open_history)
     if any(entry.unsafe or entry.mode not in REGULAR_FILE_MODES for entry in entries):
         findings += find_unread_entries(repository, entries, [entry for entry in entries if is_manifest_path(entry.path)])
     if builds is not None:
@@ -155,22 +156,28 @@ def read_source_tree(
         every = _select_entries(entries, manifests, paths or config.source.paths, None)
         findings += find_hidden_sources(repository, [entry for entry in every if entry.path not in files], ignore, files)
     kustomized = None
-    documents = _list_last_valid(files, reader, last_valid)
+    restored = _restore_last_valid(files, reader, open_history)
+    documents = [document for file in files.values() for document in file.documents]
+    documents += [document for file in restored.values() for document in file.documents]
     if config.source.variants or _may_have_bundles(documents) or _needs_builds(config, entries, len(manifests) > len(files), files):
         from gitsched.reconcile.kustomized_tree import read_kustomized_tree
 
         kustomized = read_kustomized_tree(entries, files, reader, config, builds, documents)
         files, findings = kustomized.files, [*findings, *kustomized.findings]
-    restored: list[RawDocument] = []
-    kept: dict[str, LastValidFile] = {}
-    for path, file in files.items():
-        if file.broken or file.file.reason == NOT_YAML:
-            restored += _restore_last_valid(path, file.blob, file.file, reader, last_valid, kept)
+        restored = {path: file for path, file in restored.items() if path in files}
+    last_valid_documents = [document for file in restored.values() for document in file.documents]
     if kustomized is not None:
-        restored = [document for document in restored if not kustomized.contains(document)]
+        last_valid_documents = [document for document in last_valid_documents if not kustomized.contains(document)]
+    kept = {path: file.last_valid for path, file in restored.items() if file.last_valid is not None}
+    if restored:
+        from gitsched.reconcile.last_valid_documents import make_findings
+
+        findings += make_findings({path: file for path, file in restored.items() if path in kept})
+    if open_history is not None and (restored or (kustomized is not None and kustomized.findings)):
+        findings += open_history().list_findings()
     findings += [_make_not_yaml_finding(path) for path, file in files.items() if path in kept and not file.broken]
     valid = not kept and not any(file.broken for file in files.values()) and config_valid
-    made = _make_tree_cache(tree, files, config, findings, restored, kept, valid, config_valid)
+    made = _make_tree_cache(tree, files, config, findings, last_valid_documents, kept, valid, config_valid)
     return kustomized.add_to(made) if kustomized is not None else made
 
 
@@ -262,6 +269,18 @@ def _make_tree_cache(
     return TreeCache(tree, files, source_tree, valid, config_valid, files.keys())
 
 
+def _restore_last_valid(
+    files: Mapping[str, SourceFile], reader: SourceReader, open_history: OpenHistory | None
+) -> dict[str, RestoredFile]:
+    """Return the last valid documents of broken files, by path."""
+    if not any(file.broken or file.file.reason == NOT_YAML for file in files.values()):
+        return {}
+    from gitsched.reconcile.last_valid_documents import LastValidDocuments  # most sources are valid
+
+    find_versions = open_history().list_versions if open_history is not None else lambda _: ()
+    return LastValidDocuments(reader, find_versions).restore_all(files)
+
+
 def _make_not_yaml_finding(path: str) -> Finding:
     message = (
         f"{path} is not YAML any more: the documents that it had stay as they were; restore the file, or delete it to remove them"
@@ -269,55 +288,14 @@ def _make_not_yaml_finding(path: str) -> Finding:
     return Finding("error", "no-longer-yaml", message, Location(path, 1, 1))
 
 
-def _list_last_valid(files: Mapping[str, SourceFile], reader: SourceReader, last_valid: FindLastValid) -> list[RawDocument]:
-    """Return all documents, the last valid ones in place of broken ones."""
-    documents = [document for file in files.values() for document in file.documents]
-    for path, file in files.items():
-        if file.broken:
-            documents += _restore_last_valid(path, file.blob, file.file, reader, last_valid, {})
-    return documents
-
-
-def _restore_last_valid(
-    path: str, blob: str, file: ParsedFile, reader: SourceReader, last_valid: FindLastValid, kept: dict[str, LastValidFile]
-) -> list[RawDocument]:
-    """Return the last valid documents in place of the broken documents of a file, by identity.
-
-    Where a syntax error hides the identities, return every earlier document that the file does not have now.
-    """
-    present = {_read_identity(parsed) for parsed in file.documents if not parsed.broken}
-    broken = {_read_identity(parsed): parsed for parsed in file.documents if parsed.broken}
-    hidden = file.unreadable or file.reason == NOT_YAML
-    restored: list[RawDocument] = []
-    for repository, earlier in last_valid(path):
-        if earlier == blob:
-            continue  # the last run read the same bytes
-        before = reader.read(earlier, path, repository)
-        good = [parsed for parsed in before.documents if not parsed.broken]
-        if not good or before.unreadable:
-            continue
-        pruned = any(problem.code == "unknown-field" for problem in before.issues)
-        valid = good if pruned else before.documents
-        kept[path] = LastValidFile(
-            earlier, tuple((parsed.body, parsed.spans if parsed.item < 0 else None) for parsed in valid), pruned
-        )
-        for parsed in good:
-            identity = _read_identity(parsed)
-            if identity in broken or (hidden and identity not in present):
-                broken.pop(identity, None)
-                restored.append(make_raw_document(parsed.body, make_origin(parsed, path, earlier)))
-        break
-    return restored + [make_raw_document(parsed.body, make_origin(parsed, path, blob), broken=True) for parsed in broken.values()]
-
-
 def read_config(repository: Repository, tree: str, cache: ParseCache) -> Config | None:
     """Return the settings of a tree, the defaults where it has no gitsched.yaml; None if that is broken."""
-    config, _, valid = _read_valid_config(repository, tree, cache, lambda _: ())
+    config, _, valid = _read_valid_config(repository, tree, cache, None)
     return config if valid else None
 
 
 def _read_valid_config(
-    repository: Repository, tree: str, cache: ParseCache, last_valid: FindLastValid
+    repository: Repository, tree: str, cache: ParseCache, open_history: OpenHistory | None
 ) -> tuple[Config, list[Finding], bool]:
     """Return the settings of a tree, findings about them, and whether its own gitsched.yaml is valid or missing."""
     entry = repository.find_entry(tree, FILE)
@@ -326,15 +304,13 @@ def _read_valid_config(
     reader = SourceReader(repository, cache)
     reader.prefetch([TreeEntry(FILE, *entry)])
     file = reader.read(entry[0], FILE)
-    versions = (
-        [file, *(reader.read(blob, FILE, other) for other, blob in last_valid(FILE))]
-        if _find_config_document(file) is None
-        else [file]
-    )
-    for version in versions:
-        parsed = _find_config_document(version)
+    parsed = _find_config_document(file)
+    if parsed is not None:
+        return parse_config(parsed.body.get("spec") or {}), [], True
+    for version in open_history().list_versions(FILE) if open_history is not None else ():
+        parsed = _find_config_document(reader.read(version.blob, FILE, version.repository))
         if parsed is not None:
-            return parse_config(parsed.body.get("spec") or {}), [], version is file
+            return parse_config(parsed.body.get("spec") or {}), [], False
     message = f"{FILE} holds no valid document with apiVersion: {GROUP}/v1alpha1 and kind: {KIND}"
     return Config(), [Finding("error", "invalid-config", message, Location(FILE, 1, 1))], False
 
@@ -385,9 +361,3 @@ def _select_entries(
         if (not roots or entry.path.startswith(roots) or f"{entry.path}/" in roots)
         and (ignore is None or not ignore.is_ignored(entry.path))
     ]
-
-
-def _read_identity(parsed: ParsedDocument) -> tuple[str, str, str, str]:
-    metadata = parsed.body.get("metadata") or {}
-    group = parse_api_group(str(parsed.body.get("apiVersion") or parsed.body.get("api") or ""))
-    return group, str(parsed.body.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name"))

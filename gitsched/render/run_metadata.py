@@ -42,7 +42,7 @@ class RunMetadata(NamedTuple):
     `source` and `source_tree` are Git object ids in hex; `observations` maps the name of an observation to its value (JSON).
     `observed_at` is the time of the observations, None if there are none. `retiring` maps a cluster without document that still has a
     directory to the time since when it has had no document. `facts` are the commits of the facts branches by branch.
-    `builds` says how kustomize roots were built.
+    `builds` says how kustomize roots were built. `kept_files` maps each broken file to the source commit whose version of it is used.
     `workloads` counts the workloads by state; None in a file of a gitsched that did not count them.
     """
 
@@ -58,6 +58,7 @@ class RunMetadata(NamedTuple):
     retiring: Mapping[str, datetime] = {}
     facts: Mapping[str, str] = {}
     builds: BuildRecord = NOTHING_BUILT
+    kept_files: Mapping[str, str] = {}
     workloads: Mapping[str, int] | None = None
 
 
@@ -84,6 +85,8 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         members["helm"] = value.builds.helm
     if value.builds.kept:
         members["keptRoots"] = dict(value.builds.kept)
+    if value.kept_files:
+        members["keptFiles"] = dict(value.kept_files)
     if value.workloads is not None:
         members["workloads"] = dict(value.workloads)
     body = ",\n".join(f"  {_write_compact(name)}: {_write_member(member)}" for name, member in sorted(members.items()))
@@ -121,6 +124,7 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
             {root: oid for root, oid in as_object(value.get("keptRoots")).items() if isinstance(oid, str)},
             _as_text(value.get("helm")),
         ),
+        kept_files={path: oid for path, oid in as_object(value.get("keptFiles")).items() if isinstance(oid, str)},
         workloads={state: count for state, count in workloads.items() if isinstance(count, int)}
         if isinstance(workloads, dict)
         else None,

@@ -60,7 +60,8 @@ class Review(NamedTuple):
     changed or removed.
     `resilience` is the result of --resilience, a comparison if there is a base commit. `review_messages` are the result of the
     comparison with a reviewed plan. `withheld` are the changes over the limits of the guard: a plan shows them among the moves, a run
-    leaves them out.
+    leaves them out. `race` is "" unless another run made the new commit; then "same" if it has the content that this run planned, else
+    "different".
     """
 
     source: str
@@ -92,6 +93,7 @@ class Review(NamedTuple):
     record_changes: Sequence[RecordChange] = ()
     resilience: Resilience | ResilienceChange | None = None
     withheld: WithheldChanges = NOTHING_WITHHELD
+    race: str = ""
 
     @property
     def new_findings(self) -> list[Finding]:

@@ -142,7 +142,12 @@ def _summarize_run(review: Review) -> str:
         return f"Nothing committed. Planned: {planned}."
     if review.after is None:
         return f"No changes: {describe_output_branch(review)} is up to date with {source}."
-    commit = f"Committed {abbreviate_oid(review.after)} to {describe_output_branch(review, head=False)}"
+    branch = describe_output_branch(review, head=False)
+    if review.race == "different":
+        return f"Another run committed {abbreviate_oid(review.after)} to {branch} first: the branch is up to date with {source}."
+    commit = f"Committed {abbreviate_oid(review.after)} to {branch}"
+    if review.race:
+        commit = f"Another run committed {abbreviate_oid(review.after)} to {branch} first, with the same content"
     if review.before is None:
         recorded = f", {format_count(len(review.record_changes), 'recorded decision')}" if review.record_changes else ""
         return f"{commit} (first commit): {format_count(review.states['placed'], 'workload')} placed{recorded}, from {source}."

@@ -90,7 +90,7 @@ class PrometheusMetrics:
             self._conflicts.inc()
         if review is not None:
             self._last.last_run = LastRun(review, now)
-            self._moves.inc(len(review.moves) if review.after is not None else 0)
+            self._moves.inc(len(review.moves) if review.after is not None and not review.race else 0)
 
     def record_latency(self, seconds: float) -> None:
         """Record the time from a push to a commit."""
@@ -163,7 +163,13 @@ class _LastRunCollector(Collector):
 
 def _classify_attempt(attempt: ReconcileAttempt) -> str:
     if attempt.run is not None:
-        return "refused" if attempt.run.refused else "committed" if attempt.run.after is not None else "unchanged"
+        return (
+            "refused"
+            if attempt.run.refused
+            else "committed"
+            if attempt.run.after is not None and not attempt.run.race
+            else "unchanged"
+        )
     return (
         "conflict" if isinstance(attempt.error, Conflict) else "temporary" if isinstance(attempt.error, Temporary) else "permanent"
     )

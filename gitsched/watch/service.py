@@ -102,7 +102,7 @@ class WatchService:
         self._requested_at = self._requested_at or attempt.requested_at
         if self._metrics is not None:
             self._metrics.record_attempt(attempt, review, now)
-            if review is not None and review.after is not None and self._source not in (None, review.source):
+            if review is not None and review.after is not None and not review.race and self._source not in (None, review.source):
                 self._metrics.record_latency(max(now - self._estimate_push_time(review, now), 0))
         if review is not None:
             self._source, self._requested_at, self._last_success = review.source, None, self._started_at

@@ -370,7 +370,7 @@ def test_a_directory_that_cannot_be_built_any_more_keeps_its_objects(fleet: Flee
         "fleet/maps.yaml": select(kind="ConfigMap", name="maps"),
         "apps/web/kustomization.yaml": "resources: [deployment.yaml]\n",
     }
-    fleet.commit({**LAYOUT, **files, **maps})
+    valid = fleet.commit({**LAYOUT, **files, **maps})
     assert findings(fleet.reconcile()) == []
     before = {path: fleet.read(path) for path in fleet.files() if path.startswith("clusters/one/shop/")}
     assert len(before) == 2
@@ -378,11 +378,22 @@ def test_a_directory_that_cannot_be_built_any_more_keeps_its_objects(fleet: Flee
         fleet.commit({"apps/kustomization.yaml": text}, hour=hour)
         run = fleet.reconcile(hour=hour)
         assert [(finding.severity, finding.code) for finding in findings(run)] == [("error", "kustomize-missing")]
-        assert "stays as it was" in findings(run)[0].message
+        assert f"what it reconciles is that of commit {valid[:10]}" in findings(run)[0].message
         assert {path: fleet.read(path) for path in fleet.files() if path.startswith("clusters/one/shop/")} == before
     fleet.commit({"apps/kustomization.yaml": "resources: [web]\n"}, hour=3)
     assert findings(fleet.reconcile(hour=3)) == []
     assert [path for path in fleet.files() if path.startswith("clusters/one/shop/")] == ["clusters/one/shop/deployment-web.yaml"]
+
+
+def test_a_change_takes_effect_although_the_directory_cannot_be_built_afterwards(fleet: Fleet) -> None:
+    layout = {**LAYOUT, "apps/kustomization.yaml": "resources: [web/deployment.yaml]\n"}
+    fleet.commit(layout)
+    assert findings(fleet.reconcile()) == []
+    valid = fleet.commit({"apps/web/deployment.yaml": DEPLOYMENT.replace("replicas: 2", "replicas: 5")}, hour=1)
+    fleet.commit({"apps/kustomization.yaml": "resources: [missing.yaml]\n"}, hour=1)
+    run = fleet.reconcile(1)
+    assert fleet.load("clusters/one/shop/deployment-web.yaml")["spec"]["replicas"] == 5
+    assert f"that of commit {valid[:10]}" in findings(run)[0].message
 
 
 def test_a_kustomization_that_is_changed_by_an_unknown_build_holds_its_objects_back(fleet: Fleet) -> None:

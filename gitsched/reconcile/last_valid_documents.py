@@ -1,0 +1,163 @@
+"""Restore broken documents of a source from the newest commit in which they are valid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.decide.last_valid_files import LastValidFile
+from gitsched.manifests.parsed_file import NOT_YAML, ParsedDocument, ParsedFile
+from gitsched.model.document import parse_api_group
+from gitsched.model.finding import Finding, Location, format_names
+from gitsched.reconcile.cache.caches import SourceFile
+from gitsched.reconcile.source_history import FileVersion
+from gitsched.reconcile.source_reader import SourceReader, make_origin
+from gitsched.render.yaml import dump
+from gitsched.report.summary import abbreviate_oid
+
+FindVersions = Callable[[str], Iterable[FileVersion]]
+"""Return the earlier versions of a path, the newest first."""
+
+_Identity = tuple[str, str, str, str]
+
+
+class RestoredFile(NamedTuple):
+    """The documents of a broken file: those of earlier versions, and broken ones that no version has. `last_valid` are the bytes to
+    keep, None if there are none; `versions` are the versions that were used."""
+
+    documents: tuple[RawDocument, ...]
+    last_valid: LastValidFile | None = None
+    versions: tuple[FileVersion, ...] = ()
+
+
+class _UsedVersion(NamedTuple):
+    """An earlier version of a file, its content, and the documents that replace broken ones."""
+
+    version: FileVersion
+    file: ParsedFile
+    found: list[ParsedDocument]
+
+
+def needs_last_valid(file: SourceFile) -> bool:
+    """Return whether a file has documents that cannot be used, or is no YAML any more."""
+    return file.broken or file.file.reason == NOT_YAML
+
+
+class LastValidDocuments:
+    """Restores broken files of a tree, each once."""
+
+    def __init__(self, reader: SourceReader, find_versions: FindVersions) -> None:
+        self._reader, self._find_versions = reader, find_versions
+        self._restored: dict[str, RestoredFile] = {}
+
+    def restore(self, path: str, file: SourceFile) -> RestoredFile:
+        """Return the last valid documents in place of the broken ones of a file."""
+        if path not in self._restored:
+            self._restored[path] = self._restore(path, file.blob, file.file)
+        return self._restored[path]
+
+    def restore_all(self, files: Mapping[str, SourceFile]) -> dict[str, RestoredFile]:
+        """Return the last valid documents of all broken files, by path."""
+        return {path: self.restore(path, file) for path, file in files.items() if needs_last_valid(file)}
+
+    def _restore(self, path: str, blob: str, file: ParsedFile) -> RestoredFile:
+        """Replace documents by identity, each with the newest version of it that is valid.
+
+        Where a syntax error hides the identities, every document of the newest readable version counts that the file does not have.
+        """
+        present = {_read_identity(parsed) for parsed in file.documents if not parsed.broken}
+        broken = {_read_identity(parsed): make_origin(parsed, path, blob) for parsed in file.documents if parsed.broken}
+        bodies = {_read_identity(parsed): parsed.body for parsed in file.documents if parsed.broken}
+        hidden = file.unreadable or file.reason == NOT_YAML
+        used: list[_UsedVersion] = []
+        for version in self._find_versions(path):
+            if not broken and not hidden:
+                break
+            if version.blob == blob:
+                continue  # the last run read the same bytes
+            before = self._reader.read(version.blob, path, version.repository)
+            good = {_read_identity(parsed): parsed for parsed in before.documents if not parsed.broken}
+            if not good or before.unreadable:
+                continue
+            found = {
+                identity: parsed for identity, parsed in good.items() if identity in broken or (hidden and identity not in present)
+            }
+            if hidden:
+                hidden = False
+                for parsed in before.documents:
+                    identity = _read_identity(parsed)
+                    if parsed.broken and identity not in present:
+                        broken.setdefault(identity, make_origin(parsed, path, version.blob))
+                        bodies.setdefault(identity, parsed.body)
+            for identity in found:
+                broken.pop(identity, None)
+            if found or not used:
+                used.append(_UsedVersion(version, before, list(found.values())))
+        used = [entry for entry in used if entry.found] or used[:1]
+        versions = tuple(entry.version for entry in used)
+        if len(used) > 1:
+            used = [self._combine(path, used)]
+        documents = [make_raw_document(p.body, make_origin(p, path, entry.version.blob)) for entry in used for p in entry.found]
+        documents += [make_raw_document(bodies[identity], origin, broken=True) for identity, origin in broken.items()]
+        return RestoredFile(tuple(documents), _make_last_valid(used[0]) if used else None, versions)
+
+    def _combine(self, path: str, used: list[_UsedVersion]) -> _UsedVersion:
+        """Combine documents of several versions to one version of the file, so that the output branch can keep it."""
+        newest = used[0]
+        parts = [(newest, parsed) for parsed in newest.file.documents if not parsed.broken]
+        parts += [(entry, parsed) for entry in used[1:] for parsed in entry.found]
+        text = "---\n".join(_read_text(entry, parsed) for entry, parsed in parts)
+        blob = self._reader.repository.keep_blob(text.encode())
+        file = self._reader.read(blob, path)
+        wanted = {_read_identity(parsed) for entry in used for parsed in entry.found}
+        found = [parsed for parsed in file.documents if not parsed.broken and _read_identity(parsed) in wanted]
+        return _UsedVersion(FileVersion(self._reader.repository, blob, newest.version.commit), file, found)
+
+
+def make_findings(restored: Mapping[str, RestoredFile]) -> list[Finding]:
+    """Return a note for each file whose last valid documents are used: it names the commits that they come from."""
+    findings = []
+    for path, file in restored.items():
+        if not file.versions:
+            continue
+        commits = [abbreviate_oid(version.commit) for version in file.versions if version.commit]
+        origin = (
+            f"commit{'s' if len(commits) > 1 else ''} {format_names(commits, len(commits))}" if commits else "the output branch"
+        )
+        message = (
+            f"{path} has errors: what is broken in it is used as of {origin}, where it is valid for the last time; correct the errors to "
+            "use its present content"
+        )
+        findings.append(Finding("info", "last-valid-used", message, Location(path, 1, 1)))
+    return findings
+
+
+def _make_last_valid(used: _UsedVersion) -> LastValidFile:
+    documents, pruned = used.file.documents, _is_pruned(used.file)
+    valid = [parsed for parsed in documents if not parsed.broken] if pruned else documents
+    return LastValidFile(
+        used.version.blob,
+        tuple((parsed.body, parsed.spans if parsed.item < 0 else None) for parsed in valid),
+        pruned,
+        used.version.commit,
+    )
+
+
+def _read_text(used: _UsedVersion, parsed: ParsedDocument) -> str:
+    """Return the text of a document, which ends in a newline; members that parsing removed are left out."""
+    if parsed.item >= 0 or _is_pruned(used.file):
+        return dump(parsed.body)
+    text = used.version.repository.blob(used.version.blob).decode("utf-8", "replace")
+    part = text if parsed.spans.whole_file else text[parsed.spans.start : parsed.spans.end]
+    return part if part.endswith("\n") else f"{part}\n"
+
+
+def _is_pruned(file: ParsedFile) -> bool:
+    return any(problem.code == "unknown-field" for problem in file.issues)
+
+
+def _read_identity(parsed: ParsedDocument) -> _Identity:
+    metadata = parsed.body.get("metadata") or {}
+    group = parse_api_group(str(parsed.body.get("apiVersion") or parsed.body.get("api") or ""))
+    return group, str(parsed.body.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name"))

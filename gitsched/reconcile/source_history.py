@@ -1,0 +1,154 @@
+"""The history of the source since the last run: earlier versions of files, and earlier commits, for what is broken now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+from gitsched.git import Repository
+from gitsched.git.history import CommitRange, list_commits_since
+from gitsched.model.commit import Commit
+from gitsched.model.finding import Finding
+from gitsched.reconcile.run import Fetched, RunContext
+from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
+from gitsched.render.output_files import kept_path
+from gitsched.report.summary import abbreviate_oid
+
+T = TypeVar("T")
+
+MAX_COMMITS = 1_000
+"""Commits since the last run that are searched for valid versions."""
+MAX_FETCHES = 20
+"""Commits of a shallow local clone that are fetched one by one."""
+MAX_LOOKUPS = 100_000
+"""Lookups of a path in a commit."""
+MAX_VERSIONS = 2_000
+"""Earlier versions of files that are read."""
+MAX_SIZE = 32 * 1024 * 1024
+"""Bytes of the earlier versions that are read."""
+
+
+class FileVersion(NamedTuple):
+    """An earlier version of a file: its blob, the repository that has it, and the source commit ("" if that is not known)."""
+
+    repository: Repository
+    blob: str
+    commit: str
+
+
+def list_introduced(commits: Iterable[Commit], find: Callable[[str], T | None]) -> Iterator[tuple[str, T]]:
+    """Yield what commits introduce: what `find` returns for the id of a commit and for none of its parents. What is empty is left out.
+
+    What a commit has in common with a parent is left out, too, because another line of a merge may have changed it.
+    """
+    for commit in commits:
+        found = find(commit.oid)
+        if found and all(find(parent) != found for parent in commit.parents):
+            yield commit.oid, found
+
+
+class SourceHistory:
+    """Commits of the source between the last run and the planned commit. They are read when something broken asks for them."""
+
+    def __init__(self, context: RunContext, fetched: Fetched) -> None:
+        self._source, self._fetched = context.source, fetched
+        self._last = fetched.record.source if fetched.record is not None else ""
+        self._kept_files: Mapping[str, str] = fetched.record.kept_files if fetched.record is not None else {}
+        self._fetches = self._lookups = self._versions = self._size = 0
+        self._incomplete = False
+
+    @cached_property
+    def commits(self) -> tuple[Commit, ...]:
+        """The commits before the planned one that the last run did not have, the newest first."""
+        return self._range.commits
+
+    def list_commits(self, limit: int) -> Iterator[Commit]:
+        """Yield at most `limit` of these commits."""
+        yield from self.commits[:limit]
+        self._incomplete |= self._is_cut_short or len(self.commits) > limit
+
+    def list_versions(self, path: str) -> Iterator[FileVersion]:
+        """Yield the earlier versions of a file, the newest first: those since the last run, that of the last run, and the one that the
+        output branch keeps."""
+        repository, fetched = self._source.repository, self._fetched
+        blobs: dict[str, str] = {}
+
+        def find_blob(oid: str) -> str:
+            if oid not in blobs:
+                self._lookups += 1
+                known = self._lookups <= MAX_LOOKUPS and repository.has(oid)
+                entry = repository.find_entry(repository.commit(oid).tree, path) if known else None
+                blobs[oid] = entry[0] if entry is not None and entry[1] in REGULAR_FILE_MODES else ""
+            return blobs[oid]
+
+        seen: set[str] = set()
+        for oid, blob in list_introduced(self.commits, find_blob):
+            if blob not in seen:
+                seen.add(blob)
+                self._versions += 1
+                self._size += repository.blob_size(blob)
+                if self._versions <= MAX_VERSIONS and self._size <= MAX_SIZE:
+                    yield FileVersion(repository, blob, oid)
+        self._incomplete |= self._is_cut_short
+        if self._last and self._source.fetch_commit(self._last):
+            entry = repository.find_entry(repository.commit(self._last).tree, path)
+            if entry is not None and entry[1] in REGULAR_FILE_MODES:
+                yield FileVersion(repository, entry[0], self._last)
+        output, tree = fetched.output.repository, fetched.output_tree
+        kept = output.find_entry(tree, f"{fetched.prefix}{kept_path(path)}") if tree else None
+        if kept is not None:
+            yield FileVersion(output, kept[0], self._kept_files.get(path, ""))
+
+    def list_findings(self) -> list[Finding]:
+        """Return a finding if something broken was searched for in a history that is not complete."""
+        if not self._incomplete:
+            return []
+        missing, last = self._range.missing, abbreviate_oid(self._last)
+        if missing:
+            what = f"commit {abbreviate_oid(missing)} is missing in this clone, and it cannot be fetched alone"
+            cure = "fetch the whole history (git fetch --unshallow, or fetch-depth: 0 of actions/checkout)"
+        else:
+            what, cure = "it is longer than what is searched", "correct the errors"
+        message = (
+            f"the history of the source since the last run (commit {last}) was not searched completely for valid versions of what is "
+            f"broken now: {what}. Changes made since then may not be in effect; {cure}"
+        )
+        return [Finding("warning", "history-incomplete", message)]
+
+    @property
+    def _is_cut_short(self) -> bool:
+        limits = self._lookups > MAX_LOOKUPS or self._versions > MAX_VERSIONS or self._size > MAX_SIZE
+        return limits or self._range.truncated or bool(self._range.missing)
+
+    @cached_property
+    def _range(self) -> CommitRange:
+        """The commits since the last run; where the history was rewritten since, those after the last common commit."""
+        if not self._last:
+            return CommitRange()
+        planned, repository = self._fetched.source, self._source.repository
+        # The files of a worktree, and a merge that is only planned, are no commit yet.
+        is_commit = bool(planned.oid) and repository.commit(planned.oid).tree == planned.tree
+        if is_commit and planned.oid == self._last:
+            return CommitRange()
+        found = list_commits_since(self._last, planned.parents, self._read_commit, MAX_COMMITS)
+        if found.reached or found.missing:
+            return found
+        common = repository.find_merge_base(planned.oid or planned.parents[0], self._last) if planned.parents else None
+        if common is None:
+            return found
+        if is_commit and common == planned.oid:
+            return CommitRange()  # the branch was reset to an earlier commit
+        return list_commits_since(common, planned.parents, self._read_commit, MAX_COMMITS)
+
+    def _read_commit(self, oid: str) -> Commit | None:
+        """Return a commit, fetched if the clone is shallow; None if it is not available."""
+        source = self._source
+        if not source.has(oid) and source.repository.is_shallow:
+            if not self._fetches and self._fetched.source.oid:
+                source.fetch_history(self._fetched.source.oid, MAX_COMMITS + 1)
+            self._fetches += 1
+            if not source.has(oid) and (self._fetches > MAX_FETCHES or not source.fetch_commit(oid)):
+                self._fetches = MAX_FETCHES
+                return None
+        return source.repository.commit(oid) if source.has(oid) else None
