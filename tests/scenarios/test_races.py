@@ -34,11 +34,8 @@ def race(remote: Path, winner: list[str], loser: Fleet, hour: float, form: str, 
     """Start the loser, and the winner during its push; return what the loser prints, and its outputs for later steps."""
     hook = remote / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text(
-        HOOK.format(
-            flag=tmp_path / "flag", path=Path(gitsched.__file__).parents[1], command=shlex.join(winner), out=tmp_path / "winner.txt"
-        )
-    )
+    path, command = Path(gitsched.__file__).parents[1], shlex.join(winner)
+    hook.write_text(HOOK.format(flag=tmp_path / "flag", path=path, command=command, out=tmp_path / "winner.txt"))
     hook.chmod(0o755)
     done = subprocess.run(list_arguments(loser, hour, form), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
