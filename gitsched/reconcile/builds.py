@@ -21,6 +21,7 @@ from gitsched.reconcile.cache.build_cache import BuildCache
 from gitsched.reconcile.charts import compare_helm, load_helm
 from gitsched.reconcile.commit_tree import CommitTree, open_commit_tree, resolve_closures
 from gitsched.reconcile.kustomizations import BuiltRoots, FileReader
+from gitsched.reconcile.object_sources import list_object_sources
 from gitsched.reconcile.origins import OriginLocator, compute_origins_key
 from gitsched.reconcile.run import BuildContext
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
@@ -251,8 +252,8 @@ def build_closures(closures: list[tuple[Closure, CommitTree]], builder: Builder,
     for closure, commit in missing.values():
         blobs.update((blob, commit.read_blob(blob)) for blob in closure.files.values() if blob not in blobs)
     done = run_builds(
-        missing,
-        lambda found, limits: build_root(found[0], blobs, builder, limits),
+        {key: (closure, list_object_sources(closure, commit)) for key, (closure, commit) in missing.items()},
+        lambda root, limits: build_root(root[0], blobs, builder, limits, root[1]),
         lambda result: EXPIRED in result.describe_failure(),
         cache,
     )
