@@ -66,6 +66,10 @@ class DecisionInput(NamedTuple):
         )
 
 
+EngineRecords = tuple[tuple[Key, Body], ...]
+"""Records of policy engines that belong to no workload."""
+
+
 class DecisionSet(NamedTuple):
     """All decisions about a commit.
 
@@ -90,6 +94,7 @@ class DecisionSet(NamedTuple):
     withheld: frozenset[Key] = frozenset()
     replaced: tuple[KustomizedDocument, ...] = ()
     input: DecisionInput | None = None
+    engine_records: EngineRecords = ()
 
     def explain(self, document: Document) -> Explanation | None:
         """Explain the placement of a workload, or a recorded decision; None if no API decides about the document."""
@@ -122,12 +127,12 @@ class DecisionSet(NamedTuple):
     @property
     def recorded(self) -> tuple[RecordedDecision, ...]:
         """The decisions that only records show, by namespace and name of their subjects."""
-        return describe_recorded(self.engines, (self.outcomes[key] for key in self.own_workloads))
+        return describe_recorded(self.engine_records, (self.outcomes[key] for key in self.own_workloads))
 
     @property
     def unclaimed(self) -> int:
         """The number of objects that no policy selects and no API records or reads."""
-        claimed = self.outcomes.keys() | {key for engine in self.engines for key, _ in engine.records()}
+        claimed = self.outcomes.keys() | {key for key, _ in self.engine_records}
         claimed |= {key for engine in self.engines if isinstance(engine, ReferenceReading) for key in engine.referenced_keys()}
         return sum(key not in claimed for key in self.catalog.templates)
 
@@ -236,6 +241,7 @@ def decide(
         {document.key: describe_part(part) for document, part in parts},
         source.variants,
         input=source,
+        engine_records=list_engine_records(engines),
     )
 
 
@@ -248,13 +254,17 @@ def list_own_workloads(engines: Iterable[PolicyEngine], snapshot: Snapshot) -> I
     )
 
 
-def describe_recorded(engines: Iterable[PolicyEngine], own: Iterable[Outcome]) -> tuple[RecordedDecision, ...]:
+def list_engine_records(engines: Iterable[PolicyEngine]) -> EngineRecords:
+    """Return the records of all engines that belong to no workload."""
+    return tuple(record for engine in engines for record in engine.records())
+
+
+def describe_recorded(engine_records: EngineRecords, own: Iterable[Outcome]) -> tuple[RecordedDecision, ...]:
     """Return the decisions that only records show: records that belong to no workload, or to one that an API creates itself (`own`).
 
     The records of other workloads describe clusters, which outcomes have.
     """
-    records = [record for engine in engines for record in engine.records()]
-    records += [record for outcome in own for record in outcome.records]
+    records = [*engine_records, *(record for outcome in own for record in outcome.records)]
     return describe_records(records) if records else ()
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, resolve_key
 from gitsched.decide.companion_changes import keep_companions
-from gitsched.decide.decisions import decide_workload, is_unchanged, list_dependency_trackers
+from gitsched.decide.decisions import decide_workload, is_unchanged, list_dependency_trackers, list_engine_records
 from gitsched.decide.plan import Plan, build_plan, list_moves
 from gitsched.decide.plan_state import (
     NO_COMPANION_ROW,
@@ -21,7 +21,6 @@ from gitsched.decide.plan_state import (
     StoredOutcomes,
     Totals,
     WorkloadRow,
-    list_engine_records,
     make_workload_row,
     strip_outcome,
 )

@@ -12,9 +12,8 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.companion_placement import CompanionPlacements
-from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.decisions import DecisionSet, EngineRecords
 from gitsched.decide.delivered_objects import DeliveredObjects, ManifestReferences
 from gitsched.decide.missing_references import MissingReference
 from gitsched.decide.reference_findings import LocatedFinding
@@ -120,7 +119,7 @@ class Totals(NamedTuple):
     cluster_count: int
     retiring: Mapping[str, datetime]
     namespace_manifests: Mapping[str, tuple[str, PlannedFile]]
-    records: tuple[tuple[Key, Body], ...]
+    records: EngineRecords
     recorded: tuple[RecordedDecision, ...]
     kind_scopes: Mapping[tuple[str, str], bool]
     varied: frozenset[Key] = frozenset()
@@ -231,7 +230,7 @@ def compute_totals(
         cluster_count=len(rendered.cluster_facts),
         retiring=retiring,
         namespace_manifests=rendered.namespace_manifests,
-        records=list_engine_records(decisions.engines),
+        records=decisions.engine_records,
         recorded=decisions.recorded,
         kind_scopes=decisions.catalog.kind_scopes,
         varied=frozenset(decisions.variants),
@@ -284,7 +283,7 @@ def _share_record_paths(rendered: RenderedTree, records: Iterable[tuple[Key, Bod
     return len(set(paths)) < len(paths)
 
 
-def _has_stable_records(outcomes: Mapping[Key, Outcome], records: tuple[tuple[Key, Body], ...], previous: PreviousOutput) -> bool:
+def _has_stable_records(outcomes: Mapping[Key, Outcome], records: EngineRecords, previous: PreviousOutput) -> bool:
     """Return whether the engines read the same records that they write, so that new engines on this output would decide the same."""
     if any(previous.records.get(key) != body for key, body in records):
         return False
@@ -294,11 +293,6 @@ def _has_stable_records(outcomes: Mapping[Key, Outcome], records: tuple[tuple[Ke
     return all(
         (parse_api_group(str(body.get("apiVersion") or body.get("api") or "")), body.get("kind")) in kinds for body in removed
     )
-
-
-def list_engine_records(engines: tuple[PolicyEngine, ...]) -> tuple[tuple[Key, Body], ...]:
-    """Return the records of all engines that belong to no workload."""
-    return tuple(record for engine in engines for record in engine.records())
 
 
 def make_plan_rows(

@@ -83,7 +83,7 @@ def schedule(
     for outcome in decisions.outcomes.values():
         findings += outcome.findings
     scheduled = [body for outcome in decisions.outcomes.values() for _, body in outcome.records]
-    scheduled += [body for engine in decisions.engines for _, body in engine.records()]
+    scheduled += [body for _, body in decisions.engine_records]
     return Schedule(scheduled, sorted(findings, key=finding_sort_key), min(decisions.wakeups, default=None), decisions)
 
 

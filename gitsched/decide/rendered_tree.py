@@ -130,7 +130,7 @@ def render(
     }
     withheld = _withhold_namespaces(rendered, decisions, protected)
     files = {path: file for workload in rendered.values() for path, file in workload.records.items()}
-    for key, body in (record for engine in decisions.engines for record in engine.records()):
+    for key, body in decisions.engine_records:
         files[status_path(key)] = write_record(body)
     manifests, counts, shared = _group_by_cluster(rendered, find_blob)
     facts: dict[str, ClusterInfo] = {}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from gitsched.apis.capabilities import InnerPlacementReporting
 from gitsched.apis.policy_api import PolicyEngine
-from gitsched.decide.decisions import describe_recorded
+from gitsched.decide.decisions import describe_recorded, list_engine_records
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.model.document import Key, get_field
 from gitsched.model.scheduling import Outcome
@@ -47,7 +47,7 @@ def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
     effects += [effect for effect in inner if effect.moves or effect.lost_replicas]
     described = changed.catalog.api_documents_by_key.keys() | changed.catalog.templates.keys()
     described -= {effect.key for effect in inner}
-    recorded = describe_recorded(after.engines, (after.outcomes[key] for key in after.own_workloads))
+    recorded = describe_recorded(list_engine_records(after.engines), (after.outcomes[key] for key in after.own_workloads))
     domain = (
         scenario.lose[0]
         if scenario.lose and scenario == Scenario(lose=scenario.lose[:1], unreachable=scenario.unreachable)
