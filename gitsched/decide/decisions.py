@@ -26,6 +26,7 @@ from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
 from gitsched.model.finding import Finding, locate_document
+from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 
@@ -95,6 +96,7 @@ class DecisionSet(NamedTuple):
     replaced: tuple[KustomizedDocument, ...] = ()
     input: DecisionInput | None = None
     engine_records: EngineRecords = ()
+    cluster_facts: Mapping[str, ClusterInfo] = {}
 
     def explain(self, document: Document) -> Explanation | None:
         """Explain the placement of a workload, or a recorded decision; None if no API decides about the document."""
@@ -242,6 +244,7 @@ def decide(
         source.variants,
         input=source,
         engine_records=list_engine_records(engines),
+        cluster_facts=_collect_cluster_facts(engines),
     )
 
 
@@ -252,6 +255,14 @@ def list_own_workloads(engines: Iterable[PolicyEngine], snapshot: Snapshot) -> I
         for engine in engines
         for document, decided in engine.own_workloads()
     )
+
+
+def _collect_cluster_facts(engines: Iterable[PolicyEngine]) -> dict[str, ClusterInfo]:
+    """Return every cluster by name. Its facts come from the first API that has it."""
+    facts: dict[str, ClusterInfo] = {}
+    for name, cluster in (entry for engine in engines for entry in engine.clusters().items()):
+        facts.setdefault(name, cluster)
+    return facts
 
 
 def list_engine_records(engines: Iterable[PolicyEngine]) -> EngineRecords:

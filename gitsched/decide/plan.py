@@ -276,7 +276,7 @@ def _render_plan(
 ) -> Plan:
     """Render the files of all decisions, and build the plan."""
     tree, previous, (source_time, now), observations, _, _ = source
-    known = {name for engine in decisions.engines for name in engine.clusters()}
+    known = decisions.cluster_facts.keys()
     kept = {target.cluster for key in decisions.withheld for target in decisions.outcomes[key].targets} - known
     retiring, retired = _list_retiring_clusters(source, known | kept)
     protected = tree.config.output.protected_namespaces

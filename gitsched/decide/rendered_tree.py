@@ -133,9 +133,7 @@ def render(
     for key, body in decisions.engine_records:
         files[status_path(key)] = write_record(body)
     manifests, counts, shared = _group_by_cluster(rendered, find_blob)
-    facts: dict[str, ClusterInfo] = {}
-    for name, cluster in (entry for engine in decisions.engines for entry in engine.clusters().items()):
-        facts.setdefault(name, cluster)  # the facts come from the first API that has the cluster
+    facts = dict(decisions.cluster_facts)
     facts |= {name: ClusterInfo(name, {}) for name in retiring if name not in facts}
     own = list_namespace_manifests(decisions.templates, protected)
     _add_needed_namespaces(manifests, rendered.values(), own, protected)

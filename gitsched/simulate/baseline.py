@@ -25,7 +25,7 @@ class PlannedRecords(Mapping[Key, Body]):
     """The records of a plan as the next run would read them."""
 
     def __init__(self, decided: DecisionSet) -> None:
-        self._bodies = {key: body for engine in decided.engines for key, body in engine.records()}
+        self._bodies = dict(decided.engine_records)
         self._bodies |= {key: body for outcome in decided.outcomes.values() for key, body in outcome.records}
         self._kinds: dict[tuple[str, str], list[Key]] = {}
         for key in self._bodies:

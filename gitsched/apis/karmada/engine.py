@@ -118,7 +118,7 @@ class KarmadaEngine(PolicyEngine):
             self.dependencies.clear()
         if triggers is not NO_TRIGGERS:
             triggers.reconcile(self.state.snapshot, self.decide, self._explain_unmoved)
-        missing = self.state.find_missing_clusters()
+        missing = self.state.find_missing_clusters() if self.state.other_clusters else ()
         self.findings: tuple[Finding, ...] = (*self.state.inventory.findings, *self._policy_warnings, *missing, *triggers.findings)
         self.wakeup: datetime | None = triggers.wakeup
         self.time: datetime | None = triggers.time

@@ -16,7 +16,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
     read_claim,
     read_previous,
 )
-from gitsched.apis.karmada.cluster.candidates import read_allocatable, read_clusters
+from gitsched.apis.karmada.cluster.candidates import read_clusters
 from gitsched.apis.karmada.cluster.taints import NO_TAINT_POLICIES, find_unready_clusters, read_taint_policies
 from gitsched.apis.karmada.failover.failover import Failover
 from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE
@@ -57,7 +57,6 @@ class KarmadaState:
         "_reported_bindings",
         "_variant_requirements",
         "added_taints",
-        "allocatable",
         "autoscalers",
         "declared_paths",
         "fleet",
@@ -100,9 +99,6 @@ class KarmadaState:
         self.fleet = self.inventory.fleet
         self.other_clusters = _count_other_clusters(snapshot) if not self.fleet.names else {}
         self.added_taints = self.inventory.added_taints
-        clusters = snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ())
-        totals = ((document.key.name, read_allocatable(document.body)) for document in clusters)
-        self.allocatable = {name: capacity for name, capacity in totals if capacity is not None}
         reporting = self.inventory.reporting
         self.unready_clusters = find_unready_clusters(reporting, self.fleet, settings) if reporting else {}
         self.leaving_clusters = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.deleting)
@@ -153,8 +149,6 @@ class KarmadaState:
 
     def find_missing_clusters(self) -> tuple[Finding, ...]:
         """Return the finding that only other APIs have clusters, if policies select a workload."""
-        if not self.other_clusters:
-            return ()
         from gitsched.apis.karmada.cluster.missing_clusters import find_missing_clusters
 
         return find_missing_clusters(self.other_clusters, self.snapshot.templates.values(), self.find_policy)
@@ -243,11 +237,6 @@ class KarmadaState:
             keep_empty=self.settings.enable_empty_workload_propagation,
             variants=variants.candidates if variants is not None else None,
         )
-
-    def is_scheduling_skipped(self, policy: PropagationPolicy, current: PreviousState) -> bool:
-        """Return whether this scheduler ignores the binding: its scheduling is suspended, or it names another scheduler."""
-        scheduler = policy.spec.get("schedulerName") or names.DEFAULT_SCHEDULER
-        return current.scheduling_suspended or scheduler != names.DEFAULT_SCHEDULER
 
 
 def _count_other_clusters(snapshot: Snapshot) -> Mapping[tuple[str, str], int]:

@@ -221,7 +221,7 @@ def find_binding_warnings(state: KarmadaState, template: Document, passes: Seque
     exceeded = read_exceeded_capacity(read_annotations(last.outcome.records[0][1]))
     replicas = {name: count or 0 for name, count in clusters.items()}
     group = last.outcome.group
-    yield from find_full_clusters(state.fleet, template, last.request, group, replicas, exceeded, state.allocatable)
+    yield from find_full_clusters(state.fleet, template, last.request, group, replicas, exceeded, state.inventory.allocatable)
 
 
 def _find_lacking_clusters(

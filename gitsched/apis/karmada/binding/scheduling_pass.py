@@ -60,7 +60,7 @@ def run_pass(
         current = failover.evict(template, policy, failover.drop_finished_tasks(template, previous, time), time)
     trigger = find_schedule_trigger(policy, requirements, current, current.clusters, state.leaving_clusters)
     request = state.build_request(template, policy, requirements, current, time)
-    if state.is_scheduling_skipped(policy, current):
+    if is_scheduling_skipped(policy, current):
         attempt = failback.SchedulingAttempt(request, trigger, None)
     elif settings.mode == "Never":
         decision = pipeline.schedule(request, state.fleet) if trigger is not None else None
@@ -86,6 +86,12 @@ def run_pass(
     return SchedulingPass(time, previous, current, *attempt, outcome)
 
 
+def is_scheduling_skipped(policy: PropagationPolicy, current: PreviousState) -> bool:
+    """Return whether this scheduler ignores the binding: its scheduling is suspended, or it names another scheduler."""
+    scheduler = policy.spec.get("schedulerName") or names.DEFAULT_SCHEDULER
+    return current.scheduling_suspended or scheduler != names.DEFAULT_SCHEDULER
+
+
 def _update_failback_timers(
     state: KarmadaState,
     template: Document,
@@ -97,7 +103,7 @@ def _update_failback_timers(
 ) -> failback.FailbackTimers:
     """Return the failback timers that the binding has after this pass."""
     settings = state.settings.failback
-    if settings.mode != "AfterStabilization" or state.is_scheduling_skipped(policy, current):
+    if settings.mode != "AfterStabilization" or is_scheduling_skipped(policy, current):
         return ()
     after = current._replace(clusters=result.clusters, observed_group=result.observed_group, last_scheduled=result.last_scheduled)
     request = state.build_request(template, policy, requirements, after, time)

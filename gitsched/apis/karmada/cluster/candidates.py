@@ -84,7 +84,7 @@ def _read_capacity(body: Body, assume_facts: bool) -> Capacity | None:
     return Capacity(_subtract_used(summary, used), _read_resource_models(body, summary))
 
 
-def read_allocatable(body: Body) -> Capacity | None:
+def _read_allocatable(body: Body) -> Capacity | None:
     """Return what a Cluster has in total; None without a summary."""
     summary = _read_status(body).get("resourceSummary")
     return Capacity(_subtract_used(summary, ())) if isinstance(summary, dict) else None
@@ -145,7 +145,7 @@ class ClusterInventory(NamedTuple):
     """All Clusters of a commit.
 
     `records` are status documents of Clusters with undated NoExecute taints or with `added_taints`, which are by cluster. `reporting` are
-    the Clusters that report conditions, such as Ready.
+    the Clusters that report conditions, such as Ready. `allocatable` is what the Clusters with a summary of resources have in total.
     """
 
     fleet: Fleet
@@ -154,6 +154,7 @@ class ClusterInventory(NamedTuple):
     records: tuple[tuple[Key, Body], ...]
     added_taints: Mapping[str, tuple[AddedTaint, ...]]
     reporting: tuple[Document, ...] = ()
+    allocatable: Mapping[str, Capacity] = {}
 
 
 def read_clusters(
@@ -208,7 +209,9 @@ def read_clusters(
         *(_report_tainted_clusters([document for document, _ in clusters], tainted, policies) if tainted else ()),
     )
     added_taints = {name: change.added for name, change in tainted.items() if change.added}
-    return ClusterInventory(Fleet(candidates), facts, findings, tuple(records), added_taints, reporting)
+    totals = ((document.key.name, _read_allocatable(document.body)) for document, _ in clusters)
+    allocatable = {name: capacity for name, capacity in totals if capacity is not None}
+    return ClusterInventory(Fleet(candidates), facts, findings, tuple(records), added_taints, reporting, allocatable)
 
 
 def _report_tainted_clusters(

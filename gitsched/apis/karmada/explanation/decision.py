@@ -14,6 +14,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
     find_decisive_pass,
     is_rebalance_pending,
 )
+from gitsched.apis.karmada.binding.scheduling_pass import is_scheduling_skipped
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.explanation.reasons import describe_capacity, describe_division, describe_selection, find_excluding_rule
 from gitsched.apis.karmada.failover.failback import read_failback_timers
@@ -338,7 +339,7 @@ def _describe_trigger(state: KarmadaState, policy: PropagationPolicy, decisive: 
     if trigger is not None and is_rebalance_pending(decisive.current):
         request = state.reschedule_triggers.describe_trigger(binding_key(outcome.key), decisive.current)
         trigger = request if trigger == REBALANCE_REQUESTED else f"{trigger}, without regard to present replicas because {request}"
-    return f"{_explain_trigger(state, policy, decisive.current, trigger)}{evicted}"
+    return f"{_explain_trigger(policy, decisive.current, trigger)}{evicted}"
 
 
 def _describe_evictions(removed: list[str], tasks: tuple[Body, ...]) -> str:
@@ -385,10 +386,10 @@ def _describe_failback_timers(state: KarmadaState, outcome: Outcome) -> str:
     )
 
 
-def _explain_trigger(state: KarmadaState, policy: PropagationPolicy, current: PreviousState, trigger: str | None) -> str:
+def _explain_trigger(policy: PropagationPolicy, current: PreviousState, trigger: str | None) -> str:
     if trigger is None:
         return "Not scheduled again: placement and replicas are unchanged, and no rebalance was requested."
-    if state.is_scheduling_skipped(policy, current):
+    if is_scheduling_skipped(policy, current):
         name = policy.spec.get("schedulerName")
         return f"Not scheduled: {'scheduling is suspended' if current.scheduling_suspended else f'it is for scheduler {name}'}."
     return f"Scheduled because {'it was never scheduled before' if current.applied_placement is None else trigger}."

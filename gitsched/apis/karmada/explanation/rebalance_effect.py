@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from gitsched.apis.karmada.binding.resource_binding import PreviousState, binding_key, is_rebalance_pending, read_previous
+from gitsched.apis.karmada.binding.scheduling_pass import is_scheduling_skipped
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.rebalancer import BindingLookup, DecideWorkload, ObservedWorkload, WorkloadRebalancer
 from gitsched.apis.karmada.state import KarmadaState
@@ -31,7 +32,7 @@ def explain_unmoved(state: KarmadaState, template: Document) -> str:
     if policy is None:
         return "no policy selects it, so it follows the workloads that depend on it"
     current = state.read_previous(template, record)
-    if state.is_scheduling_skipped(policy, current):
+    if is_scheduling_skipped(policy, current):
         suspended = "its scheduling is suspended"
         return suspended if current.scheduling_suspended else f"it is for scheduler {policy.spec.get('schedulerName')}"
     reasons = list(_list_rejections(_make_fresh_request(state, template, policy, current), state.fleet))
