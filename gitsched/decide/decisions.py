@@ -24,7 +24,6 @@ from gitsched.decide.recorded_decisions import describe_records
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key
-from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome, RecordedDecision
@@ -97,34 +96,6 @@ class DecisionSet(NamedTuple):
     input: DecisionInput | None = None
     engine_records: EngineRecords = ()
     cluster_facts: Mapping[str, ClusterInfo] = {}
-
-    def explain(self, document: Document) -> Explanation | None:
-        """Explain the placement of a workload, or a recorded decision; None if no API decides about the document."""
-        found = next((found for engine in self.engines if (found := engine.explain(document))), None)
-        found = self._explain_recorded(document) if found is None else found
-        variants = self.variants.get(document.key)
-        if found is None or variants is None:
-            return found
-        from gitsched.decide.variant_tables import add_variants  # few workloads have variants
-
-        return add_variants(found, document, variants, self.outcomes.get(document.key))
-
-    def _explain_recorded(self, document: Document) -> Explanation | None:
-        """Explain a recorded decision by the results of all candidates, for an API that explains only workloads."""
-        decision = next((decision for decision in self.recorded if decision.subject == document.key), None)
-        engine = next((engine for engine in self.engines if decision is not None and engine.name == decision.api), None)
-        if decision is None or engine is None:
-            return None
-        key, origin = document.key, document.origin
-        return Explanation(
-            str(key),
-            location=f"{origin.path}:{origin.line}" if origin is not None else "",
-            policy=str(key),
-            policy_reason=f"decided by {decision.api}",
-            candidates=tuple(map(ExplainedCandidate, engine.evaluate_own(key.kind, key.name, key.namespace) or ())),
-            result=tuple(ReplicaShare(target.name, None, target.amount) for target in decision.targets),
-            candidate_kind=decision.target_kind,
-        )
 
     @property
     def recorded(self) -> tuple[RecordedDecision, ...]:

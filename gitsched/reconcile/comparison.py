@@ -13,6 +13,7 @@ from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan import gc_paused
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.decide.registry import reserved_groups
+from gitsched.decide.workload_explanation import explain_workload
 from gitsched.diff.causes import CatalogComparison, compare_catalogs, find_causes, find_record_causes
 from gitsched.diff.plans import compute_plan_digest, list_moves_between
 from gitsched.diff.retained import CommitInput, find_retained
@@ -210,7 +211,7 @@ class _CauseFinder:
         if document is None or self._explained >= MAX_EXPLAINED_MOVES:
             return None
         self._explained += 1
-        return self._decisions.explain(document)
+        return explain_workload(self._decisions, document)
 
 
 def _plan_commit(context: RunContext, fetched: Fetched) -> PlannedCommit:

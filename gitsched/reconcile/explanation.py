@@ -8,6 +8,7 @@ from gitsched.decide.built_parts import PartOwners
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan import Plan
 from gitsched.decide.reference_explanation import explain_references
+from gitsched.decide.workload_explanation import explain_workload
 from gitsched.git import Repository
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
@@ -55,7 +56,7 @@ def explain_resource(
     if template is None:
         findings = tuple(finding for finding in plan.findings if finding.resource == key.resource)
         return Explanation(str(key), policy_reason=_describe_quarantine(decisions, owners, key), findings=findings)
-    found = decisions.explain(template)
+    found = explain_workload(decisions, template)
     if found is None and key in own:
         cluster = next(
             (name for name, sites in index_clusters(decisions.catalog).items() for _, d, _ in sites if d.key == key), None
@@ -91,7 +92,7 @@ def explain_workloads(repository: Repository, plan: Plan) -> dict[Key, Explanati
     references = explain_references(decisions, plan.details.delivered, plan.details.missing)
     for key in plan.outcomes:
         template = decisions.templates.get(key) or own.get(key)
-        explanation = decisions.explain(template) if template else None
+        explanation = explain_workload(decisions, template) if template else None
         if explanation:
             explanation = explanation._replace(references=references.get(key, ()))
             found[key] = locate_explanation(explanation, repository, locations)

@@ -1,0 +1,37 @@
+"""Explain the placement of a workload, or a recorded decision, by the policy API that decides about it."""
+
+from __future__ import annotations
+
+from gitsched.decide.decisions import DecisionSet
+from gitsched.model.document import Document
+from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
+
+
+def explain_workload(decisions: DecisionSet, document: Document) -> Explanation | None:
+    """Explain the placement of a workload, or a recorded decision; None if no API decides about the document."""
+    found = next((found for engine in decisions.engines if (found := engine.explain(document))), None)
+    found = _explain_recorded(decisions, document) if found is None else found
+    variants = decisions.variants.get(document.key)
+    if found is None or variants is None:
+        return found
+    from gitsched.decide.variant_tables import add_variants  # few workloads have variants
+
+    return add_variants(found, document, variants, decisions.outcomes.get(document.key))
+
+
+def _explain_recorded(decisions: DecisionSet, document: Document) -> Explanation | None:
+    """Explain a recorded decision by the results of all candidates, for an API that explains only workloads."""
+    decision = next((decision for decision in decisions.recorded if decision.subject == document.key), None)
+    engine = next((engine for engine in decisions.engines if decision is not None and engine.name == decision.api), None)
+    if decision is None or engine is None:
+        return None
+    key, origin = document.key, document.origin
+    return Explanation(
+        str(key),
+        location=f"{origin.path}:{origin.line}" if origin is not None else "",
+        policy=str(key),
+        policy_reason=f"decided by {decision.api}",
+        candidates=tuple(map(ExplainedCandidate, engine.evaluate_own(key.kind, key.name, key.namespace) or ())),
+        result=tuple(ReplicaShare(target.name, None, target.amount) for target in decision.targets),
+        candidate_kind=decision.target_kind,
+    )
