@@ -211,10 +211,15 @@ def compute_plan_digest(moves: tuple[Move, ...], changes: tuple[FileChange, ...]
 
     Copies in clusters that a workload leaves do not count: depending on the time, they stay for a while or are removed at once.
     """
-    leaving = {object_path(cluster, move.key) for move in moves for cluster in move.before if cluster not in move.after}
+    leaving = list_leaving_paths(moves)
     return compute_digest(
         moves, {entry.path: entry.content or entry.after for entry in changes if entry.path not in leaving}, records
     )
+
+
+def list_leaving_paths(moves: Iterable[Move]) -> set[str]:
+    """Return the paths of workloads in clusters that they leave."""
+    return {object_path(cluster, move.key) for move in moves for cluster in move.before if cluster not in move.after}
 
 
 def compare_with_review(

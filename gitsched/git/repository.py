@@ -157,6 +157,16 @@ class Repository:
             return None
         return str(found) if found is not None else None
 
+    def merge_trees(self, ancestor: str, ours: str, theirs: str) -> str | None:
+        """Return the tree that has the changes from `ancestor` to both other trees; None when they conflict."""
+        import pygit2
+
+        try:
+            index = self._repo.merge_trees(ancestor, ours, theirs)
+            return None if index.conflicts else str(index.write_tree(self._repo))
+        except (KeyError, ValueError, pygit2.GitError):
+            return None
+
     def merge_commits(self, ours: str, theirs: str) -> str | None:
         """Return the tree that results from merging two commits; None when they conflict or no common ancestor is available."""
         import pygit2

@@ -15,9 +15,6 @@ from gitsched.decide.rendered_tree import BlobLookup
 from gitsched.diff.plans import (
     FileChange,
     compare_manifests,
-    compare_with_review,
-    compute_plan_digest,
-    find_reviewed_digest,
     list_manifest_changes,
 )
 from gitsched.git import Repository, make_signer
@@ -34,11 +31,10 @@ from gitsched.render.bundle_delivery.source_reference import BUNDLE_SOURCE_PREFI
 from gitsched.render.output_files import CLUSTERS, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
 from gitsched.render.run_metadata import GITATTRIBUTES
 from gitsched.report.review import DeliveryChanges
-from gitsched.report.summary import REVIEWED_TRAILER
 
 
 def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
-    """Write the output tree of a plan, and check whether it may be published."""
+    """Write the output tree of a plan."""
     repository = fetched.output.repository
     plan, tree = planned.plan, _write_output_tree(context, fetched, planned.plan, repository)
     changed = tree != fetched.output_tree
@@ -47,10 +43,7 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     if changed and plan.complete and (fetched.output_tree or plan.recorded):
         previous = open_records(context, fetched) if fetched.output_tree else {}
         records = compare_recorded(describe_previous(previous), plan.recorded)
-    if not changed:
-        return Written(tree, changed, records, "", ())
-    refused, messages = _check_reviewed_plan(context, fetched, plan, tree, records)
-    return Written(tree, changed, records, refused, messages)
+    return Written(tree, changed, records)
 
 
 def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> Published:
@@ -155,37 +148,6 @@ def _commit_tree(
 def make_source_note(oid: str) -> str:
     """Return the git note of the output's head: it names the newest source commit that a run has planned."""
     return f'{{"drySha":"{oid}"}}\n'
-
-
-def _check_reviewed_plan(
-    context: RunContext, fetched: Fetched, plan: Plan, tree: str, records: tuple[RecordChange, ...]
-) -> tuple[str, tuple[str, ...]]:
-    """Compare the plan with the reviewed one. Return why it is refused, or "", and messages.
-
-    A review is about a commit: changes by time or metrics after a run has planned the commit need no review.
-    """
-    source, settings = fetched.source, context.settings
-    reviewed = settings.reviewed
-    if reviewed is None and source.trailers:
-        reviewed = find_reviewed_digest(source)
-    if settings.reviewed is None and _has_planned_source(fetched):
-        return "", ()
-    if reviewed is None:
-        missing = f"commit {source.oid} names no reviewed plan: it has no trailer {REVIEWED_TRAILER}, and --reviewed is not given"
-        return missing if settings.require_reviewed else "", ()
-    changes = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, tree, source.oid)
-    digest = compute_plan_digest(plan.moves, changes, records)
-    compared = compare_with_review(reviewed, digest, fetched.output_head, plan.moves, records)
-    refused = "" if compared.same or not settings.require_reviewed else "the plan differs from the reviewed plan"
-    return refused, compared.lines
-
-
-def _has_planned_source(fetched: Fetched) -> bool:
-    """Return whether an earlier run has planned this source commit, even if nothing changed."""
-    oid, head = fetched.source.oid, fetched.output_head
-    if fetched.record is not None and fetched.record.source == oid:
-        return True
-    return head is not None and read_note(fetched.output.repository, head) == make_source_note(oid)
 
 
 def find_manifest_changes(

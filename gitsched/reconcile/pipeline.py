@@ -34,6 +34,10 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
         planned = plan_incrementally(context, fetched, cached, now, plan_source) if cached is not None else None
         planned = planned or plan_source(context, fetched, now, withholds=not preview)
         written = write(context, fetched, planned)
+        if written.changed and fetched.may_be_reviewed(context.settings):
+            from gitsched.reconcile.review_check import check_review  # few sources name reviewed plans
+
+            written = check_review(context, fetched, planned, written, partial(plan_source, now=now))
         published = None
         if not (preview or written.refused):
             try:

@@ -145,6 +145,11 @@ class Fetched(NamedTuple):
         """The time of the newest commit that the plan is made from."""
         return max(self.source.time, self.facts.time)
 
+    def may_be_reviewed(self, settings: RunSettings) -> bool:
+        """Return whether a reviewed plan is given or required, or the source commit or another one since the last run may name one."""
+        several = self.record is not None and self.record.source not in (self.source.oid, *self.source.parents)
+        return settings.require_reviewed or settings.reviewed is not None or bool(self.source.trailers) or several
+
 
 class ObservationResult(NamedTuple):
     """Observed values, and findings about providers that were not queried."""
@@ -196,8 +201,8 @@ class Written(NamedTuple):
     tree: str
     changed: bool
     record_changes: tuple[RecordChange, ...]
-    refused: str
-    reviewed: tuple[str, ...]
+    refused: str = ""
+    reviewed: tuple[str, ...] = ()
 
 
 Race = Literal["", "same", "different"]

@@ -1,0 +1,52 @@
+"""Compare the plan of a run with the reviewed one that the source commit names. A run may require that they are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gitsched.diff.plans import compare_with_review, compute_plan_digest, find_reviewed_digest
+from gitsched.git.refs import read_note
+from gitsched.reconcile.output_commit import find_manifest_changes, make_source_note
+from gitsched.reconcile.run import Fetched, Planned, RunContext, Written
+from gitsched.report.summary import REVIEWED_TRAILER
+
+PlanCommit = Callable[..., Planned]
+"""Plan a source commit; see `gitsched.reconcile.pipeline.plan_source`."""
+
+
+def check_review(context: RunContext, fetched: Fetched, planned: Planned, written: Written, plan_commit: PlanCommit) -> Written:
+    """Return the written tree with why it may not be published, and with messages about the review.
+
+    The commits since the last run count together: each change has to be in one of the reviewed plans that they name. A review is about
+    commits: what time or metrics change after a run has planned the commit needs no review.
+    """
+    source, settings = fetched.source, context.settings
+    if not written.changed or (settings.reviewed is None and has_planned_source(fetched)):
+        return written
+    reviewed = settings.reviewed or find_reviewed_digest(source)
+    plan, records = planned.plan, written.record_changes
+    changes = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, written.tree, source.oid)
+    compared = None
+    if reviewed is not None:
+        compared = compare_with_review(
+            reviewed, compute_plan_digest(plan.moves, changes, records), fetched.output_head, plan.moves, records
+        )
+    if compared is None or not compared.same:
+        from gitsched.diff.combined_reviews import PlanChanges  # most runs have one commit, or no review
+        from gitsched.reconcile.combined_reviews import combine_reviews
+
+        total = PlanChanges(plan.moves, changes, records)
+        compared = combine_reviews(context, fetched, total, compared, plan_commit) or compared
+    if compared is None:
+        missing = f"commit {source.oid} names no reviewed plan: it has no trailer {REVIEWED_TRAILER}, and --reviewed is not given"
+        return written._replace(refused=missing if settings.require_reviewed else "")
+    refused = "" if compared.same or not settings.require_reviewed else "the plan differs from the reviewed plan"
+    return written._replace(refused=refused, reviewed=compared.lines)
+
+
+def has_planned_source(fetched: Fetched) -> bool:
+    """Return whether an earlier run has planned this source commit, even if nothing changed."""
+    oid, head = fetched.source.oid, fetched.output_head
+    if fetched.record is not None and fetched.record.source == oid:
+        return True
+    return head is not None and read_note(fetched.output.repository, head) == make_source_note(oid)
