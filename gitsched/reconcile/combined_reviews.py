@@ -124,11 +124,12 @@ class _Verifier:
         return commit.tree if base is parent else self._context.source.repository.merge_trees(parent.tree, base.tree, commit.tree)
 
     def _plan_change(self, base: Commit, commit: Commit, tree: str) -> PlanChanges:
+        # Both as made now: what time has changed since the review is in both plans, and so no change.
+        now = self._context.settings.now
         if base.oid not in self._bases:
-            self._bases[base.oid] = self._plan(self._fetched._replace(source=base))
+            self._bases[base.oid] = self._plan(self._fetched._replace(source=base._replace(time=now)))
         before = self._bases[base.oid]
-        # The review planned the merge as made when it was planned.
-        merge = commit._replace(tree=tree, time=self._context.settings.now.replace(microsecond=0))
+        merge = commit._replace(tree=tree, time=now)
         decisions = before.planned.plan.decisions
         fetched = self._fetched._replace(source=merge, source_commits=list_source_commits(decisions.variants))
         after = self._plan(fetched)

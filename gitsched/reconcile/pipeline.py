@@ -37,7 +37,8 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
         if written.changed and fetched.may_be_reviewed(context.settings):
             from gitsched.reconcile.review_check import check_review  # few sources name reviewed plans
 
-            written = check_review(context, fetched, planned, written, partial(plan_source, now=now))
+            reviewing = context._replace(settings=context.settings._replace(now=now.replace(microsecond=0)))
+            written = check_review(reviewing, fetched, planned, written, partial(plan_source, now=now))
         published = None
         if not (preview or written.refused):
             try:

@@ -152,7 +152,7 @@ def test_what_time_changes_since_the_last_run_needs_no_review(shop: Fleet) -> No
     one = review(shop, "one", {"apps/api.yaml": deployment("api", 7)})
     merge(shop, "one", one)
     run = reconcile(shop, 3)
-    assert {"api", "job"} == {move.key.name for move in run.plan.moves}
+    assert {move.key.name for move in run.plan.moves} == {"api", "job"}
     assert (run.refused, [line[:11] for line in run.reviewed]) == ("", ["As reviewed"])
 
 
