@@ -11,15 +11,19 @@ from gitsched.model.scheduling import RecordTarget
 
 
 class Cause(NamedTuple):
-    """One reason for a move: `text` is one line, `location` is where its rule is written, None without a document.
+    """One change that comes with a move: `text` is one line, `location` is where it is written, None without a document.
 
-    `field` gives the exact location. `removed`: the location is in the previous commit.
+    `field` gives the exact location. `removed`: the location is in the previous commit. `proved`: the move does not happen without the
+    change; otherwise both only happen together. Changes with the same number `together` must all be taken back to undo the move; 0 is a
+    change that alone undoes it.
     """
 
     text: str
     location: Location | None = None
     field: FieldOrigin | None = None
     removed: bool = False
+    proved: bool = True
+    together: int = 0
 
     def __str__(self) -> str:
         location = self.location.text if self.location else ""
@@ -50,8 +54,8 @@ class Move(NamedTuple):
 
     @property
     def main_reason(self) -> str:
-        """The main cause with its location, else the reason."""
-        return str(self.causes[0]) if self.causes else self.reason
+        """The main cause with its location if one is proved, else the reason."""
+        return str(self.causes[0]) if self.causes and self.causes[0].proved else self.reason
 
 
 ALLOW_TRAILER = "Gitsched-Allow"

@@ -6,28 +6,28 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gitsched.apis.capabilities import ReferenceReading
 from gitsched.apis.gitsched.config import Config
-from gitsched.decide.catalog import Catalog, build_catalog
+from gitsched.decide.catalog import build_catalog
 from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.kustomized_parts import resolve_parts
 from gitsched.decide.plan import gc_paused
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.decide.registry import reserved_groups
-from gitsched.decide.workload_explanation import explain_workload
-from gitsched.diff.causes import CatalogComparison, compare_catalogs, find_causes, find_record_causes
+from gitsched.diff.causes import find_causes
+from gitsched.diff.document_changes import DocumentChanges
 from gitsched.diff.plans import compute_plan_digest, list_moves_between
 from gitsched.diff.retained import CommitInput, find_retained
 from gitsched.git import Repository
 from gitsched.model.changes import Move, RecordChange, RetainedWorkload
 from gitsched.model.commit import Commit
-from gitsched.model.document import Document, Key
-from gitsched.model.explanation import Explanation
+from gitsched.model.document import Key
+from gitsched.model.observation import read_observations
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.facts import add_facts, find_recorded_facts
 from gitsched.reconcile.fetch import fetch, find_commit
 from gitsched.reconcile.output_commit import describe_manifest_changes, find_manifest_changes, write
 from gitsched.reconcile.pipeline import plan_source
-from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, RunSettings, make_result, make_review, open_context
+from gitsched.reconcile.run import Fetched, RunContext, RunResult, RunSettings, make_result, make_review, open_context
 from gitsched.reconcile.source_commits import list_source_commits
 from gitsched.reconcile.source_locations import RuleLocations, locate_causes
 from gitsched.reconcile.source_tree import read_source_at
@@ -35,8 +35,6 @@ from gitsched.render.output_files import CLUSTERS, escape_segment
 from gitsched.render.run_metadata import RunMetadata
 from gitsched.report.review import ComparisonBase, Review
 
-MAX_EXPLAINED_MOVES = 100
-"""Moves whose causes include an explanation per cluster; the others have only the differences between the commits."""
 _NO_DOCUMENT_CHANGED = "no document changed: a deadline passed, or an observed value changed"
 _MERGE_CONFLICT = (
     "{head} does not contain {base}, and they cannot be merged automatically: there are conflicts, or too little history was fetched. "
@@ -86,15 +84,11 @@ def _compare_with_output(context: RunContext) -> PlanComparison:
     record, earlier = fetched.record, None
     if record is not None and record.source and context.source.fetch_commit(record.source):
         earlier = context.source.repository.commit(record.source)
-    repository = context.source.repository
-    facts = find_recorded_facts(repository, record.facts if record is not None else {}, fetched.facts)
-    catalogs = compare_catalogs(
-        _read_catalog(context, earlier, facts) if earlier is not None else decisions.catalog, decisions.catalog
-    )
-    causes = _CauseFinder(repository, decisions, catalogs, {})
-    moves = tuple(map(causes.add_causes, run.plan.moves))
-    records = tuple(causes.add_record_causes(change, known=earlier is not None) for change in run.record_changes)
-    changes = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree, run.source)
+    changes = _compare_with_recorded(context, fetched, earlier, decisions) if earlier is not None else None
+    moves, records = run.plan.moves, run.record_changes
+    if changes is not None:
+        moves, records = _add_causes(context, moves, records, changes, {}, decisions)
+    files = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree, run.source)
     directories = _list_cluster_directories(fetched)
     clusters, retiring = run.plan.cluster_facts.keys(), run.plan.retiring.keys()
     return PlanComparison(
@@ -105,14 +99,16 @@ def _compare_with_output(context: RunContext) -> PlanComparison:
                 findings=record.findings if record else None,
             ),
             moves=moves,
-            digest=compute_plan_digest(moves, changes, records),
-            delivery=describe_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, changes),
+            digest=compute_plan_digest(moves, files, records),
+            delivery=describe_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, files),
             added_clusters=sorted(name for name in clusters - retiring if escape_segment(name) not in directories)
             if directories
             else (),
             removed_clusters=sorted(retiring - (record.retiring.keys() if record else set())),
-            changed_paths=_list_changed_paths(repository, earlier, fetched.source),
-            retained=_list_retained(context, catalogs, earlier, fetched.source, later) if earlier is not None else (),
+            changed_paths=_list_changed_paths(context.source.repository, earlier, fetched.source),
+            retained=_list_retained(context, changes, earlier, fetched.source, later)
+            if earlier is not None and changes is not None
+            else (),
             record_changes=records,
         ),
         run,
@@ -144,11 +140,16 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
     before, run, decisions, repository = earlier.run, later.run, later.decisions, source.repository
     if before.plan.moves:
         notes.append(_OUTPUT_LAG.format(base=name, moves=len(before.plan.moves)))
-    catalogs = compare_catalogs(earlier.decisions.catalog, decisions.catalog)
-    causes = _CauseFinder(repository, decisions, catalogs, before.plan.outcomes)
-    moves = tuple(map(causes.add_causes, list_moves_between(before.plan, run.plan, decisions.templates)))
-    changes = find_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, run.tree, run.source)
-    records = tuple(map(causes.add_record_causes, compare_recorded(before.plan.recorded, run.plan.recorded)))
+    changes = _compare_inputs(earlier.decisions, decisions)
+    moves, records = _add_causes(
+        context,
+        list_moves_between(before.plan, run.plan, decisions.templates),
+        compare_recorded(before.plan.recorded, run.plan.recorded),
+        changes,
+        before.plan.outcomes,
+        decisions,
+    )
+    files = find_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, run.tree, run.source)
     clusters = [_list_clusters(result) for result in (before, run)]
     return PlanComparison(
         make_review(run)._replace(
@@ -156,13 +157,13 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
             changed=before.tree != run.tree,
             base=ComparisonBase(base.oid, name, planned is not head, before.plan.state_counts, before.plan.findings),
             moves=moves,
-            digest=compute_plan_digest(moves, changes, records),
-            delivery=describe_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, changes),
+            digest=compute_plan_digest(moves, files, records),
+            delivery=describe_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, files),
             added_clusters=sorted(clusters[1] - clusters[0]),
             removed_clusters=sorted(clusters[0] - clusters[1]),
             changed_paths=_list_changed_paths(repository, base, planned),
             comparison_notes=notes,
-            retained=_list_retained(context, catalogs, base, planned, later),
+            retained=_list_retained(context, changes, base, planned, later),
             record_changes=records,
         ),
         run,
@@ -172,46 +173,56 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
     )
 
 
-class _CauseFinder:
-    """Finds the causes of moves and of changed recorded decisions. Explaining a workload is slow, so only the first moves are explained."""
+def _compare_inputs(earlier: DecisionSet, later: DecisionSet) -> DocumentChanges:
+    assert earlier.input is not None, "the decisions of a plan have an input"
+    assert later.input is not None, "the decisions of a plan have an input"
+    return DocumentChanges(earlier.input, later.input)
 
-    def __init__(
-        self, repository: Repository, decisions: DecisionSet, catalogs: CatalogComparison, before: Mapping[Key, Outcome]
-    ) -> None:
-        self._repository, self._decisions, self._comparison, self._before = repository, decisions, catalogs, before
-        self._locations: RuleLocations = {}
-        self._related: dict[str, frozenset[Key]] = {}
-        self._explained = 0
 
-    def add_causes(self, move: Move) -> Move:
-        """Return the move with its causes and their locations."""
-        before, after = self._before.get(move.key), self._decisions.outcomes.get(move.key)
-        explanation = self._explain(self._decisions.templates.get(move.key)) if move.before.keys() - move.after.keys() else None
-        causes = find_causes(move, before, after, self._comparison, explanation)
-        return move._replace(causes=locate_causes(causes, self._repository, self._locations))
+def _compare_with_recorded(context: RunContext, fetched: Fetched, earlier: Commit, later: DecisionSet) -> DocumentChanges | None:
+    """Return what changed since the last run, which planned the commit `earlier`."""
+    record = fetched.record
+    if record is None or later.input is None:
+        return None
+    facts = find_recorded_facts(context.source.repository, record.facts, fetched.facts)
+    source = add_facts(context, facts, read_source_at(context, earlier))
+    if source.variants:
+        from gitsched.reconcile.source_commits import add_source_commits  # few sources have Bundles
 
-    def add_record_causes(self, change: RecordChange, known: bool = True) -> RecordChange:
-        """Return the change of a recorded decision with its causes; `known` is false if there is no earlier commit to compare with."""
-        decisions = self._decisions
-        subject = decisions.templates.get(change.subject) or decisions.catalog.api_documents_by_key.get(change.subject)
-        explanation = self._explain(subject) if set(change.before) - set(change.after) else None
-        causes = find_record_causes(change, self._comparison, self._list_related(change.api), explanation)
-        reason = _NO_DOCUMENT_CHANGED if known and not causes else ""
-        return change._replace(causes=locate_causes(causes, self._repository, self._locations), reason=reason)
+        source = add_source_commits(source, fetched._replace(source=earlier), later.input.previous, context)
+    catalog = build_catalog(source.documents, source.config.kinds, reserved_groups)
+    before = later.input._replace(
+        catalog=catalog,
+        config=source.config,
+        source_time=record.time,
+        now=record.time,
+        observations=read_observations(record.observations, record.observed_at),
+        parts=resolve_parts(source.kustomized, catalog),
+        variants=source.variants,
+    )
+    return DocumentChanges(before, later.input)
 
-    def _list_related(self, api: str) -> frozenset[Key]:
-        """Return the documents outside of its groups that an API reads, the subjects of its decisions included."""
-        if api not in self._related:
-            readers = (engine for engine in self._decisions.engines if engine.name == api and isinstance(engine, ReferenceReading))
-            subjects = (decision.subject for decision in self._decisions.recorded if decision.api == api)
-            self._related[api] = frozenset((*subjects, *(key for engine in readers for key in engine.referenced_keys())))
-        return self._related[api]
 
-    def _explain(self, document: Document | None) -> Explanation | None:
-        if document is None or self._explained >= MAX_EXPLAINED_MOVES:
-            return None
-        self._explained += 1
-        return explain_workload(self._decisions, document)
+def _add_causes(
+    context: RunContext,
+    moves: tuple[Move, ...],
+    records: tuple[RecordChange, ...],
+    changes: DocumentChanges,
+    outcomes: Mapping[Key, Outcome],
+    decided: DecisionSet,
+) -> tuple[tuple[Move, ...], tuple[RecordChange, ...]]:
+    """Return moves and changed recorded decisions with their causes and the locations of these."""
+    found, repository = find_causes(moves, records, changes, outcomes, decided), context.source.repository
+    locations: RuleLocations = {}
+    return (
+        tuple(move._replace(causes=locate_causes(move.causes, repository, locations)) for move in found.moves),
+        tuple(
+            record._replace(
+                causes=locate_causes(record.causes, repository, locations), reason="" if record.causes else _NO_DOCUMENT_CHANGED
+            )
+            for record in found.records
+        ),
+    )
 
 
 def _plan_commit(context: RunContext, fetched: Fetched) -> PlannedCommit:
@@ -221,20 +232,15 @@ def _plan_commit(context: RunContext, fetched: Fetched) -> PlannedCommit:
 
 
 def _list_retained(
-    context: RunContext, catalogs: CatalogComparison, earlier: Commit, later: Commit, planned: PlannedCommit
+    context: RunContext, changes: DocumentChanges, earlier: Commit, later: Commit, planned: PlannedCommit
 ) -> tuple[RetainedWorkload, ...]:
     """Return the workloads that keep their placement because of scheduling history; none if only workloads differ."""
-    if not catalogs.changed_keys:
+    if not any(key.group in reserved_groups for key in changes.by_key):
         return ()
     plan, now = planned.run.plan, context.settings.now
     sources = [read_source_at(context, commit) for commit in (earlier, later)]
     before, after = (CommitInput(source.documents, source.config, min(later.time, now), plan.observations) for source in sources)
     return find_retained(before, after, now, planned.decisions, max(now, plan.time))
-
-
-def _read_catalog(context: RunContext, commit: Commit, facts: Facts) -> Catalog:
-    source = add_facts(context, facts, read_source_at(context, commit))
-    return build_catalog(source.documents, source.config.kinds, reserved_groups)
 
 
 def _list_cluster_directories(fetched: Fetched) -> set[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gitsched.model.changes import Cause, ManifestChange, Move, RetainedWorkload
+from gitsched.model.changes import Cause, ManifestChange, Move, RecordChange, RetainedWorkload
 from gitsched.model.finding import Finding
 from gitsched.model.markdown import format_code, format_code_block, format_text
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import Resilience, ResilienceChange
+from gitsched.report.causes import describe_unproved, list_cause_texts, list_common_causes, list_reasons
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses, format_loss_row, list_loss_headers
 from gitsched.report.summary import (
@@ -27,9 +28,7 @@ from gitsched.report.summary import (
     format_key,
     format_record_change,
     format_replica_change,
-    list_common_causes,
     list_comparison_notes,
-    list_reasons,
     list_summary_rows,
     sort_moves,
 )
@@ -167,6 +166,8 @@ def _write_summary(data: CommentData, detail: DetailLevel) -> str:
 def _write_causes(data: CommentData, detail: DetailLevel) -> str:
     """Return the causes that several moves share."""
     lines = [f"- {format_count(number, 'workload')}: {_write_cause(cause)}" for cause, number in data.causes if detail.clusters]
+    unproved = describe_unproved(data.moves)
+    lines += [f"- {unproved}"] if unproved else []
     return "\n".join(["**Causes:**", "", *lines]) if lines else ""
 
 
@@ -176,7 +177,7 @@ def _write_moves(moves: list[Move], detail: DetailLevel, omitted: list[str]) -> 
     lines = ["| workload | before | after | replicas | reason |", "|---|---|---|---|---|"]
     for move in moves[: detail.rows]:
         before, after = (format_code(format_clusters(replicas)) for replicas in (move.before, move.after))
-        reason = _write_cause(move.causes[0]) if move.causes else format_text(move.reason, _MAX_LINE)
+        reason = _write_first_reason(move)
         lines.append(
             f"| {format_code(format_key(move.key))} | {before} | {after} | {format_replica_change(move).replace('->', '→')} | {reason} |"
         )
@@ -185,6 +186,11 @@ def _write_moves(moves: list[Move], detail: DetailLevel, omitted: list[str]) -> 
         omitted.append(f"{more} of {len(moves)} moves")
         lines.append(f"| … and {more} more | | | | |")
     return "\n".join(lines) if detail.rows else f"{format_count(len(moves), 'move')}, too many to list here."
+
+
+def _write_first_reason(change: Move | RecordChange) -> str:
+    causes = list_cause_texts(change.causes, _write_cause)
+    return causes[0] if causes else format_text(change.reason, _MAX_LINE)
 
 
 def _write_cause(cause: Cause) -> str:
@@ -198,8 +204,8 @@ def _write_reasons(moves: list[Move], detail: DetailLevel, omitted: list[str]) -
     """Return the reasons after the first one, which the table of moves contains."""
     entries = []
     for move in moves[: detail.rows]:
-        reasons = [_write_cause(cause) for cause in move.causes[1:]]
-        reasons += [format_text(text, _MAX_LINE) for text in list_reasons(move)[len(move.causes) or 1 :]]
+        causes = list_cause_texts(move.causes, _write_cause)
+        reasons = [*causes[1:], *(format_text(text, _MAX_LINE) for text in list_reasons(move)[len(causes) or 1 :])]
         if reasons:
             entries.append("\n".join([f"- {format_code(format_key(move.key))}", *(f"  - {text}" for text in reasons)]))
     if entries and not detail.reasons:
@@ -216,7 +222,7 @@ def _write_record_changes(review: Review, detail: DetailLevel, omitted: list[str
     lines = ["| recorded decision | before | after | reason |", "|---|---|---|---|"]
     for change in changes[: detail.records]:
         subject, before, after = map(format_code, format_record_change(change))
-        reason = _write_cause(change.causes[0]) if change.causes else format_text(change.reason, _MAX_LINE)
+        reason = _write_first_reason(change)
         lines.append(f"| {subject} | {before} | {after} | {reason} |")
     more = len(changes) - detail.records
     if more > 0:

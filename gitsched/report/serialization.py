@@ -136,7 +136,13 @@ def _serialize_choices(changes: Iterable[RecordChange]) -> Iterator[dict[str, An
 
 def _serialize_causes(causes: Iterable[Cause]) -> list[dict[str, Any]]:
     return [
-        {"text": cause.text, "location": cause.location.to_json() if cause.location else None, "gone": cause.removed}
+        {
+            "text": cause.text,
+            "location": cause.location.to_json() if cause.location else None,
+            "gone": cause.removed,
+            "proved": cause.proved,
+            "together": cause.together or None,
+        }
         for cause in causes
     ]
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from gitsched.model.changes import Cause, Move, RecordChange, WithheldChanges
+from gitsched.model.changes import Move, RecordChange, WithheldChanges
 from gitsched.model.document import Key
 from gitsched.model.finding import SEVERITIES, Finding
 from gitsched.model.scheduling import RecordedDecision, RecordTarget
@@ -148,16 +148,8 @@ def classify_move(move: Move) -> str:
     return "resized" if move.before.keys() == move.after.keys() else "moved"
 
 
-def group_causes(moves: Iterable[Move]) -> list[tuple[Cause, int]]:
-    """Count the first cause of each move; the most frequent cause first."""
-    counts = Counter(move.causes[0] for move in moves if move.causes)
-    return sorted(counts.items(), key=lambda entry: (-entry[1], str(entry[0])))
-
-
 CLUSTERS_SHOWN = 6
 """The number of clusters listed by name for one side of a move; the others are counted."""
-CAUSES_SHOWN = 10
-"""The number of common causes that are listed, and the number of moves above which they are listed."""
 REVIEWED_TRAILER = "Gitsched-Reviewed"
 """The trailer of a source commit with the digest of the reviewed plan."""
 
@@ -297,24 +289,11 @@ def format_replica_change(move: Move) -> str:
     return str(later) if earlier == later else f"{earlier or 0} -> {later or 0}"
 
 
-def list_reasons(move: Move | RecordChange) -> list[str]:
-    """Return all causes of a change, the most specific first, and its reason unless a cause contains it."""
-    causes = list(map(str, move.causes))
-    repeated = any(move.reason in text for text in causes)
-    return [*causes, *([] if repeated or not move.reason else [move.reason])]
-
-
 def format_finding_counts(findings: Sequence[Finding]) -> str:
     """Return the number of findings by severity: "1 error, 2 notes"."""
     counts = Counter(finding.severity for finding in findings)
     nouns = {"error": "error", "warning": "warning", "info": "note"}
     return ", ".join(format_count(counts[level], nouns[level]) for level in SEVERITIES if counts[level]) or "no findings"
-
-
-def list_common_causes(moves: Sequence[Move]) -> list[tuple[Cause, int]]:
-    """Return causes that several moves share, with the number of moves; empty if there are few moves."""
-    groups = [(cause, number) for cause, number in group_causes(moves) if number > 1]
-    return groups[:CAUSES_SHOWN] if len(moves) > CAUSES_SHOWN else []
 
 
 def list_summary_rows(review: Review, counts: MoveCounts | None = None) -> list[SummaryRow]:

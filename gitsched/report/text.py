@@ -9,6 +9,7 @@ from typing import TypeVar
 from gitsched.model.changes import ManifestChange, Move, RecordChange
 from gitsched.model.finding import Finding
 from gitsched.model.time import format_time
+from gitsched.report.causes import describe_unproved, list_common_causes, list_reasons
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses
 from gitsched.report.summary import (
@@ -28,9 +29,7 @@ from gitsched.report.summary import (
     format_record_change,
     format_revision,
     join_blocks,
-    list_common_causes,
     list_comparison_notes,
-    list_reasons,
     list_summary_rows,
     sort_moves,
     summarize_moves,
@@ -172,7 +171,9 @@ def _summary_lines(review: Review, width: int) -> list[str]:
 
 
 def _cause_lines(moves: Sequence[Move], width: int) -> list[str]:
-    return wrap_all((f"{format_count(number, 'workload')}: {cause}" for cause, number in list_common_causes(moves)), width)
+    """Return the causes that several moves share, and the number of moves without a proved one."""
+    lines = [f"{format_count(number, 'workload')}: {cause}" for cause, number in list_common_causes(moves)]
+    return wrap_all(filter(None, [*lines, describe_unproved(moves)]), width)
 
 
 def _move_lines(moves: Sequence[Move], width: int) -> list[str]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.model.changes import Cause, Move
+from gitsched.model.changes import Move
 from gitsched.model.document import Key
 from gitsched.report.summary import (
     classify_move,
     count_moves,
     format_cluster_deltas,
     format_replica_change,
-    group_causes,
     summarize_moves,
 )
 
@@ -54,10 +53,3 @@ def test_kinds_of_moves_and_their_descriptions() -> None:
     assert [format_replica_change(move) for move in (lost, first, resized, moved)] == ["4 -> 0", "", "4 -> 6", "4"]
     assert summarize_moves([moved, lost], 9) == "1 of 9 workloads becomes unplaced, 1 workload moves"
     assert format_cluster_deltas(count_moves([moved, resized]), gaining=True) == "b (+1 workload, +4 replicas), a (+2 replicas)"
-
-
-def test_the_most_common_move_comes_first() -> None:
-    key = Key("apps", "Deployment", "shop", "web")
-    one, two = Cause("a taint"), Cause("a label")
-    entries = [Move(key, {}, {"a": 1}, "", (cause,)) for cause in (one, two, two)]
-    assert group_causes([*entries, Move(key, {}, {"a": 1}, "")]) == [(two, 2), (one, 1)]

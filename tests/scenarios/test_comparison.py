@@ -40,7 +40,7 @@ def reasons(review: Review) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("files", "name", "reason"),
     [
-        pytest.param({"clusters/first.yaml": TAINTED}, "web", "(clusters/first.yaml:9)", id="a taint"),
+        pytest.param({"clusters/first.yaml": TAINTED}, "web", "Cluster/first: spec.taints added: ", id="a taint"),
         pytest.param(
             {"policies/all.yaml": policy("second")},
             "web",
@@ -56,8 +56,7 @@ def reasons(review: Review) -> dict[str, list[str]]:
         pytest.param(
             {"policies/all.yaml": None, "policies/other.yaml": policy("second", name="other")},
             "web",
-            "PropagationPolicy/default/other selects it instead of PropagationPolicy/default/all, which was removed "
-            "(policies/other.yaml:1)",
+            "PropagationPolicy/default/all removed (was policies/all.yaml:1)",
             id="another policy",
         ),
     ],

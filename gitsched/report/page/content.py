@@ -12,6 +12,7 @@ from gitsched.model.finding import SEVERITIES, Finding
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.simulation import ResilienceChange
+from gitsched.report.causes import list_reasons
 from gitsched.report.explanation import describe_candidate, describe_override, describe_reference
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses, describe_worst_effect
@@ -23,7 +24,6 @@ from gitsched.report.summary import (
     format_record_change,
     format_subject,
     format_targets,
-    list_reasons,
 )
 from gitsched.report.text import format_manifest_title
 

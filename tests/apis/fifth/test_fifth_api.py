@@ -179,10 +179,10 @@ def test_a_changed_record_has_a_cause_in_every_report(gitsched: Run, repository:
     (repository / "sites/c.yaml").write_text(site("c", "{offline: true}"))
     commit(repository)
     (change,) = json.loads(gitsched("plan", "-o", "json", *NOW).stdout)["recordChanges"]
-    assert [entry["text"] for entry in change["causes"]] == ["c: the site is offline"]
+    assert [entry["text"] for entry in change["causes"]] == ["Site/c: spec.offline added: true"]
     for report in ("text", "markdown", "html"):
         found = gitsched("plan", "-o", report, *NOW).stdout
-        assert ("SiteQuota shop/disks, site" in found, "c: the site is offline" in found) == (True, True), found
+        assert ("SiteQuota shop/disks, site" in found, "Site/c: spec.offline added" in found) == (True, True), found
     explained = gitsched("explain", "sitequota/disks", "-n", "shop", *NOW)
     assert ("a: 3" in explained.stdout, "the site is offline" in explained.stdout) == (True, True), explained.stdout
     lost = " ".join(gitsched("simulate", "--lose", "b", *NOW).stdout.split())

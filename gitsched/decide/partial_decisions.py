@@ -1,0 +1,58 @@
+"""Decide some of the workloads of a commit, for comparisons with other inputs of the same commit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from gitsched.apis.policy_api import PolicyEngine
+from gitsched.decide.decisions import (
+    DecisionInput,
+    adapt_outcome,
+    create_engines,
+    decide_workload,
+    describe_recorded,
+    list_engine_records,
+    list_own_workloads,
+    list_quarantined,
+)
+from gitsched.model.document import Key
+from gitsched.model.scheduling import Outcome, RecordedDecision
+
+
+class PartialDecisions(NamedTuple):
+    """The outcomes of some workloads, the same as in the decisions about all of them. `own` are all workloads that APIs create."""
+
+    engines: tuple[PolicyEngine, ...]
+    outcomes: Mapping[Key, Outcome]
+    own: Mapping[Key, Outcome]
+
+    @property
+    def recorded(self) -> tuple[RecordedDecision, ...]:
+        """All decisions that only records show."""
+        return describe_recorded(list_engine_records(self.engines), self.own.values())
+
+
+def decide_some(source: DecisionInput, keys: Collection[Key]) -> PartialDecisions:
+    """Decide only the workloads with these keys."""
+    snapshot = source.make_snapshot()
+    engines = create_engines(snapshot)
+    outcomes: dict[Key, Outcome] = {}
+    for key in keys:
+        document = source.catalog.templates.get(key)
+        outcome = decide_workload(document, engines, snapshot) if document is not None else None
+        if outcome is not None:
+            outcomes[key] = outcome
+    if not snapshot.quarantined.isdisjoint(keys):
+        for key, document, why, _ in list_quarantined(source.catalog, source.parts):
+            kept = (
+                next((kept for engine in engines if (kept := engine.keep_previous(document, why))), None) if key in keys else None
+            )
+            if kept is not None and key not in outcomes:
+                outcomes[key] = adapt_outcome(document, kept, snapshot)
+    own: dict[Key, Outcome] = {}
+    for document, outcome in list_own_workloads(engines, snapshot):
+        other = outcomes.get(document.key)
+        if other is None or not other.previous_targets:
+            own[document.key] = outcome
+    return PartialDecisions(engines, {**outcomes, **{key: outcome for key, outcome in own.items() if key in keys}}, own)

@@ -1,0 +1,149 @@
+"""Decide workloads with some changes of a commit taken back, to see whether that undoes their moves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from gitsched.apis.capabilities import ReferenceReading
+from gitsched.apis.policy_api import PolicyEngine
+from gitsched.decide.decisions import DecisionInput, DecisionSet, list_dependency_trackers
+from gitsched.decide.partial_decisions import PartialDecisions, decide_some
+from gitsched.decide.registry import reserved_groups
+from gitsched.diff.document_changes import Change, DocumentChanges
+from gitsched.model.document import Key
+from gitsched.model.scheduling import RecordTarget
+
+ENGINE_COST = 20
+"""What an evaluation costs besides the decisions, in decisions of one workload. Each document of a policy API costs half a decision."""
+
+
+class Subject(NamedTuple):
+    """What changes: a workload, or the recorded decision about a document, with a noun for its targets."""
+
+    key: Key
+    target_kind: str = ""
+
+
+Placement = Mapping[str, int | None] | tuple[RecordTarget, ...]
+Request = tuple[Subject, frozenset[Change]]
+_Evaluation = dict[Key, frozenset[Change]]
+"""Changes of workloads that are taken back in one evaluation, besides those that all requests of it have in common."""
+
+
+class CounterfactualPlacements:
+    """Says of changes whether taking them back gives a subject its earlier placement.
+
+    The work is counted in decisions of one workload, so the same input always gets the same answers. After `limit` decisions, `exhausted`
+    is true and every further answer is no.
+    """
+
+    def __init__(self, changes: DocumentChanges, decided: DecisionSet, before: Mapping[Subject, Placement], limit: int) -> None:
+        self.changes, self._before, self._limit = changes, before, limit
+        self._engines = decided.engines
+        self._answers: dict[Request, bool] = {}
+        self._read_by_engines = _list_referenced_keys(decided.engines)
+        self.spent = 0
+        self.exhausted = False
+
+    @property
+    def remaining(self) -> int:
+        """The decisions that are left."""
+        return self._limit - self.spent
+
+    @property
+    def engine_cost(self) -> int:
+        """The cost of one evaluation without its decisions."""
+        catalog = self.changes.after.catalog
+        return ENGINE_COST + sum(map(len, catalog.api_documents.values())) // 2 + len(catalog.templates) // 100
+
+    def evaluate(self, requests: Iterable[Request]) -> dict[Request, bool]:
+        """Return for each request whether taking the changes back undoes the change of the subject."""
+        wanted = list(dict.fromkeys(requests))
+        shared: dict[frozenset[Change], list[tuple[Subject, frozenset[Change]]]] = {}
+        for request in wanted:
+            subject, changes = request
+            if request in self._answers:
+                continue
+            if not self.changes.is_possible(changes):
+                self._answers[request] = False
+                continue
+            own = (
+                frozenset(change for change in changes if change.key == subject.key) if self._can_combine(subject) else frozenset()
+            )
+            shared.setdefault(changes - own, []).append((subject, own))
+        for common, members in shared.items():
+            self._evaluate_common(common, members)
+        return {request: self._answers.get(request, False) for request in wanted}
+
+    def _can_combine(self, subject: Subject) -> bool:
+        """Return whether changes of the subject's own document can be taken back together with those of other subjects."""
+        key = subject.key
+        return not subject.target_kind and key.group not in reserved_groups and key not in self._read_by_engines
+
+    def _evaluate_common(self, common: frozenset[Change], members: Iterable[tuple[Subject, frozenset[Change]]]) -> None:
+        """Answer requests that differ only in changes of the subjects' own documents, with as few evaluations as possible."""
+        layers: list[tuple[_Evaluation, list[Subject]]] = []
+        for subject, own in members:
+            for layer, subjects in layers:
+                if layer.setdefault(subject.key, own) == own:
+                    subjects.append(subject)
+                    break
+            else:
+                layers.append(({subject.key: own}, [subject]))
+        for layer, subjects in layers:
+            decided = self._decide(common.union(*layer.values()), subjects)
+            if decided is None:
+                continue
+            combined = sum(map(bool, layer.values())) > 1
+            dependent = [subject for subject in subjects if combined and self._depends_on_others(subject, decided)]
+            self._answer(common, layer, [subject for subject in subjects if subject not in set(dependent)], decided)
+            for subject in dependent:
+                alone = self._decide(common | layer[subject.key], [subject])
+                if alone is not None:
+                    self._answer(common, layer, [subject], alone)
+
+    def _answer(
+        self,
+        common: frozenset[Change],
+        layer: _Evaluation,
+        subjects: Iterable[Subject],
+        decided: tuple[DecisionInput, PartialDecisions],
+    ) -> None:
+        recorded = {}
+        subjects = list(subjects)
+        if any(subject.target_kind for subject in subjects):
+            recorded = {Subject(entry.subject, entry.target_kind): entry.targets for entry in decided[1].recorded}
+        for subject in subjects:
+            placement: Placement = recorded.get(subject, ())
+            if not subject.target_kind:
+                outcome = decided[1].outcomes.get(subject.key)
+                placement = outcome.replicas_by_cluster if outcome is not None else {}
+            self._answers[subject, common | layer[subject.key]] = placement == self._before[subject]
+
+    def _decide(self, changes: frozenset[Change], subjects: Collection[Subject]) -> tuple[DecisionInput, PartialDecisions] | None:
+        """Decide the subjects with changes taken back; None if that would exceed the limit."""
+        cost = self.engine_cost + len(subjects)
+        if self.spent + cost > self._limit:
+            self.exhausted = True
+            return None
+        self.spent += cost
+        source = self.changes.revert(changes)
+        return source, decide_some(source, {subject.key for subject in subjects})
+
+    def _depends_on_others(self, subject: Subject, decided: tuple[DecisionInput, PartialDecisions]) -> bool:
+        """Return whether the decision about a workload depends on documents of other workloads that were taken back with its own."""
+        head, engines = self.changes.after, self._engines
+        inputs = [_list_decision_inputs(subject.key, *each) for each in ((head, engines), (decided[0], decided[1].engines))]
+        return inputs[0] != inputs[1]
+
+
+def _list_decision_inputs(key: Key, source: DecisionInput, engines: tuple[PolicyEngine, ...]) -> list[object]:
+    """Return what the decision about a workload reads besides its own document."""
+    document = source.catalog.templates.get(key)
+    trackers = list_dependency_trackers(engines) if document is not None else ()
+    return [entry for tracker in trackers for entry in (tracker.decision_inputs(document) if document is not None else ())]
+
+
+def _list_referenced_keys(engines: Iterable[PolicyEngine]) -> frozenset[Key]:
+    return frozenset(key for engine in engines if isinstance(engine, ReferenceReading) for key in engine.referenced_keys())
