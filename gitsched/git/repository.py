@@ -204,9 +204,10 @@ class Repository:
         """Return the content of a blob."""
         return self._kept_blobs.get(oid) or self._read_object(oid, BLOB)
 
-    def keep_blob(self, data: bytes) -> str:
-        """Keep a blob in memory only, for `blob` and `blob_size`, and return its id. Beyond a limit, the oldest are removed."""
-        oid = hash_object(BLOB, data).hex()
+    def keep_blob(self, data: bytes, oid: str = "") -> str:
+        """Keep a blob in memory only, for `blob` and `blob_size`, and return its id, which callers may know. Beyond a limit, the oldest are
+        removed."""
+        oid = oid or hash_object(BLOB, data).hex()
         if self._kept_blobs.pop(oid, None) is None:
             self._kept_size += len(data)
         self._kept_blobs[oid] = data

@@ -12,7 +12,6 @@ from gitsched.build.commit_files import BuildProblem
 from gitsched.build.kustomize import BuildResult, BuiltObject, build_root, compute_build_key
 from gitsched.build.process import EXPIRED
 from gitsched.build.remote_base import RemotePolicy
-from gitsched.decide.catalog import RawDocument
 from gitsched.git import TreeEntry
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location, format_names
@@ -20,6 +19,7 @@ from gitsched.reconcile.build_runs import find_program, run_builds
 from gitsched.reconcile.cache.build_cache import BuildCache
 from gitsched.reconcile.charts import compare_helm, load_helm
 from gitsched.reconcile.commit_tree import CommitTree, open_commit_tree, resolve_closures
+from gitsched.reconcile.known_roots import KnownRoots, is_reusable
 from gitsched.reconcile.kustomizations import BuiltRoots, FileReader
 from gitsched.reconcile.object_sources import list_object_sources
 from gitsched.reconcile.origins import OriginLocator, compute_origins_key
@@ -55,17 +55,26 @@ def build_roots(
     roots = [root for root in matching if root not in excluded]
     if not roots:
         return BuiltRoots((), tuple(findings), failed=bool(findings))
-    built = build_directories(roots, commit, reader, context)
+    cache = open_build_cache(context)
+    known = KnownRoots(commit, reader, load_builder(cache), cache)
+    read = known.find(roots)
+    built = build_directories([root for root in roots if root not in read], commit, reader, context)
     findings += built.findings
-    documents: list[RawDocument] = []
     reader.prefetch(entry for root in built.roots.values() for entry in root.locator.list_read_files(root.result.objects))
-    for root in built.roots.values():
-        for printed in root.result.objects:
-            documents += root.locator.read(printed, findings)
-    failed = any(finding.severity == "error" for finding in findings)
-    resources = frozenset(path for root in built.roots.values() for path in root.closure.resources)
-    inputs = frozenset(path for root in built.roots.values() for path in root.closure.list_chart_files())
-    return BuiltRoots(tuple(documents), tuple(findings), resources, built.record, failed, inputs)
+    for name, root in built.roots.items():
+        found: list[Finding] = []
+        documents = [document for printed in root.result.objects for document in root.locator.read(printed, found)]
+        read[name] = known.make(root.closure, documents, found)
+    known.keep({name: read[name] for name in roots if name not in built.roots or built.roots[name].is_reusable})
+    findings += (finding for root in read.values() for finding in root.findings)
+    return BuiltRoots(
+        tuple(document for name in roots for document in read[name].documents),
+        tuple(findings),
+        frozenset(path for root in read.values() for path in root.resources),
+        built.record,
+        any(finding.severity == "error" for finding in findings),
+        frozenset(path for root in built.roots.values() for path in root.closure.list_chart_files()),
+    )
 
 
 class BuiltRoot(NamedTuple):
@@ -76,6 +85,11 @@ class BuiltRoot(NamedTuple):
     result: BuildResult
     locator: OriginLocator
     failed: bool = False
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether the next run may use its documents again if its files are the same."""
+        return not self.failed and is_reusable(self.closure)
 
 
 class BuiltDirectories(NamedTuple):

@@ -14,8 +14,10 @@
 | `LastWritten`: the last committed plan    | output tree                               | memory    | the next complete plan             |
 | `Caches.metric_values`: observed values   | metric query                              | memory    | the end of the process             |
 | `BuildCache`: objects of kustomize roots  | files of the root, version of the builder | memory, C | more than 20,000 results           |
+| `RootDocumentCache`: documents of roots   | files of the root, version of the builder,| memory, D | the next read; D: corrupt          |
+|                                           | build, repository, parser options         |           |                                    |
 
-On disk, in the cache directory of the user: A is `parsed-<build>.sqlite3`, B is `plan-<key>.sqlite3`, C is `built.sqlite3`. `Caches`
-holds all of them; `storage` decides which files are trusted, `plan_cache` serializes the rows of B. `DecisionCache` and `RenderCache`
-belong to the pure package `decide`, which receives them as arguments.
+On disk, in the cache directory of the user: A is `parsed-<build>.sqlite3`, B is `plan-<key>.sqlite3`, C is `built.sqlite3`, D is
+`roots-<key>.pickle`. `Caches` holds all of them; `storage` decides which files are trusted, `plan_cache` serializes the rows of B and
+D. `DecisionCache` and `RenderCache` belong to the pure package `decide`, which receives them as arguments.
 """

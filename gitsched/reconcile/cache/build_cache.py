@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gitsched.reconcile.cache.root_documents import RootDocumentCache
 from gitsched.reconcile.cache.storage import RowFile
 
 MAX_ROWS = 20_000
@@ -20,6 +21,14 @@ class BuildCache:
         self._values: dict[str, Any] = {}
         self._unsaved: dict[str, Any] = {}
         self.expired: list[str] = []
+        self._directory = directory
+        self._roots: RootDocumentCache | None = None
+
+    def open_roots(self, purpose: tuple[str, ...]) -> RootDocumentCache:
+        """Return the documents of roots that were read for the same purpose."""
+        if self._roots is None or self._roots.purpose != purpose:
+            self._roots = RootDocumentCache(self._directory, purpose)
+        return self._roots
 
     def load(self, keys: Sequence[str]) -> None:
         """Load the rows of these keys into memory."""
@@ -37,4 +46,6 @@ class BuildCache:
         """Write the new values. Log a failure instead of raising it: a run works without the file."""
         self._rows.write(self._unsaved)
         self._unsaved.clear()
+        if self._roots is not None:
+            self._roots.save()
         self.expired.clear()

@@ -319,8 +319,9 @@ _ALLOWED_MODULES = (
     "gitsched.render.",
     "gitsched.schedule.",
     "gitsched.reconcile.cache.plan_cache",
+    "gitsched.reconcile.cache.root_documents",
 )
-"""The modules whose classes may be unpickled: those that do no I/O, and the plan cache's own."""
+"""The modules whose classes may be unpickled: those that do no I/O, and those of caches."""
 _ALLOWED_TYPES = frozenset(
     {
         ("collections", "Counter"),
