@@ -266,13 +266,15 @@ class StarterFiles(NamedTuple):
 class RemovedWorkload(NamedTuple):
     """A workload that only the previous output has, with its replicas by cluster; `dependent`: other workloads brought it along.
 
-    `objects` are the objects in its clusters; None for the workload itself.
+    `objects` are the objects in its clusters; None for the workload itself. `required_by` are the records of the workloads that brought it
+    along, as (namespace, name).
     """
 
     key: Key
     replicas: Mapping[str, int | None]
     dependent: bool = False
     objects: tuple[Key, ...] | None = None
+    required_by: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

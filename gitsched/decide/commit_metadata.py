@@ -97,6 +97,7 @@ def render_metadata_files(
         input_digest=sha256("\n".join(inputs).encode()).hexdigest(),
         retiring=totals.retiring,
         facts=facts,
+        retained=plan.retained,
         workloads={state: count for state, count in totals.state_counts.items() if count},
     )
     return {

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
+from gitsched.apis.gitsched.config import Config
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, resolve_key
 from gitsched.decide.companion_changes import keep_companions
@@ -94,7 +95,7 @@ def make_incremental_plan(
     """Make the next plan from the state of the last one; None if a complete plan is needed."""
     totals, rows = state.totals, state.rows
     findings = (finding for group in (totals.other_findings, totals.engine_findings) for finding in group)
-    if snapshot.at < totals.source_time or any(_is_about(finding, diff.findings) for finding in findings):
+    if totals.retained or snapshot.at < totals.source_time or any(_is_about(finding, diff.findings) for finding in findings):
         return None
     ends = [since + totals.config.output.retire_after for since in totals.retiring.values()]
     if any(end <= snapshot.now for end in ends) or not _update_engines(state, snapshot):
@@ -131,7 +132,7 @@ def make_incremental_plan(
     new = _update_totals(totals, rows, outcomes, cluster_rows, diff, snapshot)
     new = new._replace(unstable=frozenset(unstable), reference_findings=reference_findings)
     moves = tuple(list_moves(outcomes.values(), lambda name: name not in totals.retiring and rows.read_cluster(name) is not None))
-    if _needs_guard(state, moves, new):
+    if _needs_guard(state, moves, new) or _may_leave_copies(moves, new.config):
         return None
     plan = build_plan(
         new,
@@ -139,7 +140,7 @@ def make_incremental_plan(
         outcomes.values(),
         moves,
         dict(_list_changed_files(state, workloads, cluster_rows)),
-        engine_wakeups=(engine.wakeup for engine in state.engines),
+        wakeups=[engine.wakeup for engine in state.engines if engine.wakeup is not None],
     )
     required = {
         key: row._replace(references=found) for key, found in references.items() if (row := _read_other(rows, key, workloads))
@@ -157,6 +158,15 @@ def _needs_guard(state: PlanState, moves: tuple[Move, ...], totals: Totals) -> b
     return may_exceed_limit(
         list_guarded_moves(moves, state.engines), state.totals.workload_count, replicas, state.totals.config.guard
     )
+
+
+def _may_leave_copies(moves: tuple[Move, ...], config: Config) -> bool:
+    """Return whether moves may leave copies behind for an overlap; only a complete plan retains these."""
+    if not config.output.overlap.duration or not any(move.before for move in moves):
+        return False
+    from gitsched.decide.retained_copies import may_retain  # most changes move nothing
+
+    return any(may_retain(move) for move in moves)
 
 
 def _update_engines(state: PlanState, snapshot: Snapshot) -> bool:

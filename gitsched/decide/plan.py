@@ -18,11 +18,11 @@ from gitsched.decide.decisions import DecisionCache, DecisionSet, decide
 from gitsched.decide.delivered_objects import DeliveredObjects, ReferenceCache, index_deliveries
 from gitsched.decide.last_valid_files import LastValidFile, render_last_valid
 from gitsched.decide.missing_references import MissingReference, find_missing_references, list_creators
-from gitsched.decide.plan_state import NO_OUTPUT, PreviousOutput, Totals, compute_totals, sort_findings
+from gitsched.decide.plan_state import NO_OUTPUT, PlanTimes, PreviousOutput, Totals, compute_totals, sort_findings
 from gitsched.decide.reference_findings import LocatedFinding, list_reference_findings
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
-from gitsched.model.changes import NOTHING_WITHHELD, Move, WithheldChanges
+from gitsched.model.changes import NOTHING_RETAINED, NOTHING_WITHHELD, CopyRetention, Move, RetainedCopy, WithheldChanges
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
@@ -56,13 +56,6 @@ class SourceTree(NamedTuple):
     builds: BuildRecord = NOTHING_BUILT
     variants: TemplateVariants = {}
     replaced: tuple[KustomizedDocument, ...] = ()
-
-
-class PlanTimes(NamedTuple):
-    """`source_time` is the time of the source; deadlines are compared with `now`."""
-
-    source_time: datetime
-    now: datetime
 
 
 class PlanInput(NamedTuple):
@@ -146,6 +139,11 @@ class Plan(NamedTuple):
         return self.totals.retiring
 
     @property
+    def retained(self) -> tuple[RetainedCopy, ...]:
+        """Copies that the output has only for an overlap."""
+        return self.totals.retained
+
+    @property
     def has_rule_findings(self) -> bool:
         """Whether a finding is about a rule inside a document; the line of the rule is looked up when the plan is made."""
         return any(finding.field is not None for finding in self.findings)
@@ -224,7 +222,12 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         from gitsched.decide.removals import list_part_findings  # few commits make objects parts
 
         decisions = decisions._replace(findings=(*decisions.findings, *list_part_findings(removed.values())))
-    return _render_plan(source, decisions, moves, withheld, caches)
+    retention = NOTHING_RETAINED
+    if previous.retained or any(move.before for move in moves):
+        from gitsched.decide.retained_copies import retain_copies  # most plans move nothing
+
+        retention = retain_copies(decisions, moves, removed, previous, source.times, tree.config.output.overlap)
+    return _render_plan(source, decisions, moves, withheld, retention, caches)
 
 
 def _list_all_moves(source: PlanInput, decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement]) -> tuple[Move, ...]:
@@ -272,17 +275,28 @@ def _render_plan(
     decisions: DecisionSet,
     moves: tuple[Move, ...],
     withheld: WithheldChanges,
+    retention: CopyRetention,
     caches: InMemoryCaches,
 ) -> Plan:
     """Render the files of all decisions, and build the plan."""
     tree, previous, (source_time, now), observations, _, _ = source
+    decisions = decisions._replace(findings=(*decisions.findings, *retention.findings))
     known = decisions.cluster_facts.keys()
     kept = {target.cluster for key in decisions.withheld for target in decisions.outcomes[key].targets} - known
-    retiring, retired = _list_retiring_clusters(source, known | kept)
+    retiring, retired = _list_retiring_clusters(source, known | kept, retention.copies)
     protected = tree.config.output.protected_namespaces
     namespaces = previous.list_delivered(map(namespace_path, protected))
     directories = {**retiring, **dict.fromkeys(sorted(kept), source_time)}
-    rendered = render(decisions, directories, previous.find_blob, caches.rendered, protected, namespaces, tree.config.delivery)
+    rendered = render(
+        decisions,
+        directories,
+        previous.find_blob,
+        caches.rendered,
+        protected,
+        namespaces,
+        tree.config.delivery,
+        retention.copies,
+    )
     delivered = index_deliveries(decisions, tree.config, caches.references)
     missing: tuple[MissingReference, ...] = ()
     if delivered.requirements:
@@ -302,13 +316,14 @@ def _render_plan(
             (*(list_reference_findings(missing, decisions, delivered) if missing else ()), *companion_findings),
             list_creators(missing) if missing else {},
             has_companions=companions is not NO_COMPANIONS,
+            retained=retention.copies,
         ),
         decisions.outcomes,
         decisions.outcomes.values(),
         moves,
         {**rendered.files, **{path: file for path, file in last_valid if file is not None}},
-        engine_wakeups=(engine.wakeup for engine in decisions.engines),
-        deadlines=(*retired, *(engine.time for engine in decisions.engines if engine.time is not None)),
+        wakeups=(*retention.wakeups, *(engine.wakeup for engine in decisions.engines if engine.wakeup is not None)),
+        deadlines=(*retired, *retention.ended, *(engine.time for engine in decisions.engines if engine.time is not None)),
         observations=observations,
         details=PlanDetails(decisions, rendered, delivered, missing, companions),
     )._replace(withheld=withheld)
@@ -339,24 +354,24 @@ def build_plan(
     moves: tuple[Move, ...],
     files: Mapping[str, PlannedFile | None],
     *,
-    engine_wakeups: Iterable[datetime | None] = (),
+    wakeups: Iterable[datetime] = (),
     deadlines: Iterable[datetime] = (),
     observations: Observations | None = None,
     details: PlanDetails | None = None,
 ) -> Plan:
-    """Build a complete or an incremental plan from its totals.
+    """Build a complete or an incremental plan from its totals. `wakeups` are those besides the ones of workloads and retiring clusters.
 
     `decided` are the outcomes that this run decided, `moves` those of the decided and removed workloads, `deadlines` the times that changed
     a record or directory of no workload.
     """
-    retirement = (since + totals.config.output.retire_after for since in totals.retiring.values())
-    wakeups = (*totals.wakeups.values(), *retirement, *(wakeup for wakeup in engine_wakeups if wakeup is not None))
+    occupied = {copy.cluster for copy in totals.retained}  # these clusters retire when their last copy is gone
+    retirement = (since + totals.config.output.retire_after for name, since in totals.retiring.items() if name not in occupied)
     return Plan(
         outcomes=outcomes,
         totals=totals,
         findings=sort_findings(totals),
         moves=moves,
-        next_wakeup=min(wakeups, default=None),
+        next_wakeup=min((*totals.wakeups.values(), *retirement, *wakeups), default=None),
         # An outcome is later than the source only where a deadline changed it, such as the end of an eviction, which moves nothing.
         time=max((totals.source_time, *deadlines, *(outcome.time for outcome in decided))),
         files=files,
@@ -365,22 +380,16 @@ def build_plan(
     )
 
 
-def _list_retiring_clusters(source: PlanInput, known: set[str]) -> tuple[dict[str, datetime], list[datetime]]:
-    """Return the clusters that retire, with the time since when, and the ends of those whose directory is removed now.
+def _list_retiring_clusters(
+    source: PlanInput, known: set[str], retained: tuple[RetainedCopy, ...]
+) -> tuple[dict[str, datetime], list[datetime]]:
+    """Return the clusters that retire, with the time since when, and the ends of those whose directory is removed now."""
+    names = (source.previous.clusters | source.previous.retiring.keys()) - known
+    if not names:
+        return {}, []
+    from gitsched.decide.retiring_clusters import list_retiring_clusters  # few clusters lose their document
 
-    A cluster that lost its document keeps a directory for a while, so that delivery tools prune its objects before the directory goes.
-    """
-    previous, times = source.previous, source.times
-    retiring: dict[str, datetime] = {}
-    ended: list[datetime] = []
-    for name in sorted((previous.clusters | previous.retiring.keys()) - known):
-        since = previous.retiring.get(name, times.source_time)
-        end = since + source.source.config.output.retire_after
-        if end > times.now:
-            retiring[name] = since
-        else:
-            ended.append(end)
-    return retiring, ended
+    return list_retiring_clusters(names, source.previous, retained, source.times, source.source.config.output)
 
 
 HadWorkloads = Callable[[str], bool]

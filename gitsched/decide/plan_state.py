@@ -19,6 +19,7 @@ from gitsched.decide.missing_references import MissingReference
 from gitsched.decide.reference_findings import LocatedFinding
 from gitsched.decide.rendered_tree import RenderedTree, WorkloadFiles
 from gitsched.kinds.companion_targets import CompanionFeatures
+from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Body, Key, parse_api_group
 from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.planned_files import ClusterInfo, PlannedFile
@@ -27,12 +28,20 @@ from gitsched.render.output_files import status_path
 from gitsched.render.run_metadata import MAX_ROWS
 
 
+class PlanTimes(NamedTuple):
+    """`source_time` is the time of the source; deadlines are compared with `now`."""
+
+    source_time: datetime
+    now: datetime
+
+
 class PreviousOutput(NamedTuple):
     """The previous output.
 
     `records` are by identity; `list_other_records` returns those without the given identities; `find_blob` returns the blob of a path.
     `clusters` are the names of the cluster directories, `retiring` clusters without a document, with the time since when they retire.
-    `list_delivered` returns for each cluster directory which of some relative paths it has.
+    `list_delivered` returns for each cluster directory which of some relative paths it has. `retained` are copies that it has only for an
+    overlap.
     """
 
     records: Mapping[Key, Body]
@@ -41,6 +50,7 @@ class PreviousOutput(NamedTuple):
     clusters: frozenset[str]
     retiring: Mapping[str, datetime]
     list_delivered: Callable[[Iterable[str]], Mapping[str, frozenset[str]]] = lambda _: {}
+    retained: tuple[RetainedCopy, ...] = ()
 
 
 NO_OUTPUT = PreviousOutput({}, lambda _: (), lambda _: None, frozenset(), {})
@@ -100,7 +110,8 @@ class Totals(NamedTuple):
     that README.md shows. `records` belong to no workload, `recorded` are decisions that only records
     show. `kind_scopes` says for kinds that are not built in whether they are namespaced. `varied` are workloads with variants.
     `reference_findings` are those about objects that delivered manifests refer to, `creators` the delivered objects that may create an
-    object which the source does not have. `has_companions` says whether an object of the source is of a kind of companions.
+    object which the source does not have. `has_companions` says whether an object of the source is of a kind of companions. `retained` are
+    copies that the output has only for an overlap.
     """
 
     config: Config
@@ -126,6 +137,7 @@ class Totals(NamedTuple):
     reference_findings: tuple[LocatedFinding, ...] = ()
     creators: Mapping[Key, frozenset[Key]] = {}
     has_companions: bool = False
+    retained: tuple[RetainedCopy, ...] = ()
 
     @property
     def workload_count(self) -> int:
@@ -204,6 +216,7 @@ def compute_totals(
     reference_findings: tuple[LocatedFinding, ...] = (),
     creators: Mapping[Key, frozenset[Key]] | None = None,
     has_companions: bool = False,
+    retained: tuple[RetainedCopy, ...] = (),
 ) -> Totals:
     """Return the totals of a complete plan.
 
@@ -237,6 +250,7 @@ def compute_totals(
         reference_findings=reference_findings,
         creators=creators or {},
         has_companions=has_companions,
+        retained=retained,
     )
 
 

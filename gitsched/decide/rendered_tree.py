@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.gitsched.config import OutputConfig
 from gitsched.decide.decisions import DecisionSet
+from gitsched.model.changes import RetainedCopy
 from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, locate_document
@@ -116,13 +117,14 @@ def render(
     protected: frozenset[str] = OutputConfig().protected_namespaces,
     delivered: Mapping[str, frozenset[str]] | None = None,
     delivery: DeliveryConfig = DeliveryConfig(),  # noqa: B008 - an immutable value
+    retained: Collection[RetainedCopy] = (),
 ) -> RenderedTree:
     """Render every file under clusters/, status/ and placements/.
 
     `retiring` are clusters without a document, whose directory has only the stub. `find_blob` returns the blob of a path in the previous
     output: the manifests of a quarantined workload do not change. `delivery` are the settings for Bundles that delivery tools build.
     Namespaces that are `protected` are neither added nor removed: `delivered` are the paths of those in the previous output, by the
-    directory of the cluster.
+    directory of the cluster. `retained` copies keep their files.
     """
     cache = cache or RenderCache()
     rendered = {
@@ -133,6 +135,12 @@ def render(
     for key, body in decisions.engine_records:
         files[status_path(key)] = write_record(body)
     manifests, counts, shared = _group_by_cluster(rendered, find_blob)
+    if retained:
+        from gitsched.decide.retained_files import RenderedWorkload, add_retained_files  # most plans retain nothing
+
+        keys = {copy.workload for copy in retained} & rendered.keys()
+        placed = {key: RenderedWorkload(rendered[key].outcome, rendered[key].manifests, rendered[key].records) for key in keys}
+        add_retained_files(retained, placed, find_blob, manifests, files)
     facts = dict(decisions.cluster_facts)
     facts |= {name: ClusterInfo(name, {}) for name in retiring if name not in facts}
     own = list_namespace_manifests(decisions.templates, protected)
@@ -150,6 +158,10 @@ def render(
         complete = add_namespace_manifests(manifests.get(name, {}), own)
         directories[name] = _render_directory(facts[name], complete, known.get(name), protected)
         files.update(directories[name].files)
+    if retained:
+        from gitsched.decide.retained_files import keep_cluster_json
+
+        keep_cluster_json(retained, retiring, find_blob, files)
     findings = (
         *withheld,
         *_find_path_collisions(rendered.values(), decisions.templates),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Literal, NamedTuple
 
 from gitsched.model.document import Key
-from gitsched.model.finding import FieldOrigin, Location
+from gitsched.model.finding import FieldOrigin, Finding, Location
 from gitsched.model.scheduling import RecordTarget
 
 
@@ -139,6 +140,36 @@ class RetainedWorkload(NamedTuple):
     current: Mapping[str, int | None]
     if_rescheduled: Mapping[str, int | None]
     remedy: str
+
+
+class RetainedCopy(NamedTuple):
+    """A copy of a workload in a cluster that it leaves, or where it gets fewer replicas: the manifests at `paths` on the output branch stay
+    as they are, with their `replicas`.
+
+    `start` is the time from which its replacement is delivered; None while there is none. `counted_from` is the time from which the overlap
+    counts, None while the replacement is reported unhealthy. A copy that `follows` another workload stays as long as that one requires it:
+    the copy was renamed, or belongs to it.
+    """
+
+    workload: Key
+    cluster: str
+    replicas: int | None
+    paths: tuple[str, ...]
+    start: datetime | None = None
+    counted_from: datetime | None = None
+    follows: Key | None = None
+
+
+class CopyRetention(NamedTuple):
+    """The copies that the output has only for an overlap, the ends of those that go in this run, when the next ones go, and findings."""
+
+    copies: tuple[RetainedCopy, ...] = ()
+    ended: tuple[datetime, ...] = ()
+    wakeups: tuple[datetime, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+NOTHING_RETAINED = CopyRetention()
 
 
 class ManifestChange(NamedTuple):

@@ -193,6 +193,7 @@ class Outcome(NamedTuple):
     workload's own document, if not None. `previous_objects` are objects of previous manifests that retained clusters still have.
     `bundles` are the Bundles whose variants are rendered, and `kept_paths` the paths that the previous output has of them by cluster,
     relative to its directory. `variant_paths` are the directories that clusters get it from, for a workload with variants.
+    `released` are clusters that must lose their copy at once, whether or not another cluster has one.
     """
 
     key: Key
@@ -214,6 +215,7 @@ class Outcome(NamedTuple):
     bundles: tuple[Key, ...] = ()
     kept_paths: Mapping[str, tuple[str, ...]] = {}
     variant_paths: Mapping[str, str] = {}
+    released: frozenset[str] = frozenset()
 
     @property
     def replicas_by_cluster(self) -> dict[str, int | None]:

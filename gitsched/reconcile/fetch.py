@@ -271,6 +271,7 @@ def read_previous_output(context: RunContext, fetched: Fetched) -> PreviousOutpu
         frozenset(clusters),
         retiring,
         partial(_list_delivered, repository, clusters),
+        fetched.record.retained if fetched.record else (),
     )
 
 

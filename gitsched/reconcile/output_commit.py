@@ -54,8 +54,8 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
         head = fetched.output_head
         if head and fetched.source.oid and read_note(output.repository, head) != note:
             output.publish(head, head, note)
-        # The record says since when clusters retire, and it is only written with a commit.
-        recorded = record is not None and record.retiring == plan.retiring
+        # The record says since when clusters retire and copies are retained, and it is only written with a commit.
+        recorded = record is not None and (record.retiring, record.retained) == (plan.retiring, plan.retained)
         return Published(None, False, fetched.output_tree if recorded else None)
     repository = output.repository
     metadata = render_metadata_files(

@@ -10,7 +10,8 @@ from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.policy_api import Snapshot
 from gitsched.decide.catalog import build_catalog
 from gitsched.decide.incremental_plan import IncrementalPlan, PlanState, SourceDiff, make_incremental_plan, match_documents
-from gitsched.decide.plan import PlanTimes, compute_plan_times
+from gitsched.decide.plan import compute_plan_times
+from gitsched.decide.plan_state import PlanTimes
 from gitsched.decide.registry import reserved_groups
 from gitsched.git import Repository, TreeEntry
 from gitsched.model.document import Document, Key

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
+from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import as_object
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import SEVERITIES, Finding, Location, Severity
@@ -43,7 +44,8 @@ class RunMetadata(NamedTuple):
     `observed_at` is the time of the observations, None if there are none. `retiring` maps a cluster without document that still has a
     directory to the time since when it has had no document. `facts` are the commits of the facts branches by branch.
     `builds` says how kustomize roots were built. `kept_files` maps each broken file to the source commit whose version of it is used.
-    `workloads` counts the workloads by state; None in a file of a gitsched that did not count them.
+    `workloads` counts the workloads by state; None in a file of a gitsched that did not count them. `retained` are copies that the output
+    has only for an overlap.
     """
 
     source: str
@@ -60,6 +62,7 @@ class RunMetadata(NamedTuple):
     builds: BuildRecord = NOTHING_BUILT
     kept_files: Mapping[str, str] = {}
     workloads: Mapping[str, int] | None = None
+    retained: tuple[RetainedCopy, ...] = ()
 
 
 def write_run_metadata(value: RunMetadata) -> NewBlob:
@@ -89,6 +92,10 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         members["keptFiles"] = dict(value.kept_files)
     if value.workloads is not None:
         members["workloads"] = dict(value.workloads)
+    if value.retained:
+        from gitsched.render.retained_copies import write_retained_copy  # most outputs have none
+
+        members["retainedCopies"] = [write_retained_copy(copy) for copy in value.retained]
     body = ",\n".join(f"  {_write_compact(name)}: {_write_member(member)}" for name, member in sorted(members.items()))
     return NewBlob(f"{{\n{body}\n}}\n".encode())
 
@@ -128,7 +135,16 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         workloads={state: count for state, count in workloads.items() if isinstance(count, int)}
         if isinstance(workloads, dict)
         else None,
+        retained=_read_retained(value.get("retainedCopies")),
     )
+
+
+def _read_retained(value: Any) -> tuple[RetainedCopy, ...]:
+    if not isinstance(value, list) or not value:
+        return ()
+    from gitsched.render.retained_copies import read_retained_copy  # most outputs have none
+
+    return tuple(copy for entry in value if (copy := read_retained_copy(as_object(entry))) is not None)
 
 
 def write_hydrator_metadata(

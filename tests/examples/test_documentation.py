@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from gitsched.model.changes import RetainedCopy
+from gitsched.model.document import Key
 from gitsched.render.run_metadata import BuildRecord, RunMetadata, write_run_metadata
 
 ROOT = Path(__file__).parents[2]
@@ -77,4 +79,7 @@ def test_every_member_of_gitsched_json_is_documented() -> None:
     table = page.partition("## gitsched.json")[2].partition("\n## ")[0]
     explained = {name for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
     complete = RunMetadata("", "", facts={"facts": "1"}, workloads={"placed": 1}, builds=BuildRecord("kubectl", {"a": "1"}))
+    complete = complete._replace(
+        kept_files={"a": "1"}, retained=(RetainedCopy(Key("apps", "Deployment", "shop", "web"), "ash", 1, ()),)
+    )
     assert explained == json.loads(write_run_metadata(complete).data).keys()

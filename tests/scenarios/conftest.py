@@ -15,6 +15,8 @@ import pytest
 import yaml
 
 from gitsched.reconcile import RunResult, RunSettings, preview, reconcile
+from gitsched.render.output_files import relative_path
+from gitsched.render.retained_copies import read_retained_copy
 
 START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 PROCESS = """\
@@ -96,6 +98,15 @@ class Fleet:
         return json.loads(text) if path.endswith(".json") else yaml.safe_load(text)
 
     def where(self, workload: str, at: str = "placements") -> list[str]:
+        """Return the clusters that have a workload, given by its file name, without those that it has left and where its copy only stays
+        for an overlap."""
+        copies = [read_retained_copy(entry) for entry in self.load("gitsched.json", at).get("retainedCopies", ())]
+        kept = {copy.cluster for copy in copies if copy is not None and relative_path(copy.workload) == f"{workload}.yaml"}
+        if kept and f"placements/{workload}.yaml" in self.files(at):
+            kept -= {each["clusterProfileRef"]["name"] for each in self.load(f"placements/{workload}.yaml", at)["decisions"]}
+        return [cluster for cluster in self.delivered(workload, at) if cluster not in kept]
+
+    def delivered(self, workload: str, at: str = "placements") -> list[str]:
         """Return the clusters whose directory has a workload, given by its file name ("default/deployment-web")."""
         parts = [path.split("/", 2) for path in self.files(at) if path.startswith("clusters/")]
         return [cluster for _, cluster, rest in parts if rest == f"{workload}.yaml"]

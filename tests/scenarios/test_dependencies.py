@@ -52,7 +52,10 @@ def test_a_dependency_moves_with_its_workload_and_keeps_its_bytes(fleet: Fleet) 
         "ConfigMap/default/conf": ["second"],
         "Deployment.apps/default/web": ["second"],
     }
-    assert fleet.reconcile(2).after is None
+    assert fleet.delivered(CONF) == ["first", "second"]
+    fleet.reconcile(2)
+    assert fleet.delivered(CONF) == ["second"]
+    assert fleet.reconcile(3).after is None
 
 
 def test_a_dependency_is_removed_with_its_last_dependent(fleet: Fleet) -> None:

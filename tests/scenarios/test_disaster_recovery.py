@@ -58,7 +58,8 @@ def test_a_repository_made_by_init_survives_the_loss_of_either_group(fleet: Flee
     commit_karmada(fleet, 3, "True", condition)
     assert (fleet.where(WEB), codes(fleet.reconcile(4))) == (["primary"], [])
     commit_karmada(fleet, 5, condition, condition)
-    assert (fleet.where(WEB), codes(fleet.reconcile(5.5))) == ([], ["unschedulable"])
+    assert (fleet.where(WEB), codes(fleet.reconcile(5.5))) == ([], ["copy-retained", "unschedulable"])
+    assert fleet.delivered(WEB) == ["primary"], "the last copy stays until there is another one"
     commit_karmada(fleet, 6, "True", condition)
     assert fleet.where(WEB) == ["primary"]
 
@@ -68,7 +69,7 @@ def test_the_old_copy_stays_until_the_new_one_has_had_time_to_start(fleet: Fleet
     commit_karmada(fleet, 0, "True", "True", {"web.yaml": deployment("web")})
     fleet.commit({"primary.yaml": karmada_cluster("primary", "private", "False")}, hour=1)
     fleet.reconcile(1)
-    assert fleet.where(WEB) == ["backup", "primary"]
+    assert fleet.delivered(WEB) == ["backup", "primary"]
     fleet.reconcile(1 + 10 * MINUTE)
     assert fleet.where(WEB) == ["backup"]
 

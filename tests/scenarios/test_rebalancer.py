@@ -119,8 +119,8 @@ def prefer(preference: str) -> str:
 
 
 def shares(fleet: Fleet) -> dict[str, int]:
-    """Return the replicas of `web` by cluster according to the delivered manifests."""
-    return {name: fleet.load(f"clusters/{name}/{WEB}.yaml")["spec"]["replicas"] for name in fleet.where(WEB)}
+    """Return the replicas that the binding of the workload assigns to clusters."""
+    return {entry["name"]: entry["replicas"] for entry in fleet.binding("web-deployment")["spec"]["clusters"]}
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -373,8 +373,10 @@ def rebalanced(pair: Fleet) -> Fleet:
 
 
 def test_a_rebalance_runs_once_and_is_recorded_with_the_time_of_its_commit(rebalanced: Fleet) -> None:
-    run = rebalanced.reconcile(3.5)
+    rebalanced.reconcile(3.5)
     assert rebalanced.where(WEB) == ["first"]
+    run = rebalanced.reconcile(3.7)
+    assert rebalanced.delivered(WEB) == ["first"]
     record = rebalanced.load(RECORD)
     assert (record["metadata"]["creationTimestamp"], record["status"]["finishTime"]) == ("2026-03-02T11:00:00Z",) * 2
     assert run.plan.next_wakeup == at_hour(4)
@@ -407,8 +409,9 @@ def test_an_expired_rebalancer_gives_one_commit_with_the_time_of_expiry(rebalanc
 
 def test_without_a_ttl_a_rebalancer_never_expires(rebalanced: Fleet) -> None:
     rebalanced.commit({"demo.yaml": make_rebalancer("web")}, hour=3)
-    run = rebalanced.reconcile(3)
-    assert (run.plan.next_wakeup, rebalanced.where(WEB)) == (None, ["first"])
+    rebalanced.reconcile(3)
+    run = rebalanced.reconcile(3.2)
+    assert (run.plan.next_wakeup, rebalanced.delivered(WEB)) == (None, ["first"])
     assert rebalanced.reconcile(100_000).after is None
     assert "gitsched.io/expired-at" not in rebalanced.load(RECORD)["metadata"]["annotations"]
 

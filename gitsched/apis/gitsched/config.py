@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from gitsched.apis.gitsched.bundle import ClusterRule, parse_cluster_rule
 from gitsched.apis.gitsched.config_section import ConfigSection, SettingError, SettingsSection
 from gitsched.apis.gitsched.delivery_config import parse_delivery
+from gitsched.apis.gitsched.overlap_config import OverlapConfig, parse_overlap
 from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Body, parse_api_group
 from gitsched.model.finding import Issue
@@ -114,6 +115,7 @@ class OutputConfig(NamedTuple):
     signing: SigningConfig | None = None
     commit_subject: str = ""
     protected_namespaces: frozenset[str] = BUILT_IN_NAMESPACES | DELIVERY_TOOL_NAMESPACES
+    overlap: OverlapConfig = OverlapConfig()
 
 
 class WorkloadKind(NamedTuple):
@@ -358,6 +360,7 @@ def _parse_output(output: ConfigSection) -> OutputConfig:
         else None,
         commit_subject=output.get_string("commitSubject"),
         protected_namespaces=_parse_protected_namespaces(output),
+        overlap=parse_overlap(output),
     )
 
 

@@ -195,8 +195,23 @@ class KarmadaEngine(PolicyEngine):
         return outcome._replace(
             previous_targets=list_previous_targets(passes[0].previous.clusters, record),
             trigger=trigger,
+            released=self._list_released_clusters(template, policy, passes),
             findings=(*outcome.findings, *find_binding_warnings(state, template, passes)),
         )
+
+    def _list_released_clusters(
+        self, template: Document, policy: PropagationPolicy, passes: Sequence[SchedulingPass]
+    ) -> frozenset[str]:
+        """Return the clusters that lose their copy at once, by the purge mode or because a person ended an eviction."""
+        failover, first = self.state.failover, passes[0].previous
+        released = failover.list_ended_tasks(template, first.eviction_tasks) if first.eviction_tasks else frozenset()
+        released |= {
+            str(task.get("fromCluster"))
+            for step in passes
+            for task in step.current.eviction_tasks
+            if task.get("purgeMode") == "Directly"
+        }
+        return released | {target.name for target in first.clusters} if failover.purges_directly(policy) else released
 
     def _find_reschedule_trigger(self, template: Document, step: SchedulingPass) -> str:
         """Return why a pass scheduled without regard to the previous assignment: a requested rebalance, or failback to an earlier group."""

@@ -102,6 +102,19 @@ class Failover:
         cluster = get_field(policy.spec, "failover", "cluster")
         return self._settings.eviction_purge_mode if cluster is None else str(cluster.get("purgeMode") or "Gracefully")
 
+    def purges_directly(self, policy: PropagationPolicy) -> bool:
+        """Return whether workloads of a policy never run in the cluster that they leave and in another one at the same time."""
+        rules = policy.spec.get("failover") or {}
+        if rules.get("cluster") is None and rules.get("application") is not None:
+            return bool(rules["application"].get("purgeMode") == "Directly")
+        return self.read_purge_mode(policy) == "Directly"
+
+    def list_ended_tasks(self, template: Document, tasks: tuple[Body, ...]) -> frozenset[str]:
+        """Return the clusters of graceful eviction tasks that a person has ended by suppressDeletion."""
+        status = self._find_status(template.key)
+        ended = apply_suppress_deletion(tasks, status) if status is not None else tasks
+        return frozenset(str(task.get("fromCluster")) for task in ended if task.get("suppressDeletion") is False)
+
     def drop_finished_tasks(self, template: Document, current: PreviousState, time: datetime) -> PreviousState:
         """Remove graceful eviction tasks that have timed out, were released by suppressDeletion, or whose new copies are all healthy.
 

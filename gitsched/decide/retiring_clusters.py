@@ -1,0 +1,38 @@
+"""Clusters that lost their document: their directory stays for a while, so that delivery tools prune what they applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from gitsched.apis.gitsched.config import OutputConfig
+from gitsched.decide.plan_state import PlanTimes, PreviousOutput
+from gitsched.decide.retained_copies import choose_start, find_end
+from gitsched.model.changes import RetainedCopy
+
+
+def list_retiring_clusters(
+    names: Iterable[str], previous: PreviousOutput, retained: Iterable[RetainedCopy], times: PlanTimes, config: OutputConfig
+) -> tuple[dict[str, datetime], list[datetime]]:
+    """Return the clusters that retire, with the time since when, and the ends of those whose directory is removed now.
+
+    A cluster with `retained` copies keeps these first. `output.retireAfter` counts from the commit after which its directory is empty.
+    """
+    occupied, source_time = {copy.cluster for copy in retained}, times.source_time
+    left: dict[str, datetime] = {}
+    for copy in previous.retained:
+        if copy.cluster not in occupied:
+            end = find_end(copy, config.overlap) or source_time
+            left[copy.cluster] = max(min(end, times.now), left.get(copy.cluster, end))
+    retiring: dict[str, datetime] = {}
+    ended: list[datetime] = []
+    for name in sorted(names):
+        since = previous.retiring.get(name)
+        if since is None or name in left:
+            since = choose_start(left.get(name, source_time), times.now, config.retire_after)
+        end = since + config.retire_after
+        if name in occupied or end > times.now:
+            retiring[name] = since
+        else:
+            ended.append(end)
+    return retiring, ended

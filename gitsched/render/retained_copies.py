@@ -1,0 +1,64 @@
+"""Copies that the output has only for an overlap, as an entry of gitsched.json."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gitsched.model.changes import RetainedCopy
+from gitsched.model.document import Body, Key, as_object
+from gitsched.model.time import format_time, parse_time
+from gitsched.render.output_files import cluster_path, relative_path
+
+_KEY_MEMBERS = ("group", "kind", "namespace", "name")
+
+
+def write_retained_copy(copy: RetainedCopy) -> Body:
+    """Return the entry. `paths` is left out for the one manifest that a workload has by default."""
+    entry: dict[str, Any] = {"cluster": copy.cluster, "workload": _write_key(copy.workload)}
+    if copy.replicas is not None:
+        entry["replicas"] = copy.replicas
+    if copy.paths != _list_default_paths(copy.workload, copy.cluster):
+        entry["paths"] = list(copy.paths)
+    if copy.start is not None:
+        entry["start"] = format_time(copy.start)
+    if copy.counted_from is not None:
+        entry["countedFrom"] = format_time(copy.counted_from)
+    if copy.follows is not None:
+        entry["follows"] = _write_key(copy.follows)
+    return entry
+
+
+def read_retained_copy(entry: Body) -> RetainedCopy | None:
+    """Return the copy of an entry; None for one that is not complete."""
+    workload, cluster, replicas, paths = (
+        _read_key(entry.get("workload")),
+        entry.get("cluster"),
+        entry.get("replicas"),
+        entry.get("paths"),
+    )
+    if workload is None or not isinstance(cluster, str):
+        return None
+    return RetainedCopy(
+        workload,
+        cluster,
+        replicas if type(replicas) is int else None,
+        tuple(map(str, paths)) if isinstance(paths, list) else _list_default_paths(workload, cluster),
+        parse_time(entry.get("start")),
+        parse_time(entry.get("countedFrom")),
+        _read_key(entry.get("follows")),
+    )
+
+
+def _list_default_paths(workload: Key, cluster: str) -> tuple[str, ...]:
+    return (cluster_path(cluster, relative_path(workload)),)
+
+
+def _write_key(key: Key) -> Body:
+    return {name: value for name, value in zip(_KEY_MEMBERS, key, strict=True) if value}
+
+
+def _read_key(value: Any) -> Key | None:
+    members = as_object(value)
+    if not isinstance(members.get("kind"), str) or not isinstance(members.get("name"), str):
+        return None
+    return Key(*(str(members.get(name) or "") for name in _KEY_MEMBERS))
