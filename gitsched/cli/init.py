@@ -179,7 +179,7 @@ def _propose(found: RecognizedLayout | None, starter: StarterFiles) -> tuple[Map
     else:
         files[BUNDLES] = write_bundles(layout, bundles.annotations, found.label)
         files[POLICIES] = bundles.policies
-    if bundles is not None:
+    if bundles is not None and layout.bundles:  # the example policy chooses clusters by labels that these do not have
         clusters = list_cluster_metadata(layout, found.label, found.described)
         if clusters:
             files[CLUSTERS] = bundles.write_clusters(clusters)

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from gitsched.layouts.argocd_generators import Parameters, fill_template, list_parameters
-from gitsched.layouts.layout import DeployedPath, Findings, HelmRelease, LeftOut, Recognition, Target, count_words
+from gitsched.layouts.helm_values import read_helm_values
+from gitsched.layouts.layout import (
+    DeployedPath,
+    DocumentRule,
+    Findings,
+    HelmRelease,
+    LeftOut,
+    Recognition,
+    Target,
+    choose_rules,
+    count_words,
+)
 from gitsched.layouts.overlay_names import split_path
 from gitsched.layouts.repository_files import DeliveryDocument, RepositoryFiles, normalize_path
 from gitsched.model.document import Body, as_object, get_field, list_objects
@@ -15,17 +27,28 @@ from gitsched.model.document import Body, as_object, get_field, list_objects
 _GROUP: Final = "argoproj.io"
 _OWN_SERVER: Final = "https://kubernetes.default.svc"
 _OWN_CLUSTER: Final = "in-cluster"
+_SEVERAL: Final = "several"
+_UNKNOWN: Final = "the Application has options that only Argo CD knows, or a plugin: move them to the overlay, and add a Bundle"
+_DIFFERENT: Final = (
+    "Applications build it with different options: map their directories to clusters in source.variants and add a Bundle, or have "
+    "policies select its objects; gitsched builds both as Argo CD does"
+)
 _NO_PARAMETERS: Final[list[Parameters]] = [{}]
 
 
 class _Source(NamedTuple):
-    """A source of an Application: its directory as written, and the values files of a chart."""
+    """A source of an Application: its directory as written, and the values files of a chart.
+
+    `problem` says why a Bundle of the directory would differ from what Argo CD builds, or is "". `options` is a text that is equal for
+    sources which change a kustomization equally.
+    """
 
     path: str
     values_files: tuple[str, ...]
     cluster: str
     release: HelmRelease
-    changes: tuple[str, ...]
+    problem: str
+    options: str
 
 
 def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
@@ -34,18 +57,33 @@ def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Finding
     if not documents:
         return Findings()
     found: dict[tuple[str, tuple[str, ...], HelmRelease], dict[str, None]] = {}
+    named: dict[str, dict[str, dict[str, str]]] = {}
     left_out: list[LeftOut] = []
     for document in documents:
         reasons: dict[str, str] = {}
         for source in _list_sources(document, files):
             path = normalize_path(source.path)
-            reason = _find_exclusion(files, path) or _describe_changes(source)
+            reason = _find_exclusion(files, path) or source.problem
             reasons.setdefault(reason, path)
             if not reason:
                 release = source.release if path in files.charts else HelmRelease()
                 found.setdefault((path, source.values_files, release), {})[source.cluster] = None
+                texts = named.setdefault(path, {}).setdefault(source.cluster, {})
+                options = source.options if path not in files.charts else ""
+                texts[document.path] = options if texts.get(document.path, options) == options else _SEVERAL
         if reasons and "" not in reasons:
             left_out += [LeftOut(document.place, reason, path) for reason, path in reasons.items()]
+    rules: dict[DocumentRule, None] = {}
+    for path, documents_by_cluster in named.items():
+        texts_of_path = {text for texts in documents_by_cluster.values() for text in texts.values()}
+        if len(texts_of_path) > 1 or _SEVERAL in texts_of_path:
+            own = choose_rules(documents_by_cluster) if _SEVERAL not in texts_of_path else None
+            if own is not None and "" not in documents_by_cluster:
+                rules |= dict.fromkeys(own)
+                continue
+            files_of_path = dict.fromkeys(file for texts in documents_by_cluster.values() for file in texts)
+            left_out += [LeftOut(file, _DIFFERENT, path) for file in files_of_path]
+            found = {key: names for key, names in found.items() if key[0] != path}
     clusters = dict.fromkeys((name for names in found.values() for name in names if name), "")
     deployed = tuple(
         DeployedPath(
@@ -56,6 +94,7 @@ def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Finding
             values_files,
             explicit=True,
             release=release,
+            documents=tuple(dict.fromkeys(file for texts in named[path].values() for file in texts)),
         )
         for (path, values_files, release), names in sorted(found.items())
     )
@@ -63,7 +102,7 @@ def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Finding
     shown = " and ".join(count_words(count, kind) for kind, count in counts.items())
     names = f"; destinations {', '.join(list(clusters)[:4])}{', ...' if len(clusters) > 4 else ''}" if clusters else ""
     reason = f"{shown}, such as {documents[0].place}{names}"
-    return Findings((Recognition("Argo CD", reason),), deployed, clusters, tuple(left_out))
+    return Findings((Recognition("Argo CD", reason),), deployed, clusters, tuple(left_out), rules=tuple(rules))
 
 
 def _list_sources(document: DeliveryDocument, files: RepositoryFiles) -> Iterator[_Source]:
@@ -86,37 +125,12 @@ def _list_sources(document: DeliveryDocument, files: RepositoryFiles) -> Iterato
                     fill_template(str(get_field(source, "helm", "releaseName") or name_template), parameters) or "",
                     fill_template(str(destination.get("namespace") or ""), parameters) or "",
                 )
-                yield _Source(filled, files_of_values, cluster, release, tuple(_list_changes(source)))
-
-
-_CHANGES: Final = {
-    "kustomize": (
-        "namePrefix",
-        "nameSuffix",
-        "images",
-        "replicas",
-        "patches",
-        "components",
-        "commonLabels",
-        "commonAnnotations",
-        "namespace",
-    ),
-    "helm": ("parameters", "fileParameters", "values", "valuesObject"),
-    "plugin": ("name", "env", "parameters"),
-}
-"""Fields with which an Application changes what its directory builds, and which are in no file that a Bundle could name."""
-
-
-def _list_changes(source: Body) -> Iterator[str]:
-    for section, fields in _CHANGES.items():
-        yield from (f"{section}.{field}" for field in fields if get_field(source, section, field))
-
-
-def _describe_changes(source: _Source) -> str:
-    """Return why a Bundle of the directory would differ from what Argo CD builds; "" if it would not."""
-    if not source.changes:
-        return ""
-    return f"the Application sets {', '.join(source.changes)}: move them to the overlay or to a values file, and add a Bundle"
+                values, problem = read_helm_values(as_object(source.get("helm")), parameters)
+                release = release._replace(values=json.dumps(values, sort_keys=True) if values else "")
+                options = fill_template(json.dumps([source.get("kustomize"), release.namespace], sort_keys=True), parameters)
+                if options is None or source.get("plugin"):
+                    problem = problem or _UNKNOWN
+                yield _Source(filled, files_of_values, cluster, release, problem, options or "")
 
 
 def _read_cluster(destination: Body, parameters: Parameters) -> str:

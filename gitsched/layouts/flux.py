@@ -6,12 +6,23 @@ import json
 import posixpath
 from collections.abc import Collection, Iterator
 
-from gitsched.layouts.layout import DeployedPath, Findings, LeftOut, Recognition, Target, count_words
+from gitsched.layouts.layout import (
+    DeployedPath,
+    DocumentRule,
+    Findings,
+    LeftOut,
+    Recognition,
+    Target,
+    choose_rules,
+    count_words,
+)
 from gitsched.layouts.overlay_names import split_path
 from gitsched.layouts.repository_files import DeliveryDocument, RepositoryFiles, normalize_path
 from gitsched.model.document import as_object, get_field, list_objects
 
 _KUSTOMIZATION = "kustomize.toolkit.fluxcd.io", "Kustomization"
+_SOURCE_GROUP = "source.toolkit.fluxcd.io"
+_ARTIFACT = "ExternalArtifact"
 _ONLY_CLUSTER = "cluster"
 """Name of the cluster of a repository without directories of clusters."""
 
@@ -19,6 +30,8 @@ _ONLY_CLUSTER = "cluster"
 def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
     """Return the directories that Flux Kustomizations name, with the clusters whose directories have them."""
     kustomizations = [document for document in files.list_documents(*_KUSTOMIZATION) if _read_path(document)]
+    sources = _list_own_sources(files, kustomizations)
+    kustomizations = [document for document in kustomizations if not _is_foreign(document, sources)]
     if not kustomizations:
         return Findings()
     entries = _find_clusters(kustomizations)
@@ -29,19 +42,27 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
     found: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {}
     left_out: dict[LeftOut, None] = {}
     options: dict[str, dict[str, DeliveryDocument]] = {}
+    named: dict[str, dict[str, dict[str, str]]] = {}
     for entry, cluster in entries.items():
         for document in _list_reached_documents(files, entry, by_file):
             path = _resolve_artifact(files, document)
             if path in own_paths:
                 continue
+            texts, text = named.setdefault(path, {}).setdefault(cluster, {}), _write_options(document)
+            texts[document.path] = text if texts.get(document.path, text) == text else ""
             reason = _find_exclusion(files, path, by_file)
             if reason:
                 left_out[LeftOut(document.place, reason, path)] = None
             else:
                 found.setdefault(path, {})[cluster] = _list_variables(document)
                 options.setdefault(path, {}).setdefault(_write_options(document), document)
+    rules: dict[DocumentRule, None] = {}
     for path, documents in options.items():
         if len(documents) > 1:  # a Bundle is built with the options of one document
+            own = choose_rules(named[path], {cluster: path for path, cluster in entries.items()})
+            if own is not None:
+                rules |= dict.fromkeys(own)
+                continue
             fields = ", ".join(dict.fromkeys(field for document in documents.values() for field in _list_changes(document)))
             left_out |= dict.fromkeys(LeftOut(document.place, _DIFFERENT.format(fields), path) for document in documents.values())
             del found[path]
@@ -53,11 +74,12 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
             files.find_kind(path) or "plain",
             explicit=True,
             variables=tuple(clusters.items()),
+            documents=tuple(sorted({file for names in named[path].values() for file in names})),
         )
         for path, clusters in sorted(found.items())
     ]
-    named = [f"{path} is cluster {name}" if path != "." else f"one cluster, here called {name}" for path, name in entries.items()]
-    names = f"{', '.join(named[:4])}{', ...' if len(named) > 4 else ''}"
+    shown = [f"{path} is cluster {name}" if path != "." else f"one cluster, here called {name}" for path, name in entries.items()]
+    names = f"{', '.join(shown[:4])}{', ...' if len(shown) > 4 else ''}"
     text = f"{count_words(len(kustomizations), 'Flux Kustomization')}, such as {kustomizations[0].place}; {names}"
     return Findings(
         (Recognition("Flux", text),),
@@ -65,6 +87,7 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
         dict.fromkeys(entries.values(), ""),
         tuple(left_out),
         tuple(path for path in entries if path != "."),
+        tuple(rules),
     )
 
 
@@ -95,6 +118,25 @@ def _find_clusters(kustomizations: list[DeliveryDocument]) -> dict[str, str]:
     return names
 
 
+def _list_own_sources(files: RepositoryFiles, kustomizations: Collection[DeliveryDocument]) -> frozenset[tuple[str, str]]:
+    """Return the kind and name of the sources of this repository: those of the Kustomizations that name the directory that they are in,
+    and those that no document describes."""
+    described = {(document.kind, document.name) for document in files.documents if document.group == _SOURCE_GROUP}
+    own = {_read_source(document) for document in kustomizations if f"{document.path}/".startswith(f"{_read_path(document)}/")}
+    return frozenset(own | ({_read_source(document) for document in kustomizations} - described))
+
+
+def _is_foreign(document: DeliveryDocument, own: Collection[tuple[str, str]]) -> bool:
+    """Return whether a Kustomization applies what another repository has."""
+    source = _read_source(document)
+    return bool(own) and source not in own and source[0] != _ARTIFACT
+
+
+def _read_source(document: DeliveryDocument) -> tuple[str, str]:
+    reference = as_object(get_field(document.body, "spec", "sourceRef"))
+    return str(reference.get("kind") or "GitRepository"), str(reference.get("name"))
+
+
 def _list_reached_documents(
     files: RepositoryFiles, entry: str, by_file: dict[str, list[DeliveryDocument]]
 ) -> Iterator[DeliveryDocument]:
@@ -117,7 +159,7 @@ def _list_reached_documents(
 def _resolve_artifact(files: RepositoryFiles, document: DeliveryDocument) -> str:
     """Return the directory of the repository that a Kustomization names; in an artifact that an ArtifactGenerator copies, its origin."""
     path = _read_path(document)
-    if get_field(document.body, "spec", "sourceRef", "kind") != "ExternalArtifact":
+    if get_field(document.body, "spec", "sourceRef", "kind") != _ARTIFACT:
         return path
     wanted = get_field(document.body, "spec", "sourceRef", "name")
     for generator in files.list_documents("source.extensions.fluxcd.io", "ArtifactGenerator"):

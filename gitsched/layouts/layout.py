@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import posixpath
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 DirectoryKind = Literal["kustomize", "helm", "plain"]
@@ -16,16 +17,17 @@ class Target(NamedTuple):
 
 
 class HelmRelease(NamedTuple):
-    """The release of a chart: its name and namespace, "" for those of the Bundle."""
+    """The release of a chart: its name and namespace, "" for those of the Bundle, and its own values as JSON, "" for none."""
 
     name: str = ""
     namespace: str = ""
+    values: str = ""
 
 
 class DeployedPath(NamedTuple):
     """A directory that the layout deploys. `bundle` identifies the directories that are variants of each other; `values_files` are those
     of a Helm chart, from its directory. `variables` are what Flux substitutes, for each cluster. `explicit` says that a document of a
-    delivery tool names the directory and its clusters."""
+    delivery tool names the directory and its clusters; `documents` are the files of these documents."""
 
     path: str
     target: Target
@@ -35,6 +37,14 @@ class DeployedPath(NamedTuple):
     explicit: bool = False
     variables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     release: HelmRelease = HelmRelease()
+    documents: tuple[str, ...] = ()
+
+
+class DocumentRule(NamedTuple):
+    """The documents of a delivery tool in a directory say how a cluster gets what several documents build differently."""
+
+    directory: str
+    cluster: str
 
 
 class LeftOut(NamedTuple):
@@ -55,13 +65,14 @@ class Recognition(NamedTuple):
 
 class Findings(NamedTuple):
     """What one recognizer finds. `clusters` are names of clusters with the environment of each one, "" if it is unknown. `own` are
-    directories with the documents of the delivery tool itself, which are no bundles."""
+    directories with the documents of the delivery tool itself, which are no bundles. `rules` are needed where documents differ."""
 
     recognitions: tuple[Recognition, ...] = ()
     deployed: tuple[DeployedPath, ...] = ()
     clusters: Mapping[str, str] = {}
     left_out: tuple[LeftOut, ...] = ()
     own: tuple[str, ...] = ()
+    rules: tuple[DocumentRule, ...] = ()
 
 
 class ProposedBundle(NamedTuple):
@@ -83,7 +94,8 @@ class ProposedBundle(NamedTuple):
 class Layout(NamedTuple):
     """The proposal for a repository. `build` are directories for source.kustomize.build, if nothing differs between clusters.
 
-    `clusters` are names with the environment of each one. `invented` says that the repository names no cluster.
+    `clusters` are names with the environment of each one. `invented` says that the repository names no cluster. `rules` are for
+    source.variants. `hidden_documents` are hidden directories with documents of delivery tools.
     """
 
     recognitions: tuple[Recognition, ...] = ()
@@ -92,6 +104,34 @@ class Layout(NamedTuple):
     clusters: Mapping[str, str] = {}
     invented: bool = False
     left_out: tuple[LeftOut, ...] = ()
+    rules: tuple[DocumentRule, ...] = ()
+    hidden_documents: tuple[str, ...] = ()
+
+
+def choose_rules(
+    documents: Mapping[str, Mapping[str, str]], own: Mapping[str, str] | None = None
+) -> tuple[DocumentRule, ...] | None:
+    """Return rules that choose the documents of each cluster; None if directories do not tell them apart.
+
+    `documents` are the files of the documents by cluster, each with a text that is equal for documents which build alike, "" for a file
+    with several that differ. `own` are directories of clusters.
+    """
+    if len(documents) < 2:
+        return None
+    directories: dict[str, str] = {}
+    for cluster, files in documents.items():
+        directory = (own or {}).get(cluster, "")
+        inside = directory and all(file.startswith(f"{directory}/") for file in files)
+        directories[cluster] = directory if inside else _find_common_directory(files)
+    for cluster, directory in directories.items():
+        below = [text for files in documents.values() for file, text in files.items() if f"{file}/".startswith(f"{directory}/")]
+        if directory == "." or len(set(below)) != 1 or "" in documents[cluster]:
+            return None
+    return tuple(DocumentRule(directory, cluster) for cluster, directory in sorted(directories.items()))
+
+
+def _find_common_directory(files: Iterable[str]) -> str:
+    return posixpath.commonpath([posixpath.dirname(file) or "." for file in files])
 
 
 def count_words(number: int, word: str, plural: str = "") -> str:

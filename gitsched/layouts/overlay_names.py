@@ -61,6 +61,11 @@ def split_path(path: str, clusters: Collection[str] = ()) -> OverlayName:
     return OverlayName("/".join([*parts[:start], *variant[position + 1 :]]) or ".", environment, cluster)
 
 
+def has_container(path: str) -> bool:
+    """Return whether a directory such as `overlays` is in a path."""
+    return not CONTAINERS.isdisjoint(path.split("/"))
+
+
 def _find_variant(parts: list[str], clusters: Collection[str]) -> int | None:
     """Return the position at which the variant begins: the first directory such as `overlays`, else the last environment or the first
     cluster, whichever is earlier."""

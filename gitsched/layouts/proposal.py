@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
@@ -53,10 +54,11 @@ def _make_variant(variant: DeployedPath, label: str) -> Body:
 
 
 def _make_values(variant: DeployedPath) -> Body:
-    """Return the values files of a chart, whose paths a Bundle has from the root of the repository."""
+    """Return the options of a chart. A Bundle has the paths of its values files from the root of the repository."""
     files = [posixpath.normpath(posixpath.join(variant.path, name)) for name in variant.values_files]
     release = {"releaseName": variant.release.name, "namespace": variant.release.namespace}
-    return {**{name: text for name, text in release.items() if text}, **({"valuesFiles": files} if files else {})}
+    own = {"values": json.loads(variant.release.values)} if variant.release.values else {}
+    return {**{name: text for name, text in release.items() if text}, **({"valuesFiles": files} if files else {}), **own}
 
 
 def _describe_value(bundle: ProposedBundle, name: str, values: Mapping[str, str]) -> str:
@@ -98,6 +100,16 @@ def write_source_settings(layout: Layout, hidden: bool) -> str:
     if layout.build:
         lines += ["    kustomize:", "      build: # objects are as kustomize builds them; policies select them one by one"]
         lines += [f"        - {quote(path)}" for path in layout.build]
+    if layout.rules:
+        lines += ["    variants: # which documents of the delivery tool count for which cluster"]
+        for rule in layout.rules:
+            lines += [f"      - path: {quote(rule.directory)}", f"        clusters: {{names: [{quote(rule.cluster)}]}}"]
+    if layout.hidden_documents:
+        lines += [
+            "    deliveryTools:",
+            "      ignore: # hidden directories: their documents build nothing",
+        ]
+        lines += [f"        - {quote(f'/{path}/')}" for path in layout.hidden_documents]
     return "\n".join(["  source:", *lines]) + "\n" if lines else ""
 
 
@@ -112,6 +124,13 @@ def describe_layout(layout: Layout) -> str:
         lines += ["", "Built by kustomize (source.kustomize.build), because nothing in them differs between clusters:"]
         lines += [f"  {path}" for path in layout.build[:MAX_LISTED]]
         lines += _count_more(len(layout.build), "gitsched.yaml")
+    if layout.rules:
+        text = "Documents build directories differently for each cluster (source.variants):"
+        lines += ["", text, *(f"  {rule.directory} for {rule.cluster}" for rule in layout.rules[:MAX_LISTED])]
+        lines += _count_more(len(layout.rules), "gitsched.yaml")
+    if layout.hidden_documents:
+        lines += ["", "Not read for what is built (source.deliveryTools.ignore), because they are hidden:"]
+        lines += [f"  {path}" for path in layout.hidden_documents[:MAX_LISTED]]
     lines += _describe_left_out(layout)
     return "\n".join(lines)
 

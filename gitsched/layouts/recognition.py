@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
@@ -10,9 +11,9 @@ from gitsched.layouts.argocd import recognize_argocd
 from gitsched.layouts.flux import recognize_flux
 from gitsched.layouts.helm import recognize_charts
 from gitsched.layouts.kustomize import recognize_overlays
-from gitsched.layouts.layout import DeployedPath, Findings, Layout, LeftOut, ProposedBundle, Recognition, Target
-from gitsched.layouts.overlay_names import ENVIRONMENTS, make_bundle_name, split_path
-from gitsched.layouts.repository_files import RepositoryFiles
+from gitsched.layouts.layout import DeployedPath, DocumentRule, Findings, Layout, LeftOut, ProposedBundle, Recognition, Target
+from gitsched.layouts.overlay_names import ENVIRONMENTS, has_container, make_bundle_name, split_path
+from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, NAMES_DIRECTORY, RepositoryFiles
 
 MAX_BUNDLES: Final = 500
 """Bundles that are proposed."""
@@ -32,12 +33,14 @@ def recognize_layout(files: Mapping[str, bytes], described: Collection[str] = ()
     deployed: list[DeployedPath] = []
     covered: set[str] = set()
     own: list[str] = []
+    rules: dict[DocumentRule, None] = {}
     for recognize in LAYOUTS:
         found = recognize(repository, clusters)
         new = [
             entry for entry in found.deployed if entry.path not in covered and not any(_is_below(entry.path, path) for path in own)
         ]
         own += found.own
+        rules |= dict.fromkeys(found.rules)
         left_out += found.left_out
         for path in {entry.detail for entry in found.left_out if entry.detail in repository.directories}:
             covered |= {path, *repository.list_reached(path)[0]} if path in repository.kustomizations else {path}
@@ -70,7 +73,20 @@ def recognize_layout(files: Mapping[str, bytes], described: Collection[str] = ()
     empty = {*environments} - {*fleet.values()} if not described else set[str]()
     left_out += [LeftOut(entry.path, "no cluster is in its environment") for entry in placed if entry.target.environment in empty]
     placed = [entry for entry in placed if entry.target.environment not in empty]
-    return Layout(tuple(recognitions), _make_bundles(placed, fleet), (), fleet, invented, tuple(left_out))
+    hidden = _list_hidden_documents(files) if any(entry.explicit for entry in placed) else ()
+    bundles = _make_bundles(placed, fleet)
+    return Layout(tuple(recognitions), bundles, (), fleet, invented, tuple(left_out), tuple(rules), hidden)
+
+
+def _list_hidden_documents(files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return the outermost hidden directories with documents of delivery tools that name directories."""
+    found: dict[str, None] = {}
+    for path in sorted(files):
+        parts = path.split("/")
+        index = next((index for index, part in enumerate(parts[:-1]) if part.startswith(".")), None)
+        if index is not None and path.endswith(MANIFEST_SUFFIXES) and NAMES_DIRECTORY.search(files[path]):
+            found["/".join(parts[: index + 1])] = None
+    return tuple(found)
 
 
 def _name_environments(clusters: Mapping[str, str]) -> dict[str, str]:
@@ -108,8 +124,11 @@ def _add_target(entry: DeployedPath, clusters: Collection[str]) -> DeployedPath:
 def _make_bundles(deployed: Iterable[DeployedPath], clusters: Collection[str] = ()) -> tuple[ProposedBundle, ...]:
     """Group directories by their bundle. Two directories for the same clusters are not variants: the second is a bundle of its own."""
     groups: dict[str, list[DeployedPath]] = {}
-    for entry in sorted(deployed):
-        for key in (entry.bundle, entry.path, f"{entry.path} {' '.join(entry.values_files)}"):
+    entries = sorted(deployed)
+    sharing = Counter(entry.bundle for entry in entries)
+    for entry in entries:
+        bundle = entry.path if sharing[entry.bundle] == 1 and _has_misleading_name(entry) else entry.bundle
+        for key in (bundle, entry.path, f"{entry.path} {' '.join(entry.values_files)}"):
             group = groups.setdefault(key, [])
             if not any(_overlaps(entry.target, other.target) for other in group):
                 group.append(entry)
@@ -122,6 +141,12 @@ def _make_bundles(deployed: Iterable[DeployedPath], clusters: Collection[str] = 
             ordered = sorted(variants, key=lambda entry: (not entry.target.names, not entry.target.environment, entry.path))
             bundles[name] = ProposedBundle(name, tuple(_drop_target(entry, clusters) for entry in ordered))
     return tuple(bundles.values())
+
+
+def _has_misleading_name(entry: DeployedPath) -> bool:
+    """Return whether a directory looks like an overlay of a cluster, and a document says that it goes to another one: a namespace `dev` is
+    no environment."""
+    return entry.explicit and split_path(entry.path).cluster not in ("", *entry.target.names) and not has_container(entry.path)
 
 
 def _find_common_directory(paths: Collection[str]) -> str:

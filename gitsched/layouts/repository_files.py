@@ -24,7 +24,11 @@ _DELIVERY_GROUPS = {
     "argoproj.io",
 }
 _MENTIONS_DELIVERY = re.compile(rb"(?:helm|kustomize|source)\.toolkit\.fluxcd\.io|source\.extensions\.fluxcd\.io|argoproj\.io")
-_SUFFIXES = (".yaml", ".yml", ".json")
+NAMES_DIRECTORY = re.compile(
+    rb"apiVersion:\s*[\"']?(?:kustomize\.toolkit\.fluxcd\.io/\S+\s+kind:\s*[\"']?Kustomization|argoproj\.io/\S+\s+kind:\s*[\"']?Application)"
+)
+"""The beginning of a document of Flux or Argo CD that names a directory."""
+MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
 CHART = "Chart.yaml"
 
 
@@ -71,7 +75,7 @@ class RepositoryFiles:
     def _list_documents(self) -> Iterator[DeliveryDocument]:
         for path, data in self.files.items():
             if (
-                not path.endswith(_SUFFIXES)
+                not path.endswith(MANIFEST_SUFFIXES)
                 or not _MENTIONS_DELIVERY.search(data)
                 or posixpath.basename(path) in KUSTOMIZATION_NAMES
             ):
@@ -96,7 +100,7 @@ class RepositoryFiles:
     @cached_property
     def _with_manifests(self) -> frozenset[str]:
         """The directories with YAML or JSON files in them or below."""
-        manifests = [path for path in self.files if path.endswith(_SUFFIXES)]
+        manifests = [path for path in self.files if path.endswith(MANIFEST_SUFFIXES)]
         return frozenset((".", *(parent for path in manifests for parent in _list_parents(path))))
 
     def list_files(self, directory: str) -> list[str]:
@@ -133,7 +137,7 @@ class RepositoryFiles:
                         directories.add(target)
                         rest.append(target)
             else:
-                files.update(path for path in self.list_files(directory) if path.endswith(_SUFFIXES))
+                files.update(path for path in self.list_files(directory) if path.endswith(MANIFEST_SUFFIXES))
                 for child in self._children.get(directory, ()):
                     if child not in directories:
                         directories.add(child)

@@ -14,7 +14,7 @@ from gitsched.git import Repository, TreeEntry
 from gitsched.layouts.layout import DeployedPath, Layout, LeftOut
 from gitsched.layouts.proposal import BUNDLES, ENVIRONMENT_LABEL
 from gitsched.layouts.recognition import recognize_layout
-from gitsched.layouts.repository_files import MAX_FILES
+from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, MAX_FILES
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.parser import parse_file
@@ -51,10 +51,11 @@ def recognize_worktree(root: Path, cluster_kind: GroupKind | None) -> Recognized
         entry.path: repository.blob(entry.blob)
         for entry in entries
         if entry.mode in REGULAR_FILE_MODES
-        and is_manifest_path(entry.path)
+        and (is_manifest_path(entry.path) or entry.path.endswith(MANIFEST_SUFFIXES))
         and repository.blob_size(entry.blob) <= DEFAULT_LIMITS.size
     }
-    described = dict(_list_clusters(files, cluster_kind)) if cluster_kind else {}
+    read = {path: data for path, data in files.items() if is_manifest_path(path)}
+    described = dict(_list_clusters(read, cluster_kind)) if cluster_kind else {}
     layout = recognize_layout(files, described)
     commit = _WorktreeFiles(repository, entries)
     layout = _leave_out_unbuildable(layout, commit)
@@ -138,6 +139,7 @@ def leave_out_errors(found: RecognizedLayout, written: str, findings: Iterable[F
     starts = [number for number, line in enumerate(written.splitlines(), 1) if line.startswith("apiVersion:")]
     dropped: dict[str, LeftOut] = {}
     closures = {path: {*resolve_closure(path, found.files).files} for path in dict.fromkeys((*layout.build, *_list_paths(layout)))}
+    documents = {variant.path: variant.documents for bundle in layout.bundles for variant in bundle.variants}
     for finding in findings:
         if finding.severity != "error" or finding.location is None or not finding.code.startswith(_BUILD_CODES):
             continue
@@ -146,9 +148,13 @@ def leave_out_errors(found: RecognizedLayout, written: str, findings: Iterable[F
         if finding.location.path == BUNDLES and starts:
             bundle = layout.bundles[max(bisect_right(starts, finding.location.line) - 1, 0)]
             dropped.setdefault(bundle.name, LeftOut(bundle.name, reason, finding.message))
-        for path, files in closures.items():
-            if finding.location.path in files or (len(files) == 0 and finding.location.path.startswith(f"{path}/")):
-                reasons.setdefault(path, LeftOut(path, reason, text))
+        place = finding.location.path
+        readers = [path for path, files in closures.items() if place in files or (len(files) == 0 and place.startswith(f"{path}/"))]
+        if not readers:  # such as a component that the document of a tool adds
+            document = finding.location.changed_by.rpartition(":")[0]
+            readers = [path for path in closures if document in documents.get(path, ())]
+        for path in readers:
+            reasons.setdefault(path, LeftOut(path, reason, text))
     kept = layout._replace(bundles=tuple(bundle for bundle in layout.bundles if bundle.name not in dropped))
     kept = kept._replace(left_out=(*kept.left_out, *dropped.values()))
     return found._replace(layout=_leave_out(kept, reasons))

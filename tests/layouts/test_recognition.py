@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.layouts.layout import Layout, Target
-from gitsched.layouts.proposal import describe_layout, list_cluster_metadata, write_bundles
+from gitsched.layouts.proposal import describe_layout, list_cluster_metadata, write_bundles, write_source_settings
 from gitsched.layouts.recognition import recognize_layout
 
 BASE = "resources: [web.yaml]"
@@ -302,18 +302,61 @@ def test_variables_of_flux_become_values_and_annotations_of_clusters() -> None:
 
 
 @pytest.mark.parametrize("more", ["targetNamespace: shop", "patches: [{patch: x}]", "postBuild: {substituteFrom: [{name: x}]}"])
-def test_kustomizations_of_flux_that_change_one_directory_differently_are_left_out(more: str) -> None:
+def test_kustomizations_of_flux_that_change_one_directory_differently_are_mapped_to_clusters(more: str) -> None:
     tree = {"clusters/eu/web.yaml": substitute("./web", more), "web/kustomization.yaml": BASE}
     layout = recognize_layout({path: text.encode() for path, text in tree.items()})
     assert [bundle.name for bundle in layout.bundles] == ["web"]
     assert layout.left_out == ()
     tree["clusters/us/web.yaml"] = substitute("./web", "suspend: false")
     layout = recognize_layout({path: text.encode() for path, text in tree.items()})
-    assert layout.bundles == ()
-    assert [(entry.place, more.partition(":")[0] in entry.reason) for entry in layout.left_out] == [
-        ("clusters/eu/web.yaml:1", True),
-        ("clusters/us/web.yaml:1", True),
-    ]
+    assert [bundle.name for bundle in layout.bundles] == ["web"]
+    assert yaml.safe_load(write_source_settings(layout, hidden=False)) == {
+        "source": {
+            "variants": [
+                {"path": "clusters/eu", "clusters": {"names": ["eu"]}},
+                {"path": "clusters/us", "clusters": {"names": ["us"]}},
+            ]
+        }
+    }
+    tree["clusters/eu/other.yaml"] = substitute("./web", "namePrefix: x")
+    layout = recognize_layout({path: text.encode() for path, text in tree.items()})
+    assert layout.bundles == (), "the directory of the cluster does not tell which document counts"
+    assert ("clusters/eu/web.yaml:1", True) in [(entry.place, more.partition(":")[0] in entry.reason) for entry in layout.left_out]
+
+
+def test_applications_that_change_one_directory_differently_are_mapped_to_clusters() -> None:
+    def recognize(**places: str) -> Layout:
+        tree = {"web/kustomization.yaml": BASE, "web/web.yaml": WEB}
+        for name, place in places.items():
+            tree[place] = application(name, "web", f"name: {name}", f", kustomize: {{namePrefix: {name}-}}")
+        return recognize_layout({path: text.encode() for path, text in tree.items()})
+
+    layout = recognize(eu="argocd/eu/web.yaml")
+    assert ([bundle.name for bundle in layout.bundles], layout.rules) == (["web"], ())
+    layout = recognize(eu="argocd/eu/web.yaml", us="argocd/us/web.yaml")
+    assert [bundle.name for bundle in layout.bundles] == ["web"]
+    assert layout.rules == (("argocd/eu", "eu"), ("argocd/us", "us"))
+    layout = recognize(eu="argocd/eu.yaml", us="argocd/us.yaml")
+    assert (layout.bundles, layout.rules) == ((), ())
+    assert [entry.place for entry in layout.left_out if "different options" in entry.reason] == ["argocd/eu.yaml", "argocd/us.yaml"]
+
+
+def test_documents_in_hidden_directories_and_of_other_repositories_say_nothing() -> None:
+    other = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: other}\nspec: {url: https://x.org/y}"
+    tree = {
+        "clusters/eu/web.yaml": flux("./web"),
+        "clusters/us/web.yaml": flux("./lab"),
+        "clusters/us/other.yaml": flux("./", name="other"),
+        "clusters/us/source.yaml": other,
+        ".archive/old/web.yaml": flux("./web"),
+        ".github/workflows/x.yaml": "jobs: {}",
+        "web/kustomization.yaml": BASE,
+        "lab/kustomization.yaml": BASE,
+    }
+    layout = recognize_layout({path: text.encode() for path, text in tree.items()})
+    assert {bundle.name: bundle.variants[0].target.names for bundle in layout.bundles} == {"web": ("eu",), "lab": ("us",)}
+    settings = yaml.safe_load(write_source_settings(layout, hidden=False))
+    assert settings == {"source": {"deliveryTools": {"ignore": ["/.archive/"]}}}
 
 
 def test_the_release_of_a_chart_is_that_of_its_application() -> None:
@@ -321,8 +364,24 @@ def test_the_release_of_a_chart_is_that_of_its_application() -> None:
     layout = recognize_layout({path: text.encode() for path, text in tree.items()})
     (bundle,) = yaml.safe_load_all(write_bundles(layout, {}))
     assert bundle["spec"] == {"path": "charts/web", "helm": {"releaseName": "shop-eu", "namespace": "shop"}}
-    inline = {**tree, "web.yaml": application("shop-eu", "charts/web", "name: eu", ", helm: {parameters: [{name: a, value: b}]}")}
-    assert recognize_layout({path: text.encode() for path, text in inline.items()}).bundles == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "values"),
+    [
+        ("{parameters: [{name: a.b, value: '3'}, {name: c, value: '3', forceString: true}]}", {"a": {"b": 3}, "c": "3"}),
+        ("{values: 'a: {x: 1, b: 2}', parameters: [{name: a.b, value: 'true'}]}", {"a": {"x": 1, "b": True}}),
+        ("{valuesObject: {a: [1]}, values: 'b: 1'}", {"a": [1]}),
+        ("{parameters: [{name: 'a[0]', value: b}]}", None),
+        ("{fileParameters: [{name: a, path: b}]}", None),
+        ("{values: 'a: {{ only.argo.knows }}'}", None),
+    ],
+)
+def test_the_values_of_a_chart_are_those_of_its_application(options: str, values: dict[str, Any] | None) -> None:
+    tree = {"web.yaml": application("eu", "charts/web", "name: eu", f", helm: {options}"), "charts/web/Chart.yaml": "name: web"}
+    layout = recognize_layout({path: text.encode() for path, text in tree.items()})
+    found = [bundle["spec"]["helm"].get("values") for bundle in yaml.safe_load_all(write_bundles(layout, {})) if bundle]
+    assert found == ([values] if values is not None else [])
 
 
 NAMES = st.sampled_from(["base", "overlays", "clusters", "production", "staging", "web", "eu", "charts", ".git", "flux"])
