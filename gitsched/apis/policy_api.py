@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from gitsched.apis.export import Export
 from gitsched.apis.gitsched.config import Config
@@ -23,6 +23,9 @@ from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision
 from gitsched.model.time import EPOCH
 from gitsched.model.variants import TemplateVariants
 
+if TYPE_CHECKING:
+    from gitsched.apis.stateful_holds import Holds
+
 
 class Snapshot(NamedTuple):
     """The complete input of one scheduling run.
@@ -34,6 +37,7 @@ class Snapshot(NamedTuple):
     that are defined more than once, of the policy APIs and all others. `input_order` lists the keys of all valid documents in the order in
     which they were read. `single_cycle` asks for one cycle of the scheduler even if the next one would decide otherwise; without it
     decisions are repeated until they are stable. `variants` are what clusters get in place of some templates; every Bundle has an entry.
+    `load_holds` returns which workloads have data and which of them are released; without it nothing is held.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -49,6 +53,7 @@ class Snapshot(NamedTuple):
     single_cycle: bool = False
     duplicate_templates: Mapping[Key, tuple[Document, ...]] = {}
     variants: TemplateVariants = {}
+    load_holds: Callable[[], Holds] | None = None
 
 
 EMPTY_SNAPSHOT = Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)

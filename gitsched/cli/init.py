@@ -29,6 +29,8 @@ metadata:
 spec:
 {source}  output:
     branch: placements # where decisions are committed; never the source branch
+  guard:
+    holdStateful: true # workloads with volumes stay in their clusters until they are released
 """
 
 

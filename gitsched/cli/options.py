@@ -200,3 +200,11 @@ ALLOWED = click.option(
     "--allow", "allowed", metavar="DIGEST", multiple=True, help="Allow the withheld changes with this digest; may be repeated."
 )
 RUN_CONDITIONS = combine(ALLOWED, NOW)
+RELEASED_CLUSTERS = click.option(
+    "--release-cluster",
+    "released_clusters",
+    metavar="NAME",
+    multiple=True,
+    help="Release the stateful workloads that are held in this cluster, such as one that is lost; may be repeated.",
+)
+"""For runs that a person starts: a service would release every later hold as well."""

@@ -30,6 +30,7 @@ def _read_comment_id(_ctx: click.Context, _parameter: click.Parameter, value: st
 @options.TARGET
 @options.FETCH
 @options.RUN_CONDITIONS
+@options.RELEASED_CLUSTERS
 @options.FAIL_ON
 @output.report_option("markdown", "json", "html", "env")
 @click.option(

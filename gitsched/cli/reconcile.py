@@ -37,6 +37,7 @@ def _read_reviewed(_ctx: click.Context, _parameter: click.Parameter, value: str 
 )
 @options.LIVE_METRICS
 @options.RUN_CONDITIONS
+@options.RELEASED_CLUSTERS
 @options.FAIL_ON
 @output.report_option("env")
 @options.FORMAT

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from hashlib import sha256
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from gitsched.decide.plan import Plan
 from gitsched.model.changes import RecordChange
-from gitsched.model.commit import Commit
+from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER, Commit
 from gitsched.model.observation import write_observations
 from gitsched.model.planned_files import PlannedFile
 from gitsched.model.scheduling import RecordTarget
@@ -23,6 +24,7 @@ from gitsched.render.run_metadata import (
     CommitCause,
     DecisionRow,
     FleetRow,
+    HeldRow,
     ReadmeContent,
     RecordedRow,
     RunMetadata,
@@ -32,6 +34,9 @@ from gitsched.render.run_metadata import (
     write_run_metadata,
 )
 from gitsched.report.summary import format_key
+
+if TYPE_CHECKING:
+    from gitsched.model.holds import Releases
 
 
 def render_metadata_files(
@@ -71,6 +76,7 @@ def render_metadata_files(
             RecordedRow(format_key(decision.subject), decision.target_kind, [_format_target(each) for each in decision.targets])
             for decision in plan.recorded
         ],
+        held=_list_held_rows(plan),
         workloads=len(plan.outcomes),
         clusters=totals.cluster_count,
         findings=Counter(finding.severity for finding in plan.findings),
@@ -107,6 +113,19 @@ def render_metadata_files(
     }
 
 
+def _list_held_rows(plan: Plan) -> list[HeldRow]:
+    if not plan.totals.held:
+        return []
+    from gitsched.model.holds import describe_release  # few runs hold a workload
+
+    return [
+        HeldRow(
+            format_key(key), _list_clusters(held.clusters), held.reason, _list_clusters(held.wanted), describe_release(key, held)
+        )
+        for key, held in plan.totals.held.items()
+    ]
+
+
 def make_commit_message(
     source: Commit,
     plan: Plan,
@@ -132,7 +151,15 @@ def make_commit_message(
         f"{change.subject}, {change.target_kind}: {_format_targets(change.before)} -> {_format_targets(change.after)}"
         for change in record_changes
     ]
-    return write_commit_message(f"{summary} ({source.subject})", lines, source=source.oid, version=version, cause=cause)
+    trailers = _list_release_trailers(plan.releases) if plan.releases is not None else {}
+    subject = f"{summary} ({source.subject})"
+    return write_commit_message(subject, lines, source=source.oid, version=version, cause=cause, trailers=trailers)
+
+
+def _list_release_trailers(releases: Releases) -> dict[str, str]:
+    """Return the trailers that record what was released."""
+    names = {RELEASE_TRAILER: releases.workloads, RELEASE_CLUSTER_TRAILER: releases.clusters}
+    return {trailer: ", ".join(sorted(found)) for trailer, found in names.items() if found}
 
 
 def _find_cause(source: Commit, plan: Plan, facts_time: datetime) -> CommitCause:
@@ -159,6 +186,10 @@ def _format_targets(targets: Sequence[RecordTarget]) -> str:
 def _format_target(target: RecordTarget) -> str:
     text = target.name if target.amount is None else f"{target.name}:{target.amount}"
     return f"{text} ({target.group})" if target.group else text
+
+
+def _list_clusters(replicas: Mapping[str, int | None]) -> list[str]:
+    return [name if count is None else f"{name}:{count}" for name, count in replicas.items()]
 
 
 def _format_replicas(replicas: object) -> str:

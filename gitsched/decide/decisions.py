@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
-from typing import Any, NamedTuple
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.capabilities import DependencyTracking, ReferenceReading
 from gitsched.apis.gitsched.config import Config
@@ -29,6 +29,10 @@ from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 
+if TYPE_CHECKING:
+    from gitsched.apis.stateful_holds import Holds
+    from gitsched.model.holds import Releases
+
 
 class DecisionInput(NamedTuple):
     """Everything that decisions are made from.
@@ -45,6 +49,7 @@ class DecisionInput(NamedTuple):
     once: bool = False
     parts: Sequence[tuple[Document, KustomizedDocument]] = ()
     variants: TemplateVariants = {}
+    releases: Releases | None = None
 
     def make_snapshot(self) -> Snapshot:
         """Return the input as the policy engines read it."""
@@ -63,6 +68,9 @@ class DecisionInput(NamedTuple):
             self.once,
             duplicate_templates=catalog.duplicate_templates,
             variants=self.variants,
+            load_holds=make_holds_loader(catalog.templates, self.variants, self.releases)
+            if self.config.guard.hold_stateful
+            else None,
         )
 
 
@@ -151,6 +159,7 @@ def decide(
     once: bool = False,
     kustomized: Collection[KustomizedDocument] = (),
     variants: TemplateVariants | None = None,
+    releases: Releases | None = None,
 ) -> DecisionSet:
     """Decide every workload, `once` or until deciding again changes nothing. The order is (namespace, name); no decision depends on it.
 
@@ -160,9 +169,9 @@ def decide(
     cache = cache or DecisionCache()
     catalog = build_catalog(documents, config.kinds, reserved_groups)
     parts = resolve_parts(kustomized, catalog) if kustomized else []
-    source = DecisionInput(catalog, previous, config, source_time, now, observations or {}, once, parts, variants or {})
+    source = DecisionInput(catalog, previous, config, source_time, now, observations or {}, once, parts, variants or {}, releases)
     snapshot = source.make_snapshot()
-    context = (catalog.api_documents, snapshot.quarantined, config, catalog.duplicate_api_documents)
+    context = (catalog.api_documents, snapshot.quarantined, config, catalog.duplicate_api_documents, releases)
     if cache.context != context:
         cache.context = context
         cache.decisions.clear()
@@ -226,6 +235,20 @@ def list_own_workloads(engines: Iterable[PolicyEngine], snapshot: Snapshot) -> I
         for engine in engines
         for document, decided in engine.own_workloads()
     )
+
+
+def make_holds_loader(
+    templates: Mapping[Key, Document], variants: TemplateVariants | None = None, releases: Releases | None = None
+) -> Callable[[], Holds]:
+    """Return a function that returns the holds of a snapshot, always the same object."""
+
+    @cache
+    def load_holds() -> Holds:
+        from gitsched.apis.stateful_holds import Holds  # most runs move no workload
+
+        return Holds(templates, variants, releases)
+
+    return load_holds
 
 
 def _collect_cluster_facts(engines: Iterable[PolicyEngine]) -> dict[str, ClusterInfo]:
@@ -386,8 +409,8 @@ def _choose_outcome(document: Document, engines: Iterable[PolicyEngine]) -> Outc
 
 
 def is_unchanged(outcome: Outcome, previous: Mapping[Key, Body]) -> bool:
-    """Return whether a decision changed no record, so that deciding again gives the same result."""
-    return all(previous.get(key) == body for key, body in outcome.records)
+    """Return whether a decision changed no record, so that deciding again gives the same result. A hold depends on other documents."""
+    return outcome.held is None and all(previous.get(key) == body for key, body in outcome.records)
 
 
 Quarantined = tuple[Key, Document, str, Callable[[], Finding] | None]

@@ -14,7 +14,7 @@ from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, resolve_key
 from gitsched.decide.companion_changes import keep_companions
 from gitsched.decide.decisions import decide_workload, is_unchanged, list_dependency_trackers, list_engine_records
-from gitsched.decide.plan import Plan, build_plan, list_moves
+from gitsched.decide.plan import HadWorkloads, Plan, build_plan, list_moves
 from gitsched.decide.plan_state import (
     NO_COMPANION_ROW,
     ClusterRow,
@@ -113,6 +113,9 @@ def make_incremental_plan(
             continue
         if outcome.manifests is not None:
             return None  # another workload may render manifests with the same paths
+        if row is not None and (outcome.held is None) != (row.outcome.held is None):
+            return None  # the directory of a cluster without a document may come or go
+        outcome = _add_move_finding(outcome, document, state, snapshot)
         workloads[key] = render_workload(outcome, document, False, find_blob, cache)
         (unstable.discard if is_unchanged(outcome, snapshot.previous) else unstable.add)(key)
     others = (finding for key, group in totals.findings_by_workload.items() if key not in workloads for finding in group)
@@ -131,7 +134,7 @@ def make_incremental_plan(
     cluster_rows = _update_cluster_rows(rows, workload_rows)
     new = _update_totals(totals, rows, outcomes, cluster_rows, diff, snapshot)
     new = new._replace(unstable=frozenset(unstable), reference_findings=reference_findings)
-    moves = tuple(list_moves(outcomes.values(), lambda name: name not in totals.retiring and rows.read_cluster(name) is not None))
+    moves = tuple(list_moves(outcomes.values(), _find_active_clusters(state)))
     if _needs_guard(state, moves, new) or _may_leave_copies(moves, new.config):
         return None
     plan = build_plan(
@@ -146,6 +149,22 @@ def make_incremental_plan(
         key: row._replace(references=found) for key, found in references.items() if (row := _read_other(rows, key, workloads))
     }
     return IncrementalPlan(plan, new, {**required, **workload_rows}, cluster_rows)
+
+
+def _add_move_finding(outcome: Outcome, document: Document, state: PlanState, snapshot: Snapshot) -> Outcome:
+    """Return the outcome with a warning if the workload moves without its data."""
+    moves = [move for move in list_moves((outcome,), _find_active_clusters(state)) if move.before]
+    if not moves:
+        return outcome
+    from gitsched.apis.stateful_holds import Holds
+    from gitsched.decide.stateful_workloads import find_left_data  # few changes move a workload
+
+    finding = find_left_data(moves[0], document, Holds(snapshot.templates), snapshot.config.guard)
+    return outcome if finding is None else outcome._replace(findings=(*outcome.findings, finding))
+
+
+def _find_active_clusters(state: PlanState) -> HadWorkloads:
+    return lambda name: name not in state.totals.retiring and state.rows.read_cluster(name) is not None
 
 
 def _needs_guard(state: PlanState, moves: tuple[Move, ...], totals: Totals) -> bool:
@@ -286,6 +305,7 @@ def _update_totals(
     states, wakeups = dict(totals.state_counts), dict(totals.wakeups)
     by_workload, by_file = dict(totals.findings_by_workload), dict(totals.findings_by_file)
     first_outcomes, first_clusters = dict(totals.first_outcomes), dict(totals.first_clusters)
+    held = dict(totals.held)
     for path, findings in diff.findings.items():
         _set_or_remove(by_file, path, findings)
     for key, outcome in outcomes.items():
@@ -295,6 +315,7 @@ def _update_totals(
         states[outcome.state] = states.get(outcome.state, 0) + 1
         _set_or_remove(wakeups, key, outcome.wakeup)
         _set_or_remove(by_workload, key, outcome.findings)
+        _set_or_remove(held, key, outcome.held)
         if key in first_outcomes:
             first_outcomes[key] = strip_outcome(outcome)
     for name, row in cluster_rows.items():
@@ -309,6 +330,7 @@ def _update_totals(
         findings_by_file=by_file,
         first_outcomes=first_outcomes,
         first_clusters=first_clusters,
+        held=held,
     )
 
 

@@ -36,6 +36,7 @@ from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 if TYPE_CHECKING:
     from gitsched.decide.removals import RemovedPlacement
+    from gitsched.model.holds import Releases
 
 
 class SourceTree(NamedTuple):
@@ -62,7 +63,7 @@ class PlanInput(NamedTuple):
     """Everything that a plan is computed from.
 
     `list_allowed` returns the digests of withheld changes that are allowed. With `withholds`, changes over the limits of the guard are
-    left out of the plan; otherwise they are only reported.
+    left out of the plan; otherwise they are only reported. `releases` are the held workloads and clusters that are released.
     """
 
     source: SourceTree
@@ -71,6 +72,7 @@ class PlanInput(NamedTuple):
     observations: Observations = Observations()
     list_allowed: Callable[[], Collection[str]] = tuple
     withholds: bool = False
+    releases: Releases | None = None
 
 
 class PlanDetails(NamedTuple):
@@ -89,7 +91,7 @@ class Plan(NamedTuple):
 
     `files` are the files of the output tree without README.md and the metadata of the run: all of them in a complete plan, otherwise those
     that differ from the previous tree, with None for a removed file. `withheld` are the changes over the limits of the guard: they are not
-    in `moves` and `files`, unless the plan only reports them.
+    in `moves` and `files`, unless the plan only reports them. `releases` are the held workloads and clusters that are released.
     """
 
     outcomes: Mapping[Key, Outcome]
@@ -102,6 +104,7 @@ class Plan(NamedTuple):
     withheld: WithheldChanges = NOTHING_WITHHELD
     observations: Observations = Observations()
     details: PlanDetails | None = None
+    releases: Releases | None = None
 
     @property
     def unclaimed(self) -> int:
@@ -190,7 +193,7 @@ def compute_plan_times(source_time: datetime, recorded_time: datetime | None, no
 def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     """Make the complete plan of a commit. Pure: the same input gives the same plan; the caches only save work."""
     caches = caches or InMemoryCaches()
-    tree, previous, (source_time, now), observations, _, _ = source
+    tree, previous, (source_time, now), observations, _, _, _ = source
     decisions = decide(
         tree.documents,
         previous.records,
@@ -201,6 +204,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         observations,
         kustomized=tree.kustomized,
         variants=tree.variants,
+        releases=source.releases,
     )._replace(replaced=tree.replaced)
     removed: Mapping[Key, RemovedPlacement] = {}
     if previous is not NO_OUTPUT:
@@ -222,12 +226,27 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         from gitsched.decide.removals import list_part_findings  # few commits make objects parts
 
         decisions = decisions._replace(findings=(*decisions.findings, *list_part_findings(removed.values())))
+    decisions = _report_stateful(decisions, moves, source)
     retention = NOTHING_RETAINED
     if previous.retained or any(move.before for move in moves):
         from gitsched.decide.retained_copies import retain_copies  # most plans move nothing
 
         retention = retain_copies(decisions, moves, removed, previous, source.times, tree.config.output.overlap)
     return _render_plan(source, decisions, moves, withheld, retention, caches)
+
+
+def _report_stateful(decisions: DecisionSet, moves: tuple[Move, ...], source: PlanInput) -> DecisionSet:
+    """Return the decisions with findings about workloads that leave data, and about releases without effect."""
+    releases = source.releases
+    if releases is None and not any(move.before for move in moves):
+        return decisions
+    from gitsched.decide.stateful_workloads import add_move_findings, find_unused_releases  # most plans move nothing
+
+    decisions = add_move_findings(decisions, moves, source.source.config.guard)
+    if releases is None:
+        return decisions
+    unused = find_unused_releases(releases, decisions.outcomes.values(), decisions.templates.values())
+    return decisions._replace(findings=(*decisions.findings, *unused))
 
 
 def _list_all_moves(source: PlanInput, decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement]) -> tuple[Move, ...]:
@@ -279,10 +298,11 @@ def _render_plan(
     caches: InMemoryCaches,
 ) -> Plan:
     """Render the files of all decisions, and build the plan."""
-    tree, previous, (source_time, now), observations, _, _ = source
+    tree, previous, (source_time, now), observations, _, _, _ = source
     decisions = decisions._replace(findings=(*decisions.findings, *retention.findings))
     known = decisions.cluster_facts.keys()
-    kept = {target.cluster for key in decisions.withheld for target in decisions.outcomes[key].targets} - known
+    staying = (outcome for outcome in decisions.outcomes.values() if outcome.held is not None or outcome.key in decisions.withheld)
+    kept = {target.cluster for outcome in staying for target in outcome.targets} - known
     retiring, retired = _list_retiring_clusters(source, known | kept, retention.copies)
     protected = tree.config.output.protected_namespaces
     namespaces = previous.list_delivered(map(namespace_path, protected))
@@ -326,7 +346,7 @@ def _render_plan(
         deadlines=(*retired, *retention.ended, *(engine.time for engine in decisions.engines if engine.time is not None)),
         observations=observations,
         details=PlanDetails(decisions, rendered, delivered, missing, companions),
-    )._replace(withheld=withheld)
+    )._replace(withheld=withheld, releases=source.releases)
 
 
 def _compare_companions(

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.companion_placement import CompanionPlacements
@@ -26,6 +26,9 @@ from gitsched.model.planned_files import ClusterInfo, PlannedFile
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.render.output_files import status_path
 from gitsched.render.run_metadata import MAX_ROWS
+
+if TYPE_CHECKING:
+    from gitsched.model.holds import HeldPlacement
 
 
 class PlanTimes(NamedTuple):
@@ -111,7 +114,8 @@ class Totals(NamedTuple):
     show. `kind_scopes` says for kinds that are not built in whether they are namespaced. `varied` are workloads with variants.
     `reference_findings` are those about objects that delivered manifests refer to, `creators` the delivered objects that may create an
     object which the source does not have. `has_companions` says whether an object of the source is of a kind of companions. `retained` are
-    copies that the output has only for an overlap.
+    copies that the output has only for an overlap. `held` are the stateful workloads
+    that keep their clusters.
     """
 
     config: Config
@@ -138,6 +142,7 @@ class Totals(NamedTuple):
     creators: Mapping[Key, frozenset[Key]] = {}
     has_companions: bool = False
     retained: tuple[RetainedCopy, ...] = ()
+    held: Mapping[Key, HeldPlacement] = {}
 
     @property
     def workload_count(self) -> int:
@@ -251,6 +256,7 @@ def compute_totals(
         creators=creators or {},
         has_companions=has_companions,
         retained=retained,
+        held={key: outcome.held for key, outcome in outcomes.items() if outcome.held is not None},
     )
 
 

@@ -9,6 +9,12 @@ NO_COMMIT = "0" * 40
 """The commit of the files of a worktree, which have none yet; such a plan is never published."""
 
 
+RELEASE_TRAILER = "Gitsched-Release"
+"""The trailer of a source commit that releases held workloads, as [kind/]namespace/name, separated by commas."""
+RELEASE_CLUSTER_TRAILER = "Gitsched-Release-Cluster"
+"""The trailer of a source commit that releases all workloads that are held in a cluster."""
+
+
 class Commit(NamedTuple):
     """A commit. `time` is the committer's, in UTC, to the second; `subject` is the first paragraph of the message, on one line.
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gitsched.model.document import Body, Key
 from gitsched.model.finding import Finding
 from gitsched.model.labels import Requirement, Selector
 from gitsched.model.taints import Toleration
+
+if TYPE_CHECKING:
+    from gitsched.model.holds import HeldPlacement
 
 ReplicaDivision = Literal["everywhere", "duplicated", "static", "dynamic", "aggregated"]
 """How replicas are assigned to the chosen candidates; "everywhere" is for workloads without replicas."""
@@ -193,7 +196,8 @@ class Outcome(NamedTuple):
     workload's own document, if not None. `previous_objects` are objects of previous manifests that retained clusters still have.
     `bundles` are the Bundles whose variants are rendered, and `kept_paths` the paths that the previous output has of them by cluster,
     relative to its directory. `variant_paths` are the directories that clusters get it from, for a workload with variants.
-    `released` are clusters that must lose their copy at once, whether or not another cluster has one.
+    `released` are clusters that must lose their copy at once, whether or not another cluster has one. `held` says why
+    a stateful workload keeps its clusters although its policy chooses others; None if it does not.
     """
 
     key: Key
@@ -216,6 +220,7 @@ class Outcome(NamedTuple):
     kept_paths: Mapping[str, tuple[str, ...]] = {}
     variant_paths: Mapping[str, str] = {}
     released: frozenset[str] = frozenset()
+    held: HeldPlacement | None = None
 
     @property
     def replicas_by_cluster(self) -> dict[str, int | None]:

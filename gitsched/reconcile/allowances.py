@@ -1,11 +1,17 @@
-"""Read which withheld changes are allowed: by options of the run, and by trailers of the source commits since the last run."""
+"""Read which withheld changes are allowed and which held workloads are released: by options of the run, and by trailers of the source
+commits since the last run."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gitsched.git import Repository
 from gitsched.model.changes import ALLOW_TRAILER
-from gitsched.model.commit import Commit
+from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER, Commit
 from gitsched.reconcile.run import Fetched, RunContext
+
+if TYPE_CHECKING:
+    from gitsched.model.holds import Releases
 
 MAX_COMMITS = 1000
 """Commits since the last run whose trailers count."""
@@ -16,18 +22,38 @@ def list_allowed_changes(context: RunContext, fetched: Fetched) -> frozenset[str
 
     In a shallow clone the commits that it has count.
     """
+    return frozenset((*context.settings.allowed, *_list_trailers(context, fetched, ALLOW_TRAILER)))
+
+
+def read_releases(context: RunContext, fetched: Fetched) -> Releases | None:
+    """Return what the options and the source commits since the last run release; None if it is nothing."""
+    workloads = _list_trailers(context, fetched, RELEASE_TRAILER)
+    clusters = [*context.settings.released_clusters, *_list_trailers(context, fetched, RELEASE_CLUSTER_TRAILER)]
+    if not (workloads or clusters):
+        return None
+    from gitsched.model.holds import make_releases  # few runs release something
+
+    return make_releases(workloads, clusters)
+
+
+def _list_trailers(context: RunContext, fetched: Fetched, wanted: str) -> list[str]:
     last = fetched.record.source if fetched.record is not None else ""
     commits = _list_commits(context.source.repository, fetched.source, last)
-    trailers = (text.strip() for commit in commits for name, text in commit.trailers if name.lower() == ALLOW_TRAILER.lower())
-    return frozenset((*context.settings.allowed, *trailers))
+    return [text.strip() for commit in commits for name, text in commit.trailers if name.lower() == wanted.lower()]
 
 
 def _list_commits(repository: Repository, head: Commit, last: str) -> list[Commit]:
-    """Return the ancestors of a commit, the nearest first, up to the commit of the last run."""
+    """Return a commit and its ancestors, the nearest first, without the commit of the last run and its ancestors."""
+    last = last if last and repository.has(last) else ""
+    if head.oid == last:
+        return []
     found, pending = {head.oid: head}, [head]
     for commit in pending:
         for parent in commit.parents:
-            if parent != last and parent not in found and len(found) < MAX_COMMITS and repository.has(parent):
-                found[parent] = repository.commit(parent)
-                pending.append(found[parent])
+            if parent == last or parent in found or len(found) >= MAX_COMMITS or not repository.has(parent):
+                continue
+            if last and repository.has_ancestor(last, parent):
+                continue  # a branch that began before the last run
+            found[parent] = repository.commit(parent)
+            pending.append(found[parent])
     return pending

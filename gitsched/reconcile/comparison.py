@@ -134,7 +134,8 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
             planned = head._replace(tree=tree, parents=(head.oid, base.oid))
     # The merge will be made after now, however old the commit is, so its time is now, and timers start then.
     fetched = fetched._replace(source=planned._replace(time=settings.now.replace(microsecond=0)))
-    earlier = _plan_commit(context, fetched._replace(source=base))
+    unreleased = context._replace(settings=settings._replace(released_clusters=()))
+    earlier = _plan_commit(unreleased, fetched._replace(source=base))
     # What both commits build alike is no change, also if no run has recorded its commit yet.
     later = _plan_commit(context, fetched._replace(source_commits=list_source_commits(earlier.decisions.variants)))
     before, run, decisions, repository = earlier.run, later.run, later.decisions, source.repository
@@ -240,7 +241,8 @@ def _list_retained(
     plan, now = planned.run.plan, context.settings.now
     sources = [read_source_at(context, commit) for commit in (earlier, later)]
     before, after = (CommitInput(source.documents, source.config, min(later.time, now), plan.observations) for source in sources)
-    return find_retained(before, after, now, planned.decisions, max(now, plan.time))
+    retained = find_retained(before, after, now, planned.decisions, max(now, plan.time))
+    return tuple(workload for workload in retained if workload.key not in plan.totals.held)
 
 
 def _list_cluster_directories(fetched: Fetched) -> set[str]:

@@ -11,7 +11,7 @@ from functools import partial
 
 from gitsched.decide.plan import PlanInput, compute_plan_times, gc_paused, make_plan
 from gitsched.model.errors import Conflict
-from gitsched.reconcile.allowances import list_allowed_changes
+from gitsched.reconcile.allowances import list_allowed_changes, read_releases
 from gitsched.reconcile.facts import add_facts
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.observations import observe
@@ -68,7 +68,8 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withhol
         source = add_source_commits(source, fetched, previous.records, context)
     times = compute_plan_times(fetched.time, fetched.record.time if fetched.record else None, now)
     allowed = partial(list_allowed_changes, context, fetched)
-    plan = make_plan(PlanInput(source, previous, times, observed.observations, allowed, withholds), caches.decisions)
+    releases = read_releases(context, fetched) if fetched.record is not None else None
+    plan = make_plan(PlanInput(source, previous, times, observed.observations, allowed, withholds, releases), caches.decisions)
     caches.plan_size = len(caches.files)
     # Observations are made again in each run and may change anything, so a plan with observations is never the start of the next one.
     tree = caches.tree if observed.empty else None

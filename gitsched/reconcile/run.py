@@ -33,7 +33,7 @@ class RunSettings(NamedTuple):
     `location` is the path or URL of the source. `revision` and `worktree` (uncommitted files count) are for runs that write nothing.
     `output` is another repository for the output, `push` the name or URL of a remote. `signing` is (ssh or gpg, key).
 
-    `allowed` are the digests of withheld changes that are allowed.
+    `allowed` are the digests of withheld changes that are allowed, `released_clusters` the clusters that held workloads may leave.
 
     `observations` is live or recorded; `hosts` are the only ones that live observations may query (None: all). `trusted` says that
     documents of the source may choose which providers are queried.
@@ -53,6 +53,7 @@ class RunSettings(NamedTuple):
     push: str | None = None
     paths: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
+    released_clusters: tuple[str, ...] = ()
     author: tuple[str, str] | None = None
     signing: tuple[str, str] | None = None
     observations: str = "live"
@@ -296,4 +297,5 @@ def make_review(run: RunResult) -> Review:
         record_changes=run.record_changes,
         withheld=plan.withheld,
         race=run.race,
+        held=totals.held,
     )

@@ -9,6 +9,7 @@ from functools import partial
 from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.policy_api import Snapshot
 from gitsched.decide.catalog import build_catalog
+from gitsched.decide.decisions import make_holds_loader
 from gitsched.decide.incremental_plan import IncrementalPlan, PlanState, SourceDiff, make_incremental_plan, match_documents
 from gitsched.decide.plan import compute_plan_times
 from gitsched.decide.plan_state import PlanTimes
@@ -16,6 +17,7 @@ from gitsched.decide.registry import reserved_groups
 from gitsched.git import Repository, TreeEntry
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
+from gitsched.reconcile.allowances import read_releases
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.cache.plan_cache import CorruptCacheError, PlanCache
 from gitsched.reconcile.fetch import find_output_blob, open_records
@@ -46,6 +48,8 @@ def plan_incrementally(
             return None  # the history was rewritten, so that commits of bundles may be gone
     if (header.output_tree, header.facts) != (fetched.output_tree, fetched.facts.digest) or times.now < header.totals.now:
         return None
+    if read_releases(context, fetched) is not None:
+        return None  # a release may concern any workload
     try:
         made = _plan_from_cache(context, fetched, times, cache)
     except CorruptCacheError:
@@ -68,7 +72,8 @@ def _plan_from_cache(context: RunContext, fetched: Fetched, times: PlanTimes, ca
     find = partial(find_template, repository, tree, cache, reader)
     templates = LazyTemplates(diff.documents, find, partial(_read_templates, context, fetched))
     records = open_records(context, fetched)
-    snapshot = Snapshot(cache.api_documents, templates, frozenset(), records, totals.config, *times)
+    holds = make_holds_loader(templates) if totals.config.guard.hold_stateful else None
+    snapshot = Snapshot(cache.api_documents, templates, frozenset(), records, totals.config, *times, load_holds=holds)
     state = PlanState(totals, cache, cache.engines)
     return make_incremental_plan(state, diff, snapshot, partial(find_output_blob, fetched), context.caches.decisions.rendered)
 

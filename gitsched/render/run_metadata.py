@@ -234,6 +234,16 @@ class DecisionRow(NamedTuple):
     variants: Mapping[str, str] = {}
 
 
+class HeldRow(NamedTuple):
+    """A held workload: where it stays, why it would move, where it would go, and what releases it, as text."""
+
+    workload: str
+    clusters: Sequence[str]
+    reason: str
+    wanted: Sequence[str]
+    release: str
+
+
 class RecordedRow(NamedTuple):
     """A decision whose only result is a record: its subject ("Cluster prod/new"), the kind of target ("cloud") and the targets as text."""
 
@@ -255,6 +265,7 @@ class ReadmeContent(NamedTuple):
     fleet: Sequence[FleetRow] = ()
     decisions: Sequence[DecisionRow] = ()
     recorded: Sequence[RecordedRow] = ()
+    held: Sequence[HeldRow] = ()
     findings: Mapping[str, int] = {}
     unclaimed: int = 0
     repository: str | None = None
@@ -266,7 +277,7 @@ class ReadmeContent(NamedTuple):
 def write_readme(summary: ReadmeContent) -> NewBlob:
     """Return README.md: how to reproduce the decisions, the findings by severity, and at most 200 rows of clusters and decisions.
 
-    The section of recorded decisions is left out if there are none.
+    The sections of held workloads and of recorded decisions are left out if there are none.
     """
     workloads = max(summary.workloads, len(summary.decisions))
     clusters = max(summary.clusters, len(summary.fleet))
@@ -281,6 +292,9 @@ def write_readme(summary: ReadmeContent) -> NewBlob:
         fleet=_format_table(_FLEET_HEADER, map(_format_fleet_row, fleet), clusters - len(fleet), "`clusters/`"),
         decisions=_format_table(_DECISIONS_HEADER, map(_format_decision_row, decisions), workloads - len(decisions), "`status/`"),
     )
+    if summary.held:
+        rows, more = map(_format_held_row, summary.held[:MAX_HELD]), len(summary.held) - MAX_HELD
+        text += f"\n## Held workloads\n\n{_HELD_TEXT}{_format_table(_HELD_HEADER, rows, more, '`gitsched plan`')}"
     if recorded:
         more = len(summary.recorded) - len(recorded)
         text += (
@@ -314,6 +328,10 @@ gitsched plan --observations recorded
 {decisions}"""
 _FLEET_HEADER = "| cluster | region | state | workloads | replicas |\n|---|---|---|--:|--:|\n"
 _DECISIONS_HEADER = "| workload | policy | placement |\n|---|---|---|\n"
+MAX_HELD = 50
+"""The number of held workloads that README.md lists."""
+_HELD_TEXT = "These workloads have data in their clusters. They stay there until they are released.\n\n"
+_HELD_HEADER = "| workload | held in | why | when released | to release it |\n|---|---|---|---|---|\n"
 _RECORDED_HEADER = "| object | chosen | result |\n|---|---|---|\n"
 
 
@@ -347,6 +365,11 @@ def _format_fleet_row(row: FleetRow) -> str:
 
 def _format_decision_row(row: DecisionRow) -> str:
     return f"{format_code_cells(row.workload, row.policy)} {_format_placement(row.placement, row.variants)} |\n"
+
+
+def _format_held_row(row: HeldRow) -> str:
+    clusters, wanted = _format_names(row.clusters), _format_names(row.wanted) or "nowhere"
+    return f"| {format_code(row.workload)} | {clusters} | {format_code(row.reason)} | {wanted} | {format_code(row.release)} |\n"
 
 
 def _format_recorded_row(row: RecordedRow) -> str:

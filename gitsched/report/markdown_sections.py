@@ -87,6 +87,7 @@ def write_sections(data: CommentData, detail: DetailLevel, identity: str) -> str
         _write_moves(moves, detail, omitted),
         _write_reasons(moves, detail, omitted),
         _write_record_changes(review, detail, omitted),
+        _write_held(review, detail, omitted),
         _write_retained(review, detail, omitted),
         _write_losses(review, detail, omitted),
         _write_cluster_deltas(data, detail, omitted),
@@ -230,6 +231,21 @@ def _write_record_changes(review: Review, detail: DetailLevel, omitted: list[str
         lines.append(f"| … and {more} more | | | |")
     title = describe_record_changes(review.record_changes)
     return "\n".join([f"**{title[0].upper()}{title[1:]}:**", "", *lines])
+
+
+def _write_held(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
+    """Return the workloads with data that keep their clusters until they are released."""
+    if not review.held:
+        return ""
+    from gitsched.report.held import describe_held, describe_held_workload  # few runs hold a workload
+
+    entries = [describe_held_workload(*entry) for entry in [*review.held.items()][: detail.retained]]
+    lines = [f"- {format_text(where, _MAX_LINE)}; {format_text(release.strip(), _MAX_LINE)}" for where, release in entries]
+    more = len(review.held) - detail.retained
+    if more > 0:
+        omitted.append(f"{more} held workloads")
+        lines.append(f"- and {more} more")
+    return f"**{describe_held(review.held)[0]}**\n\n" + "\n".join(lines)
 
 
 def _write_retained(review: Review, detail: DetailLevel, omitted: list[str]) -> str:

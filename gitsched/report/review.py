@@ -7,13 +7,18 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.model.changes import NOTHING_WITHHELD, ManifestChange, Move, RecordChange, RetainedWorkload, WithheldChanges
+from gitsched.model.document import Key
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome, RecordedDecision, RecordTarget
 from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.model.time import EPOCH
+
+if TYPE_CHECKING:
+    from gitsched.model.holds import HeldPlacement
 
 WORKLOAD_STATES = ("placed", "pending", "stale")
 
@@ -61,7 +66,7 @@ class Review(NamedTuple):
     `resilience` is the result of --resilience, a comparison if there is a base commit. `review_messages` are the result of the
     comparison with a reviewed plan. `withheld` are the changes over the limits of the guard: a plan shows them among the moves, a run
     leaves them out. `race` is "" unless another run made the new commit; then "same" if it has the content that this run planned, else
-    "different".
+    "different". `held` are the workloads with data that keep their clusters until they are released.
     """
 
     source: str
@@ -94,6 +99,7 @@ class Review(NamedTuple):
     resilience: Resilience | ResilienceChange | None = None
     withheld: WithheldChanges = NOTHING_WITHHELD
     race: str = ""
+    held: Mapping[Key, HeldPlacement] = MappingProxyType({})
 
     @property
     def new_findings(self) -> list[Finding]:

@@ -40,6 +40,14 @@ def _serialize_withheld(withheld: WithheldChanges) -> dict[str, Any]:
     }
 
 
+def _serialize_held(review: Review) -> list[dict[str, Any]]:
+    if not review.held:
+        return []
+    from gitsched.report.held import serialize_held  # few runs hold a workload
+
+    return serialize_held(review.held)
+
+
 def serialize_review(review: Review) -> dict[str, Any]:
     """Return a plan as `kind: Plan` of docs/cli.md."""
     return {
@@ -57,6 +65,7 @@ def serialize_review(review: Review) -> dict[str, Any]:
         "changed": review.changed,
         "refused": review.refused,
         "withheld": _serialize_withheld(review.withheld),
+        "held": _serialize_held(review),
         "base": {
             "commit": review.base.commit,
             "merged": review.base.merged,

@@ -70,6 +70,7 @@ def write_plan(review: Review, width: int) -> str:
         _cause_lines(review.moves, width),
         _move_lines(sort_moves(review.moves), width),
         _record_lines(review.record_changes, width),
+        _held_lines(review, width),
         _retained_lines(review, width),
         _loss_lines(review, width),
         _finding_lines(review, width),
@@ -86,6 +87,7 @@ def write_run(review: Review, width: int) -> str:
         wrap(f"Refused: {review.refused}", width) if review.refused else [],
         _move_lines(review.moves, width),
         _withheld_lines(review, width),
+        _held_lines(review, width),
         _record_lines(review.record_changes, width),
         _finding_lines(review, width),
         _count_lines(review, width),
@@ -213,6 +215,15 @@ def _change_lines(
         lines += [*wrap(name, width), *wrap(f"{before} -> {after}", width, "  ")]
         lines += wrap_all(list_reasons(change), width, "  ")
     return lines
+
+
+def _held_lines(review: Review, width: int) -> list[str]:
+    """Return the workloads with data that keep their clusters until they are released."""
+    if not review.held:
+        return []
+    from gitsched.report.held import describe_held  # few runs hold a workload
+
+    return wrap_all(describe_held(review.held), width)
 
 
 def _retained_lines(review: Review, width: int) -> list[str]:

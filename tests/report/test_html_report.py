@@ -114,7 +114,7 @@ def make_large_fleet() -> str:
 
 def test_moves_are_listed_and_a_cell_opens_its_explanation(example: str, show: Open) -> None:
     page = show(example)
-    assert page.title().startswith("12 of 22 workloads move: commit ")
+    assert page.title().startswith("11 of 22 workloads move: commit ")
     assert page.get_by_role("row", name="Deployment shop/cart").first.inner_text().split("\n")[0].startswith("Deployment shop/cart")
     cell = page.get_by_role("gridcell", name="nimbus-eu-central-1: +4, new").first
     cell.click()
@@ -129,8 +129,15 @@ def test_moves_are_listed_and_a_cell_opens_its_explanation(example: str, show: O
 
 def test_the_name_of_a_moved_workload_opens_its_explanation(example: str, show: Open) -> None:
     page = show(example)
-    page.get_by_role("button", name="StatefulSet payments/ledger").click()
+    page.get_by_role("button", name="Deployment shop/cart").click()
     assert "Groups, in order" in page.get_by_role("dialog").inner_text()
+
+
+def test_a_stateful_workload_that_is_held_is_named_with_its_release(example: str, show: Open) -> None:
+    text = show(example).locator("main, body").first.inner_text()
+    assert "Held: 1 workload with data stays until released." in text
+    assert "StatefulSet payments/ledger is held on fra-prod-1 3: a taint evicts it from fra-prod-1" in text
+    assert "Gitsched-Release: payments/ledger" in text
 
 
 def test_filters_reduce_rows_and_columns(example: str, show: Open) -> None:
@@ -144,7 +151,7 @@ def test_filters_reduce_rows_and_columns(example: str, show: Open) -> None:
     page.get_by_role("button", name="Show all").click()
     expect(page.locator("#fleet-count")).to_have_text("22 workloads on 10 clusters")
     page.get_by_label("State").select_option("changed")
-    assert page.locator("#fleet-count").inner_text() == "12 of 22 workloads, 10 of 10 clusters"
+    assert page.locator("#fleet-count").inner_text() == "11 of 22 workloads, 10 of 10 clusters"
 
 
 def test_the_matrix_is_one_tab_stop_with_arrow_key_navigation(example: str, show: Open) -> None:

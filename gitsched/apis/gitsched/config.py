@@ -159,11 +159,13 @@ GUARD_EFFECTS = ("removed", "moved", "replicasLost", "replicasAdded")
 class GuardConfig(NamedTuple):
     """The guard withholds changes over one of the limits, in percent by scope and effect; without a limit an effect is not guarded.
 
-    `freeze` says why no placement changes except by failover; "" if placements are not frozen.
+    `freeze` says why no placement changes except by failover; "" if placements are not frozen. With `hold_stateful`, workloads with data
+    stay in their clusters until they are released.
     """
 
     limits: Mapping[str, Mapping[str, float]] = GUARD_LIMITS
     freeze: str = ""
+    hold_stateful: bool = True
 
 
 class ForgeConfig(NamedTuple):
@@ -245,7 +247,7 @@ def parse_config(spec: Mapping[str, Any], *, upstream: bool = False) -> Config:
         workloads=tuple(_parse_workload(entry) for entry in root.list_sections("workloads")),
         kinds=tuple(_parse_kind(entry) for entry in root.list_sections("kinds")),
         assumed=tuple(_parse_assumed(entry) for entry in root.list_sections("assumed")),
-        guard=_parse_guard(root.get_section("guard")),
+        guard=_parse_guard(root.get_section("guard"), upstream),
         observations=_parse_observations(root.get_section("observations")),
         notifications=tuple(entry.values for entry in root.list_sections("notifications")),
         follow_targets=root.get_bool("followTargets", False),
@@ -431,7 +433,7 @@ def _parse_assumed(entry: ConfigSection) -> AssumedObject:
     )
 
 
-def _parse_guard(guard: ConfigSection) -> GuardConfig:
+def _parse_guard(guard: ConfigSection, upstream: bool) -> GuardConfig:
     limits = {}
     for scope, defaults in GUARD_LIMITS.items():
         section = guard.get_section(scope)
@@ -440,4 +442,4 @@ def _parse_guard(guard: ConfigSection) -> GuardConfig:
             for effect in GUARD_EFFECTS
             if effect in defaults or section.values.get(effect) is not None
         }
-    return GuardConfig(limits, guard.get_string("freeze"))
+    return GuardConfig(limits, guard.get_string("freeze"), guard.get_bool("holdStateful", not upstream))

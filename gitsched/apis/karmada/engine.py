@@ -7,7 +7,7 @@ runs for that deadline, so a delayed run writes the same output as a run on time
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from gitsched.apis.capabilities import ChangeProposal, Companions, ExpiredDocument
@@ -18,6 +18,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
     binding_key,
     find_decisive_pass,
     is_rebalance_pending,
+    read_previous,
 )
 from gitsched.apis.karmada.binding.scheduling_pass import list_previous_targets, mark_suspended, run_pass
 from gitsched.apis.karmada.binding.unscheduled_outcomes import (
@@ -180,12 +181,30 @@ class KarmadaEngine(PolicyEngine):
         if policy is None:
             if claim is not None and claim in state.snapshot.quarantined:
                 return keep_previous(state, template, attachment, f"its policy {claim} is broken")
+            if record is not None and state.snapshot.load_holds is not None:
+                from gitsched.apis.karmada.binding.held_binding import hold_unselected  # few workloads lose their policy
+
+                held_outcome = hold_unselected(state, template, attachment, record)
+                if held_outcome is not None:
+                    return held_outcome
             return decide_attached(state, template, attachment, record) if attachment else None
         if policy.has_prerequisites:
             missing = find_missing_prerequisite(policy, template, state.overrides, state.snapshot.templates)
             if missing is not None:
                 return wait_for_prerequisite(state, template, policy, attachment, missing)
         passes = self.run_passes(template, policy, record, attachment)
+        before = list_previous_targets(passes[0].previous.clusters, record)
+        if state.snapshot.load_holds is not None and _leaves_clusters(passes, state.fleet.index):
+            from gitsched.apis.karmada.binding.held_binding import drop_lost_clusters, find_hold, hold_binding  # few workloads move
+
+            scheduled = drop_lost_clusters(state, template, record)
+            if scheduled is not record:
+                passes, record = self.run_passes(template, policy, scheduled, attachment), scheduled
+            held = find_hold(state, template, record, read_previous(passes[-1].outcome.records[0][1]).clusters, passes)
+            if held is not None:
+                requirements, wakeup = state.read_requirements(template), passes[-1].outcome.wakeup
+                outcome = hold_binding(state, self.dependencies, template, policy, requirements, record, attachment, held, wakeup)
+                return outcome._replace(previous_targets=before)
         if state.overrides.policies:
             kept = keep_if_overrides_fail(state, template, attachment, [step.outcome for step in passes], record)
             if kept is not None:
@@ -193,7 +212,7 @@ class KarmadaEngine(PolicyEngine):
         trigger = next((found for step in reversed(passes) if (found := self._find_reschedule_trigger(template, step))), "")
         outcome = passes[-1].outcome
         return outcome._replace(
-            previous_targets=list_previous_targets(passes[0].previous.clusters, record),
+            previous_targets=before,
             trigger=trigger,
             released=self._list_released_clusters(template, policy, passes),
             findings=(*outcome.findings, *find_binding_warnings(state, template, passes)),
@@ -340,3 +359,10 @@ class KarmadaEngine(PolicyEngine):
         from gitsched.apis.karmada.simulation import describe_remedy
 
         return describe_remedy(self.state, template, kept, rescheduled, expected)
+
+
+def _leaves_clusters(passes: Sequence[SchedulingPass], existing: Container[str]) -> bool:
+    """Return whether the clusters after some passes differ from those before, or one of them has no document."""
+    before = {assignment.name for assignment in passes[0].previous.clusters}
+    after = {str(entry.get("name")) for entry in passes[-1].outcome.records[0][1]["spec"].get("clusters", ())}
+    return bool(before) and (before != after or any(name not in existing for name in before))

@@ -152,7 +152,7 @@ class KrakeEngine(PolicyEngine):
         was_deleted = is_deleted(self.snapshot.previous.get(key, {}))
         previous = None if was_deleted else decision.previous.target  # the objects of a deleted application have left its cluster
         last, manifests = decision.decisive_attempt, _index_manifests(document)
-        return Outcome(
+        outcome = Outcome(
             key=key,
             api=self.name,
             state="pending" if not targets else "stale" if attempt.action == "hold" else "placed",
@@ -169,6 +169,12 @@ class KrakeEngine(PolicyEngine):
             manifests=manifests,
             trigger=_describe_move(decision) if targets else "",
         )
+        before, after = ({target.cluster for target in each} for each in (outcome.previous_targets, targets))
+        if self.snapshot.load_holds is None or before <= after or is_deleted(document.body):
+            return outcome
+        from gitsched.apis.krake.held_applications import hold_application  # few applications move
+
+        return hold_application(self.snapshot, decision, outcome, self.clusters(), self.unavailable_clusters())
 
     def _hide_provider_failure(self, candidate: ResourceCandidate) -> ResourceCandidate:
         """Return the candidate for its record. With `onFailure: hold`, a failed provider must not change records, so it is left out."""

@@ -217,7 +217,13 @@ class OcmEngine(PolicyEngine):
         )
         manifests = [workload.document.body] if workload.manifests is None else [body for _, body in workload.manifests]
         replicas = count_copy_replicas(manifests, snapshot.config)
-        return make_outcome(workload, rollout, previous_rollout, self._placement_states, previous)._replace(replicas=replicas)
+        outcome = make_outcome(workload, rollout, previous_rollout, self._placement_states, previous)._replace(replicas=replicas)
+        if snapshot.load_holds is None or not previous_rollout.revisions.keys() - rollout.progress.revisions.keys():
+            return outcome
+        from gitsched.apis.ocm.held_workloads import hold_workload  # few workloads leave a cluster
+
+        facts, unavailable = self._clusters.facts, self.unavailable_clusters()
+        return hold_workload(snapshot, workload, outcome, previous_rollout, self._reports, facts, unavailable, previous)
 
     def _list_placement_states(self) -> Iterator[tuple[Key, PlacementState]]:
         """Return the state of every Placement; skipped and invalid ones keep their previous decisions."""

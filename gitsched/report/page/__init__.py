@@ -17,6 +17,7 @@ from gitsched.model.document import Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.time import format_time
+from gitsched.report.held import describe_held
 from gitsched.report.page.content import (
     build_finding_row,
     build_loss_table,
@@ -73,6 +74,7 @@ def write_page(review: Review, fleet: FleetView) -> str:
         withheld=[escape_unprintable(line) for line in describe_withheld(review.withheld, planned=True)]
         if review.withheld.moves
         else [],
+        held=[escape_unprintable(line) for line in describe_held(review.held, len(review.held))],
         sections=sections,
         sums=list_totals(review, len(matrix["clusters"])),
         rows=[build_summary_row(row) for row in list_summary_rows(review)],

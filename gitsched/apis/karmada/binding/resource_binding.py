@@ -277,6 +277,7 @@ def find_decisive_pass(passes: Sequence[SchedulingPass]) -> SchedulingPass:
 
 
 REBALANCE_REQUESTED = "a rebalance was requested"
+EVALUATED_ALWAYS = "it is evaluated on every run"
 
 
 def is_rebalance_pending(current: PreviousState) -> bool:
@@ -302,7 +303,7 @@ def find_schedule_trigger(
     if is_rebalance_pending(current):
         return REBALANCE_REQUESTED
     if not requirements.is_workload or not policy.placement.is_divided:
-        return "it is evaluated on every run"
+        return EVALUATED_ALWAYS
     if any(target.name in leaving for target in clusters):
         return "a cluster is being deleted"
     return None

@@ -72,7 +72,7 @@ def run_pass(
         tasks = failback.make_failback_tasks(attempt, current.observed_group, current.clusters, state.fleet.index, time)
         current = current._replace(eviction_tasks=(*current.eviction_tasks, *tasks))
     result = make_schedule_result(attempt.decision, policy, previous, current, time)
-    result = result._replace(failback_timers=_update_failback_timers(state, template, policy, requirements, current, result, time))
+    result = result._replace(failback_timers=find_failback_timers(state, template, policy, requirements, current, result, time))
     annotations = failover.write_annotations(template, policy, previous, result, time) if failover is not None else {}
     if state.fleet.has_capacity:
         annotations |= annotate_exceeded_capacity(state.fleet, request, previous, result.clusters)
@@ -82,7 +82,7 @@ def run_pass(
         dependencies.annotate_binding(body, template, policy, attachment)
     if failover is not None and (reports := failover.list_reports(template.key)):
         add_reported_status(body, record, reports, time)
-    outcome = _build_outcome(state, failover, template, policy, requirements, result, body, time, attachment)
+    outcome = build_outcome(state, failover, template, policy, requirements, result, body, time, attachment)
     return SchedulingPass(time, previous, current, *attempt, outcome)
 
 
@@ -92,7 +92,7 @@ def is_scheduling_skipped(policy: PropagationPolicy, current: PreviousState) -> 
     return current.scheduling_suspended or scheduler != names.DEFAULT_SCHEDULER
 
 
-def _update_failback_timers(
+def find_failback_timers(
     state: KarmadaState,
     template: Document,
     policy: PropagationPolicy,
@@ -111,7 +111,7 @@ def _update_failback_timers(
     return failback.update_failback_timers(settings, request, timers, state.fleet, time)
 
 
-def _build_outcome(
+def build_outcome(
     state: KarmadaState,
     failover: Failover | None,
     template: Document,
@@ -122,6 +122,7 @@ def _build_outcome(
     time: datetime,
     attachment: Attachment | None,
 ) -> Outcome:
+    """Return the outcome of a workload whose binding is `body`."""
     tasks = result.eviction_tasks
     divided = requirements.is_workload and policy.placement.is_divided
     targets, findings = find_target_clusters(state, template, result.clusters, tasks, requirements, divided, attachment)

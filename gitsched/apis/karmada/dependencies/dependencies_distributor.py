@@ -25,7 +25,7 @@ from gitsched.apis.karmada.policy.policy_options import (
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group
-from gitsched.model.scheduling import Outcome
+from gitsched.model.scheduling import Outcome, TargetCluster
 
 
 class WorkloadDecider(Protocol):
@@ -80,11 +80,17 @@ class DependenciesDistributor:
         return build_attachment(sorted(dependents.values(), key=lambda dependent: dependent.binding)) if dependents else None
 
     def merge_dependents(self, template: Document, outcome: Outcome) -> Outcome:
-        """Return the outcome of an attached object with the latest time and the first deadline among it and its dependents."""
+        """Return the outcome of an attached object with the latest time and the first deadline among it and its dependents.
+
+        It stays with dependents that are held in a cluster without a document.
+        """
         dependents = [found for key in self._dependencies.list_dependents(template) if (found := self._outcomes.get(key))]
         ends = [end for end in (outcome.wakeup, *(dependent.wakeup for dependent in dependents)) if end is not None]
         latest = max((outcome.time, *(dependent.time for dependent in dependents)))
-        return outcome._replace(time=latest, wakeup=min(ends, default=None))
+        lost = {name for dependent in dependents if dependent.held is not None for name in dependent.held.lost}
+        lost -= {target.cluster for target in outcome.targets}
+        targets = (*outcome.targets, *(TargetCluster(name, keeps_manifest=True) for name in sorted(lost)))
+        return outcome._replace(targets=targets, time=latest, wakeup=min(ends, default=None))
 
     def annotate_binding(self, binding: Body, template: Document, policy: PropagationPolicy, attachment: Attachment | None) -> None:
         """Add to a new binding its dependencies, the labels of its dependents, the digest of a Lazy policy and its priority."""

@@ -1,0 +1,48 @@
+"""Applications with data that keep their cluster although the scheduler chooses another one."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+
+from gitsched.apis.krake.names import cluster_directory
+from gitsched.apis.krake.scheduler import ApplicationDecision
+from gitsched.apis.krake.status import make_application_record
+from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.stateful_holds import hold_outcome
+from gitsched.model.scheduling import Outcome, TargetCluster
+
+
+def hold_application(
+    snapshot: Snapshot, decision: ApplicationDecision, outcome: Outcome, clusters: Container[str], unavailable: Mapping[str, str]
+) -> Outcome:
+    """Return the outcome of an application whose data stays in the cluster that it leaves, else `outcome` itself.
+
+    `clusters` are those with a document, `unavailable` those that are not online, with the reason.
+    """
+    target = decision.previous.target
+    if snapshot.load_holds is None or target is None:
+        return outcome
+    document, holds, name = decision.app.document, snapshot.load_holds(), cluster_directory(target.namespace, target.name)
+    before = holds.drop_released(document, {name: None}, clusters)
+    reason = outcome.trigger or outcome.reason
+    if name in unavailable:
+        reason = f"cluster {name} is not available: {unavailable[name]}"
+    elif name not in clusters:
+        reason = f"{name} has no Cluster document"
+    held = holds.find_hold(
+        document, before, outcome.replicas_by_cluster, reason=reason, clusters=clusters, evicted=name in unavailable
+    )
+    if held is None:
+        return outcome
+    objects = [key for key, _ in outcome.manifests or ()]
+    record = make_application_record(document, decision.previous, objects)
+    wakeup = outcome.wakeup if outcome.wakeup is not None and outcome.wakeup > snapshot.now else None
+    kept = outcome._replace(
+        targets=(TargetCluster(name),),
+        records=((document.key, record), *outcome.records[1:]),
+        time=snapshot.at,
+        wakeup=wakeup,
+        trigger="",
+        findings=tuple(finding for finding in outcome.findings if finding.code != "unschedulable"),
+    )
+    return hold_outcome(document, kept, held)

@@ -1,0 +1,63 @@
+"""Findings about workloads with data: those that move without it, and releases that release nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from gitsched.apis.gitsched.config import GuardConfig
+from gitsched.apis.stateful_holds import Holds, make_move_finding
+from gitsched.decide.decisions import DecisionSet
+from gitsched.model.changes import Move
+from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER
+from gitsched.model.document import Document
+from gitsched.model.finding import Finding, format_names
+from gitsched.model.holds import Releases, list_release_names
+from gitsched.model.scheduling import Outcome
+
+
+def add_move_findings(decisions: DecisionSet, moves: Iterable[Move], config: GuardConfig) -> DecisionSet:
+    """Return the decisions with a warning about each workload that moves without its data."""
+    holds = Holds(decisions.templates, decisions.variants)
+    outcomes, others = dict(decisions.outcomes), list(decisions.findings)
+    for move in moves:
+        document, outcome = decisions.templates.get(move.key), outcomes.get(move.key)
+        finding = find_left_data(move, document, holds, config) if document is not None else None
+        if finding is not None and outcome is not None:
+            outcomes[move.key] = outcome._replace(findings=(*outcome.findings, finding))
+        elif finding is not None:
+            others.append(finding)
+    return decisions._replace(outcomes=outcomes, findings=tuple(others))
+
+
+def find_left_data(move: Move, document: Document, holds: Holds, config: GuardConfig) -> Finding | None:
+    """Return the warning about a workload that leaves data behind: in a cluster that it leaves, or with replicas that go elsewhere."""
+    if not _leaves_data(move.before, move.after):
+        return None
+    data = holds.list_data(document)
+    return make_move_finding(document, move.before, move.after, data, holds=config.hold_stateful) if data else None
+
+
+def _leaves_data(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> bool:
+    if before.keys() - after.keys():
+        return True
+    fewer = any((after.get(name) or 0) < (count or 0) for name, count in before.items())
+    return fewer and any((count or 0) > (before.get(name) or 0) for name, count in after.items())
+
+
+def find_unused_releases(releases: Releases, outcomes: Iterable[Outcome], templates: Iterable[Document]) -> Iterator[Finding]:
+    """Yield a warning for each release that names no workload of the source, or a cluster where no workload was."""
+    if releases.workloads:
+        known = {name for template in templates for name in list_release_names(template.key)}
+        if unknown := sorted(releases.workloads - known):
+            message = (
+                f"{RELEASE_TRAILER} names {format_names(unknown)}, which is no workload of the source: write [kind/]namespace/name"
+            )
+            yield Finding("warning", "release-unused", message)
+    if releases.clusters:
+        used = {target.cluster for outcome in outcomes for target in outcome.previous_targets}
+        if unknown := sorted(releases.clusters - used):
+            message = (
+                f"{RELEASE_CLUSTER_TRAILER} or --release-cluster names {format_names(unknown)}, where no workload was placed: "
+                "use the name of a directory below clusters/"
+            )
+            yield Finding("warning", "release-unused", message)

@@ -1,0 +1,55 @@
+"""Held workloads in reports: which clusters they keep, where they would go, and what releases them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gitsched.model.document import Key
+from gitsched.model.holds import HeldPlacement, describe_release
+from gitsched.report.summary import format_clusters, format_count, format_key
+
+HELD_SHOWN = 20
+"""The number of held workloads that are printed; JSON contains all."""
+
+
+def describe_held(held: Mapping[Key, HeldPlacement], shown: int = HELD_SHOWN) -> list[str]:
+    """Return a title and two lines for each held workload; [] without any."""
+    if not held:
+        return []
+    lines = [f"Held: {format_count(len(held), 'workload')} with data {'stays' if len(held) == 1 else 'stay'} until released."]
+    for key, placement in [*held.items()][:shown]:
+        lines += describe_held_workload(key, placement)
+    more = len(held) - shown
+    return [*lines, f"and {more} more; use -o json for all"] if more > 0 else lines
+
+
+def describe_held_workload(key: Key, held: HeldPlacement) -> tuple[str, str]:
+    """Return where a workload is held and why, and where it would go with what releases it."""
+    lost = f"; {', '.join(held.lost)} is not in the source" if held.lost else ""
+    return (
+        f"{format_key(key)} is held on {format_clusters(held.clusters)}: {held.reason}{lost}; data: {', '.join(held.data)}",
+        f"  when released: {format_clusters(held.wanted)}; {describe_release(key, held)}",
+    )
+
+
+def serialize_held(held: Mapping[Key, HeldPlacement]) -> list[dict[str, Any]]:
+    """Return the member `held` of a Plan."""
+    return [
+        {
+            "workload": key._asdict(),
+            "clusters": _serialize_clusters(each.clusters),
+            "wanted": _serialize_clusters(each.wanted),
+            "leaving": list(each.leaving),
+            "lost": list(each.lost),
+            "evicted": each.evicted,
+            "reason": each.reason,
+            "data": list(each.data),
+            "release": describe_release(key, each),
+        }
+        for key, each in held.items()
+    ]
+
+
+def _serialize_clusters(replicas: Mapping[str, int | None]) -> list[dict[str, Any]]:
+    return [{"cluster": cluster, "replicas": replicas[cluster]} for cluster in sorted(replicas)]
