@@ -70,7 +70,12 @@ def explain_resource(
     if plan.details is not None and not why_not:
         decisions, _, delivered, missing, _ = plan.details
         found = found._replace(references=explain_references(decisions, delivered, missing, key).get(key, ()))
-    return locate_explanation(_add_counterfactuals(baseline, key, found, why_not), context.source.repository)
+    found = _add_counterfactuals(baseline, key, found, why_not)
+    if key in plan.totals.held:
+        from gitsched.report.held import add_hold  # few workloads are held
+
+        found = add_hold(found, key, plan.totals.held[key])
+    return locate_explanation(found, context.source.repository)
 
 
 def _add_document_errors(found: Explanation, key: Key, findings: Iterable[Finding]) -> Explanation:

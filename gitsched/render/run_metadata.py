@@ -293,7 +293,7 @@ def write_readme(summary: ReadmeContent) -> NewBlob:
         decisions=_format_table(_DECISIONS_HEADER, map(_format_decision_row, decisions), workloads - len(decisions), "`status/`"),
     )
     if summary.held:
-        rows, more = map(_format_held_row, summary.held[:MAX_HELD]), len(summary.held) - MAX_HELD
+        rows, more = map(_format_held_row, summary.held[:MAX_HELD]), max(0, len(summary.held) - MAX_HELD)
         text += f"\n## Held workloads\n\n{_HELD_TEXT}{_format_table(_HELD_HEADER, rows, more, '`gitsched plan`')}"
     if recorded:
         more = len(summary.recorded) - len(recorded)

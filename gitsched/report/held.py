@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gitsched.model.document import Key
+from gitsched.model.explanation import Counterfactual, Explanation, ProposedChange
 from gitsched.model.holds import HeldPlacement, describe_release
 from gitsched.report.summary import format_clusters, format_count, format_key
 
@@ -30,6 +31,24 @@ def describe_held_workload(key: Key, held: HeldPlacement) -> tuple[str, str]:
     return (
         f"{format_key(key)} is held on {format_clusters(held.clusters)}: {held.reason}{lost}; data: {', '.join(held.data)}",
         f"  when released: {format_clusters(held.wanted)}; {describe_release(key, held)}",
+    )
+
+
+def describe_hold(held: HeldPlacement) -> str:
+    """Return in one line that a workload stays where its data is, and where it goes when it is released."""
+    return (
+        f"it is held in {format_clusters(held.clusters)}, where its data is ({', '.join(held.data)}); when released, it goes to "
+        f"{format_clusters(held.wanted)}"
+    )
+
+
+def add_hold(explanation: Explanation, key: Key, held: HeldPlacement) -> Explanation:
+    """Return the explanation of a held workload: why it stays, and what brings it to each cluster where it would go."""
+    release = f"it is released: {describe_release(key, held)}"
+    wanted = {name: Counterfactual(name, (ProposedChange(release),), True, count) for name, count in held.wanted.items()}
+    return explanation._replace(
+        trigger=" ".join(filter(None, (explanation.trigger, f"Not carried out: {describe_hold(held)}."))),
+        counterfactuals=tuple(wanted.get(entry.cluster, entry) for entry in explanation.counterfactuals),
     )
 
 

@@ -10,7 +10,7 @@ from gitsched.apis.capabilities import CapacityReporting, InnerPlacementReportin
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import Catalog
-from gitsched.decide.decisions import DecisionSet, adapt_outcome, create_engines
+from gitsched.decide.decisions import DecisionSet, adapt_outcome, create_engines, make_holds_loader
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.scheduling import Outcome
 from gitsched.simulate.added_variants import add_variants
@@ -124,6 +124,7 @@ def _decide_at(
     baseline: Baseline, catalog: Catalog, records: Mapping[Key, Body], now: datetime, only: Collection[Key] | None
 ) -> SimulationResult:
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates))
+    variants = add_variants(baseline.decisions.variants, catalog, baseline.config)
     snapshot = Snapshot(
         catalog.api_documents,
         catalog.templates,
@@ -136,7 +137,8 @@ def _decide_at(
         catalog.duplicate_api_documents,
         catalog.read_order,
         duplicate_templates=catalog.duplicate_templates,
-        variants=add_variants(baseline.decisions.variants, catalog, baseline.config),
+        variants=variants,
+        load_holds=make_holds_loader(catalog.templates, variants) if baseline.config.guard.hold_stateful else None,
     )
     engines = create_engines(snapshot)
     templates = (

@@ -180,6 +180,10 @@ def _describe_cause(outcome: Outcome | None, lost: Collection[str]) -> str:
     """Return the reason for missing replicas as the policy API reports it."""
     if outcome is None:
         return "its document is broken or defined more than once, so it is not scheduled"
+    if outcome.held is not None:
+        from gitsched.report.held import describe_hold  # few workloads have data
+
+        return describe_hold(outcome.held)
     findings = {finding.code: finding for finding in outcome.findings}
     if skipped := findings.get("earlier-group-fits"):
         return skipped.message

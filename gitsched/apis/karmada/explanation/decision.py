@@ -105,6 +105,13 @@ def _explain_without_policy(
         return None
     if outcome is None:
         return start._replace(claim=_describe_ended_claim(state, None, claim), trigger="Not scheduled: no policy selects it.")
+    if outcome.held is not None:
+        return start._replace(
+            claim=_describe_ended_claim(state, None, claim),
+            trigger="Not scheduled: no policy selects it.",
+            result=_list_shares(outcome),
+            findings=outcome.findings,
+        )
     text = f"{claim.title} claimed it in an earlier run, but its document is invalid now"
     trigger = "Not scheduled: the previous decision is kept until the policy is valid."
     return start._replace(claim=text, trigger=trigger, result=_list_shares(outcome), findings=outcome.findings)
