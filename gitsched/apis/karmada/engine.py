@@ -64,7 +64,7 @@ class KarmadaEngine(PolicyEngine):
             kinds,
         )
         # Without propagateDeps, Lazy policies and priority classes, no decision depends on another object.
-        self.dependencies = DependenciesDistributor(state, self) if state.has_dependencies else None
+        self.dependencies = DependenciesDistributor(state, self) if state.has_dependencies or state.has_followers else None
         self._reconcile_rebalancers()
 
     def update(self, snapshot: Snapshot, /) -> bool:

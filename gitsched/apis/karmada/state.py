@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, Propaga
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS, RescheduleTriggers
 from gitsched.apis.karmada.settings import SETTINGS
 from gitsched.apis.policy_api import Snapshot
+from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key, read_annotations
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Request
@@ -61,6 +62,7 @@ class KarmadaState:
         "declared_paths",
         "fleet",
         "has_dependencies",
+        "has_followers",
         "inventory",
         "leaving_clusters",
         "other_clusters",
@@ -115,6 +117,7 @@ class KarmadaState:
         self.has_dependencies = any(
             policy.is_lazy or policy.spec.get("propagateDeps") or policy.spec.get("schedulePriority") for policy in policies
         ) or any(key.group == names.POLICY_GROUP for key in snapshot.quarantined)
+        self.has_followers = _has_followers(snapshot, [policy.document for policy in policies])
         has_overrides = bool(snapshot.duplicates) or any(kind in snapshot.documents for kind in OVERRIDE_KINDS)
         self.overrides = read_overrides(snapshot, self.fleet) if has_overrides else NO_OVERRIDES
         copies = (copy for documents in snapshot.duplicate_templates.values() for copy in documents)
@@ -243,6 +246,15 @@ def _count_other_clusters(snapshot: Snapshot) -> Mapping[tuple[str, str], int]:
     from gitsched.apis.karmada.cluster.missing_clusters import count_other_clusters  # almost every source has a Cluster
 
     return count_other_clusters(snapshot)
+
+
+def _has_followers(snapshot: Snapshot, policies: Iterable[Document]) -> bool:
+    """Return whether companions follow workloads. The annotation of a broken policy is not known, so that it may ask for it."""
+    if not any(key[:2] in COMPANION_KINDS for key in snapshot.templates):
+        return False
+    from gitsched.apis.companions import has_followers  # only for sources with companions
+
+    return has_followers(snapshot.templates, policies, snapshot.config)
 
 
 def _apply_options(policy: PropagationPolicy, template: Document, record: Body | None) -> PropagationPolicy:

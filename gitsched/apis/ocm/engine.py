@@ -4,6 +4,7 @@ report findings."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import ChangeProposal
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
@@ -21,6 +22,7 @@ from gitsched.apis.ocm.manifestworkreplicaset import (
     read_replica_set,
     read_template,
     roll_out_workload,
+    template_record,
 )
 from gitsched.apis.ocm.placement import parse_placement
 from gitsched.apis.ocm.placement_findings import describe_no_decision, describe_skipped, list_findings
@@ -30,11 +32,15 @@ from gitsched.apis.ocm.rollout import read_previous_rollout, read_reports
 from gitsched.apis.ocm.scheduling import schedule_placements
 from gitsched.apis.policy_api import PolicyEngine, Snapshot, list_previous_records
 from gitsched.apis.replicas import count_copy_replicas
+from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome
+
+if TYPE_CHECKING:
+    from gitsched.apis.companions import CompanionFollowers
 
 
 class OcmEngine(PolicyEngine):
@@ -47,6 +53,7 @@ class OcmEngine(PolicyEngine):
         self._clusters = read_managed_clusters(self._documents(names.MANAGED_CLUSTER), snapshot.previous, snapshot.at)
         self.fleet = self._clusters.fleet
         placements = [parse_placement(document) for document in self._documents(names.PLACEMENT)]
+        self._followers = self._read_followers(snapshot)
         self._broken = sorted(key for key in snapshot.quarantined if (key.group, key.kind) == (names.GROUP, names.PLACEMENT))
         placement_names = frozenset(
             (key.namespace, key.name) for key in (*(placement.key for placement in placements), *self._broken)
@@ -121,33 +128,42 @@ class OcmEngine(PolicyEngine):
         return found
 
     def selects(self, template: Document, /) -> bool:
-        return read_placement_annotation(template) is not None
+        return self._read_annotated(template) is not None
 
     def decide(self, template: Document, /) -> Outcome | None:
-        workload = read_template(template)
-        return None if workload is None else self._make_outcome(workload)
+        workload = self._read_annotated(template)
+        if workload is None:
+            return None
+        outcome = self._make_outcome(workload)
+        # What is wrong with the Placements of the workloads that it follows is a finding about these.
+        return outcome if read_placement_annotation(template) is not None else outcome._replace(findings=())
 
     def decision_inputs(self, template: Document) -> tuple[object, ...]:
-        """Return the decisions of the template's Placement, and why it has none."""
-        placement = read_placement_annotation(template)
-        state = None if placement is None else self._placement_states.get(placement)
-        return () if state is None else (state.decisions, state.reason)
+        """Return the Placements of the template, their decisions, and why they have none."""
+        workload = self._read_annotated(template)
+        inputs: list[object] = []
+        for placement, _ in workload.references if workload is not None else ():
+            state = self._placement_states.get(placement)
+            inputs += (placement,) if state is None else (placement, state.decisions, state.reason)
+        return tuple(inputs)
 
     @property
     def revision(self) -> int:
-        return 0
+        return self._followers.revision if self._followers is not None else 0
 
-    def affected_by(self, _dirty: frozenset[Key]) -> frozenset[Key]:
-        return frozenset()
+    def affected_by(self, dirty: frozenset[Key]) -> frozenset[Key]:
+        if self._followers is None:
+            return frozenset()
+        return frozenset(self._followers.update(dirty, self.snapshot.templates)) - dirty
 
     def keep_previous(self, template: Document, reason: str) -> Outcome | None:
         is_replica_set = (template.key.group, template.key.kind) == (names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET)
         workload = None if is_replica_set else read_template(template)
-        record = template.key if is_replica_set else workload.record if workload is not None else None
+        record = template.key if is_replica_set else workload.record if workload is not None else self._find_record(template.key)
         previous = None if record is None else self.snapshot.previous.get(record)
         if record is None or previous is None:
             return None
-        manifests = [template.body] if workload is not None else list_manifests(template.body)
+        manifests = list_manifests(template.body) if is_replica_set else [template.body]
         outcome = make_stale_outcome(template, record, read_previous_rollout(previous), previous, reason, self.snapshot.at)
         return outcome._replace(replicas=count_copy_replicas(manifests, self.snapshot.config))
 
@@ -206,8 +222,45 @@ class OcmEngine(PolicyEngine):
 
     def _read_workload(self, document: Document) -> OcmWorkload | None:
         is_replica_set = (document.key.group, document.key.kind) == (names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET)
-        workload = read_replica_set(document) if is_replica_set else read_template(document)
+        workload = read_replica_set(document) if is_replica_set else self._read_annotated(document)
         return workload if workload is not None and workload.references else None
+
+    def _read_annotated(self, template: Document) -> OcmWorkload | None:
+        """Read a template with the Placement of its annotation, and with those of the workloads that it follows; None without any."""
+        own, followed = read_template(template), self._list_followed(template)
+        if not followed:
+            return own
+        references = dict.fromkeys((*(placement for placement, _ in own.references), *followed) if own else followed)
+        record = own.record if own is not None else template_record(template.key, followed[0].namespace)
+        return OcmWorkload(template, record, tuple((placement, {}) for placement in references), None, "")
+
+    def _list_followed(self, template: Document) -> list[Key]:
+        """Return the Placements of the workloads that a companion follows, sorted; [] for another object."""
+        if self._followers is None or template.key[:2] not in COMPANION_KINDS:
+            return []
+        found: set[Key] = set()
+        for key in self._followers.list_workloads(template.key):
+            placement = read_placement_annotation(self.snapshot.templates[key])
+            if placement is not None and self._followers.follows(template.key, self._placements.get(placement)):
+                found.add(placement)
+        return sorted(found)
+
+    def _find_record(self, key: Key) -> Key | None:
+        """Return the previous record of a companion whose document is broken, so that its targets are not known."""
+        if self._followers is None or key[:2] not in COMPANION_KINDS:
+            return None
+        records = (template_record(key, namespace) for namespace in sorted({one.namespace for one in self._placement_states}))
+        return next((record for record in records if record in self.snapshot.previous), None)
+
+    def _read_followers(self, snapshot: Snapshot) -> CompanionFollowers | None:
+        """Return which companions follow workloads; None if none does."""
+        self._placements = {document.key: document for document in self._documents(names.PLACEMENT)}
+        if not any(key[:2] in COMPANION_KINDS for key in snapshot.templates):
+            return None
+        from gitsched.apis.companions import CompanionFollowers, has_followers  # only for sources with companions
+
+        wanted = has_followers(snapshot.templates, self._placements.values(), snapshot.config)
+        return CompanionFollowers(snapshot.templates, snapshot.config) if wanted else None
 
     def _make_outcome(self, workload: OcmWorkload) -> Outcome:
         snapshot, previous = self.snapshot, self.snapshot.previous.get(workload.record)

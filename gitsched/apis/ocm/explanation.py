@@ -131,16 +131,24 @@ def explain_workload(workload: OcmWorkload, outcome: Outcome, placement_explanat
     """Explain a workload: the explanation of its Placement with the clusters of the workload."""
     document = workload.document
     base = placement_explanation or Explanation("")
-    annotated = read_placement_annotation(document) is not None
     return base._replace(
         workload=str(document.key),
         location=_format_location(document),
         policy=outcome.policy,
-        policy_reason="named in its annotation" if annotated else "named in its placementRefs",
+        policy_reason=_describe_reference(workload),
         trigger=base.trigger or (outcome.reason if outcome.reason != outcome.policy else ""),
         result=tuple(ReplicaShare(target.cluster) for target in outcome.targets),
         findings=(*outcome.findings, *base.findings),
     )
+
+
+def _describe_reference(workload: OcmWorkload) -> str:
+    """Return where a workload names its Placement."""
+    if workload.manifests is not None:
+        return "named in its placementRefs"
+    if read_placement_annotation(workload.document) is None:
+        return "named by the workloads that it follows"
+    return "named in its annotation" + (" or by the workloads that it follows" if len(workload.references) > 1 else "")
 
 
 def build_debug_response(result: PlacementResult, fleet: Fleet) -> dict[str, Any]:

@@ -7,12 +7,12 @@ API servers ignore a status that is applied with an object, so statuses are sepa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.export import ExportInput
 from gitsched.apis.ocm import names
-from gitsched.apis.ocm.manifestworkreplicaset import API_NAME, read_placement_annotation, record_name
+from gitsched.apis.ocm.manifestworkreplicaset import API_NAME, read_placement_annotation, template_record
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_labels, remove_server_owned
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.labels import is_label_value
@@ -110,14 +110,21 @@ def list_workloads(found: ExportInput, placements: Iterable[Key]) -> list[HubWor
         if wanted.intersection(names.placement_key(document.key.namespace, reference["name"]) for reference in references):
             workloads.append(HubWorkload(document.key, document.body["spec"], document))
     for template in found.templates.values():
-        placement = read_placement_annotation(template)
-        if placement in wanted and placement is not None:
-            key = Key(names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET, placement.namespace, record_name(template.key))
+        by_namespace: dict[str, list[Body]] = {}
+        for placement in _list_template_placements(found, template, wanted):
+            by_namespace.setdefault(placement.namespace, []).append({"name": placement.name})
+        for namespace, references in by_namespace.items():
             work = {"workload": {"manifests": [_make_manifest(template)]}}
-            workloads.append(
-                HubWorkload(key, {"manifestWorkTemplate": work, "placementRefs": [{"name": placement.name}]}, template)
-            )
+            spec = {"manifestWorkTemplate": work, "placementRefs": references}
+            workloads.append(HubWorkload(template_record(template.key, namespace), spec, template))
     return sorted(workloads, key=lambda workload: (workload.key, workload.document.key))
+
+
+def _list_template_placements(found: ExportInput, template: Document, wanted: Collection[Key]) -> list[Key]:
+    """Return the Placements of a template: that of its annotation, and those of the workloads that it follows, which its outcome names."""
+    annotated, outcome = read_placement_annotation(template), found.outcomes.get(template.key)
+    named = outcome.policy.split(", ") if outcome is not None and outcome.api == API_NAME else ()
+    return sorted(placement for placement in wanted if placement == annotated or str(placement) in named)
 
 
 def make_replica_set(workload: HubWorkload) -> Body:

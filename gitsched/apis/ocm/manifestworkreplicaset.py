@@ -73,9 +73,12 @@ def read_template(template: Document) -> OcmWorkload | None:
     placement = read_placement_annotation(template)
     if placement is None:
         return None
-    key = template.key
-    record = Key(names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET, placement.namespace, record_name(key))
-    return OcmWorkload(template, record, ((placement, {}),), None, "")
+    return OcmWorkload(template, template_record(template.key, placement.namespace), ((placement, {}),), None, "")
+
+
+def template_record(key: Key, namespace: str) -> Key:
+    """Return the key of the record of a template in the namespace of its Placement."""
+    return Key(names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET, namespace, record_name(key))
 
 
 def read_placement_annotation(template: Document) -> Key | None:

@@ -22,11 +22,13 @@ from gitsched.model.finding import Finding, locate_document
 
 
 class Dependent(NamedTuple):
-    """A workload that depends on other objects, with the key and the body of its present binding."""
+    """A workload that depends on other objects, with the key and the body of its present binding. `followed`: a companion follows it, also
+    without propagateDeps."""
 
     key: Key
     binding: Key
     body: Body
+    followed: bool = False
 
 
 class Attachment(NamedTuple):
@@ -64,8 +66,9 @@ class Attachment(NamedTuple):
 
 
 def build_attachment(dependents: Iterable[Dependent]) -> Attachment | None:
-    """Combine the clusters, conflictResolution and preserveResourcesOnDeletion of these dependents; None when none has propagateDeps."""
-    propagating = tuple(d for d in dependents if get_field(d.body, "spec", "propagateDeps") is True)
+    """Combine the clusters, conflictResolution and preserveResourcesOnDeletion of these dependents; None when none has propagateDeps and
+    none is followed."""
+    propagating = tuple(d for d in dependents if d.followed or get_field(d.body, "spec", "propagateDeps") is True)
     if not propagating:
         return None
     clusters = tuple(dict.fromkeys(name for d in propagating for name in _list_clusters(d.body)))

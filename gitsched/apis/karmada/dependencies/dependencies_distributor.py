@@ -1,4 +1,7 @@
-"""Dependencies distributor: which objects the workloads with propagateDeps refer to, and which decisions depend on each other.
+"""Dependencies distributor: which objects the workloads with propagateDeps refer to, which companions follow workloads, and which
+decisions depend on each other.
+
+A companion that follows is a dependency of the workload, as if Karmada's interpreter of the workload's kind returned it.
 
 References are read from the templates alone, before any decision. The decision about an object needs the bindings of its dependents,
 so they are decided first although outcomes are computed in the order of names.
@@ -9,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
+from gitsched.apis.companions import CompanionFollowers
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment, Dependent, build_attachment
@@ -24,6 +28,7 @@ from gitsched.apis.karmada.policy.policy_options import (
 )
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
+from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group
 from gitsched.model.scheduling import Outcome, TargetCluster
 
@@ -37,7 +42,7 @@ class WorkloadDecider(Protocol):
 class DependenciesDistributor:
     """Dependencies of the workloads of one commit. Outcomes of dependents are cached until the snapshot changes."""
 
-    __slots__ = ("_decider", "_dependencies", "_outcomes", "_priority_classes", "_propagates", "_state")
+    __slots__ = ("_decider", "_dependencies", "_followers", "_outcomes", "_priority_classes", "_propagates", "_state")
 
     def __init__(self, state: KarmadaState, decider: WorkloadDecider) -> None:
         self._state, self._decider = state, decider
@@ -48,7 +53,13 @@ class DependenciesDistributor:
             key.group == names.POLICY_GROUP for key in state.snapshot.quarantined
         )
         self._dependencies = DependencyIndex(state.snapshot.templates if self._propagates else {}, self)
+        templates = state.snapshot.templates
+        self._followers = CompanionFollowers(templates, state.snapshot.config) if state.has_followers else None
         self._outcomes: dict[Key, Outcome | None] = {}
+
+    def __getstate__(self) -> tuple[None, dict[str, object]]:
+        """Return what is stored with an engine: the outcomes belong to a snapshot."""
+        return None, {name: getattr(self, name) for name in self.__slots__} | {"_outcomes": {}}
 
     def clear(self) -> None:
         """Forget all outcomes: the snapshot has changed."""
@@ -56,17 +67,18 @@ class DependenciesDistributor:
 
     @property
     def revision(self) -> int:
-        """How many workloads have changed their references since the engine was created."""
-        return self._dependencies.revision
+        """How many workloads have changed their references or companions since the engine was created."""
+        return self._dependencies.revision + (self._followers.revision if self._followers is not None else 0)
 
     def list_references(self, template: Document) -> tuple[DependentObjectReference, ...]:
         """Return what a workload depends on, whether it is in the repository or not."""
         return self._dependencies.references.get(template.key, ())
 
     def decide(self, template: Document) -> Outcome | None:
-        """Decide a workload, once per snapshot if it depends on other objects."""
+        """Decide a workload, once per snapshot if it depends on other objects or companions may follow it."""
         key = template.key
-        if key not in self._dependencies.references:
+        is_followed = self._followers is not None and self._followers.is_workload(key)
+        if not is_followed and key not in self._dependencies.references:
             return self._decider.decide_workload(template)
         if key not in self._outcomes:
             self._outcomes[key] = self._decider.decide_workload(template)
@@ -74,7 +86,7 @@ class DependenciesDistributor:
 
     def find_attachment(self, template: Document) -> Attachment | None:
         """Return what the dependents of an object require; None without dependents."""
-        if not self._propagates:
+        if not self._propagates and self._followers is None:
             return None
         dependents = {dependent.key: dependent for dependent in self._list_dependents(template)}
         return build_attachment(sorted(dependents.values(), key=lambda dependent: dependent.binding)) if dependents else None
@@ -84,7 +96,8 @@ class DependenciesDistributor:
 
         It stays with dependents that are held in a cluster without a document.
         """
-        dependents = [found for key in self._dependencies.list_dependents(template) if (found := self._outcomes.get(key))]
+        keys = (*self._dependencies.list_dependents(template), *self._list_followed(template))
+        dependents = [found for key in keys if (found := self._outcomes.get(key))]
         ends = [end for end in (outcome.wakeup, *(dependent.wakeup for dependent in dependents)) if end is not None]
         latest = max((outcome.time, *(dependent.time for dependent in dependents)))
         lost = {name for dependent in dependents if dependent.held is not None for name in dependent.held.lost}
@@ -110,8 +123,8 @@ class DependenciesDistributor:
         """Return what a decision reads besides the workload's own manifest and binding."""
         snapshot = self._state.snapshot
         inputs: list[object] = []
-        if self._propagates:
-            for key in self._dependencies.list_dependents(template):
+        if self._propagates or self._followers is not None:
+            for key in (*self._dependencies.list_dependents(template), *self._list_followed(template)):
                 inputs += (snapshot.templates[key], snapshot.previous.get(binding_key(key)))
             record = self._state.find_record(template)
             inputs += list_quarantined_dependents(record, snapshot.previous, snapshot.quarantined)
@@ -130,8 +143,13 @@ class DependenciesDistributor:
         found: set[Key] = set()
         if classes:
             found.update(template.key for template in templates.values() if self._uses_priority_class(template, classes))
-        if self._propagates:
-            found |= self._dependencies.update(dirty | found, templates)
+        pending = {*dirty, *found}
+        while pending:
+            new = self._dependencies.update(pending, templates) if self._propagates else set[Key]()
+            if self._followers is not None:
+                new |= self._followers.update(pending, templates)
+            pending = new - found - dirty
+            found |= new
         return frozenset(found) - dirty
 
     def read_references(self, template: Document) -> tuple[DependentObjectReference, ...]:
@@ -149,13 +167,35 @@ class DependenciesDistributor:
         return quarantined and get_field(record or {}, "spec", "propagateDeps") is True
 
     def _list_dependents(self, template: Document) -> Iterable[Dependent]:
-        snapshot = self._state.snapshot
-        for key in self._dependencies.list_dependents(template):
+        snapshot, followed = self._state.snapshot, self._list_followed(template)
+        for key in dict.fromkeys((*self._dependencies.list_dependents(template), *followed)):
             outcome = self.decide(snapshot.templates[key])
             if outcome is not None and outcome.records:
                 binding, body = outcome.records[0]
-                yield Dependent(key, binding, body)
-        yield from list_quarantined_dependents(self._state.find_record(template), snapshot.previous, snapshot.quarantined)
+                yield Dependent(key, binding, body, key in followed)
+        for dependent in list_quarantined_dependents(self._state.find_record(template), snapshot.previous, snapshot.quarantined):
+            yield dependent._replace(followed=template.key[:2] in COMPANION_KINDS and self._followers is not None)
+
+    def list_companions(self, workload: Key) -> list[Key]:
+        """Return the companions that follow a workload."""
+        if self._followers is None:
+            return []
+        templates = self._state.snapshot.templates
+        found = (key for key in self._followers.list_companions(workload) if key in templates)
+        return sorted(key for key in found if workload in self._list_followed(templates[key]))
+
+    def _list_followed(self, template: Document) -> list[Key]:
+        """Return the workloads that a companion follows; [] for another object."""
+        followers, state = self._followers, self._state
+        if followers is None or template.key[:2] not in COMPANION_KINDS:
+            return []
+        found: list[Key] = []
+        for key in followers.list_workloads(template.key):
+            workload = state.snapshot.templates[key]
+            policy, _ = state.find_policy(workload, state.find_record(workload))
+            if followers.follows(template.key, policy.document if policy is not None else None):
+                found.append(key)
+        return found
 
     def _uses_priority_class(self, template: Document, classes: set[str]) -> bool:
         policy, _ = self._state.find_policy(template, self._state.find_record(template))
