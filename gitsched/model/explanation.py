@@ -110,7 +110,8 @@ class Explanation(NamedTuple):
     that it depends on for placement, with their locations. `counterfactuals` say what would have to change for clusters that were
     not selected, `unexamined` for how many more this was not computed; `only_some_clusters` means that only some clusters were
     requested. `candidate_kind` is the kind of candidates; `tables` come after the result. `native` is the output of the API's own
-    debugging tools, if any. `references` are the objects that the delivered manifests refer to. `built_from` is the
+    debugging tools, if any. `references` are the objects that the delivered manifests refer to, `targets` those of a companion such as a
+    Service, and `targeted_by` the companions of a workload. `built_from` is the
     directory that kustomize builds the workload from, or ""; `changed_by` is the file and line of the overlay or patch that changes it
     last, or "".
     """
@@ -138,6 +139,8 @@ class Explanation(NamedTuple):
     tables: tuple[ExplanationTable, ...] = ()
     native: Mapping[str, Any] | None = None
     references: tuple[ExplainedReference, ...] = ()
+    targets: tuple[ExplainedReference, ...] = ()
+    targeted_by: tuple[ExplainedReference, ...] = ()
     built_from: str = ""
     changed_by: str = ""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gitsched.decide.built_parts import PartOwners
+from gitsched.decide.companion_explanation import ExplainedCompanions, explain_companions
 from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.plan import Plan
+from gitsched.decide.plan import Plan, PlanDetails
 from gitsched.decide.reference_explanation import explain_references
 from gitsched.decide.workload_explanation import explain_workload
 from gitsched.git import Repository
@@ -68,14 +69,21 @@ def explain_resource(
     found = _add_document_errors(found, key, plan.findings)
     found = found._replace(built_from=template.origin.root, changed_by=template.origin.changed_by) if template.origin else found
     if plan.details is not None and not why_not:
-        decisions, _, delivered, missing, _ = plan.details
-        found = found._replace(references=explain_references(decisions, delivered, missing, key).get(key, ()))
+        found = _add_related_objects(found, plan.details, key)
     found = _add_counterfactuals(baseline, key, found, why_not)
     if key in plan.totals.held:
         from gitsched.report.held import add_hold  # few workloads are held
 
         found = add_hold(found, key, plan.totals.held[key])
     return locate_explanation(found, context.source.repository)
+
+
+def _add_related_objects(found: Explanation, details: PlanDetails, key: Key) -> Explanation:
+    """Add what an object refers to, its targets and its companions."""
+    decisions, _, delivered, missing, companions = details
+    related = explain_companions(companions, decisions, key).get(key, ExplainedCompanions())
+    references = explain_references(decisions, delivered, missing, key).get(key, ())
+    return found._replace(references=references, targets=related.targets, targeted_by=related.targeted_by)
 
 
 def _add_document_errors(found: Explanation, key: Key, findings: Iterable[Finding]) -> Explanation:
@@ -95,11 +103,15 @@ def explain_workloads(repository: Repository, plan: Plan) -> dict[Key, Explanati
     own = decisions.catalog.api_documents_by_key
     assert plan.details is not None, "only a complete plan has all references"
     references = explain_references(decisions, plan.details.delivered, plan.details.missing)
+    companions = explain_companions(plan.details.companions, decisions)
     for key in plan.outcomes:
         template = decisions.templates.get(key) or own.get(key)
         explanation = explain_workload(decisions, template) if template else None
         if explanation:
-            explanation = explanation._replace(references=references.get(key, ()))
+            related = companions.get(key, ExplainedCompanions())
+            explanation = explanation._replace(
+                references=references.get(key, ()), targets=related.targets, targeted_by=related.targeted_by
+            )
             found[key] = locate_explanation(explanation, repository, locations)
     return found
 

@@ -38,7 +38,7 @@ def write_explanation(value: Explanation, width: int) -> str:
             lines += _write_section("Trigger", [value.trigger], width)
             lines += _write_section("Result", [_format_share(share) for share in value.result] or ["nowhere"], width)
             lines += _write_section("Overrides, in order", list(map(describe_override, value.overrides)), width)
-            lines += _write_section("Refers to", list(map(describe_reference, value.references)), width)
+        lines += [line for title, entries in list_related_objects(value) for line in _write_section(title, entries, width)]
         lines += _write_section("Findings", [str(finding) for finding in value.findings], width)
         return "\n".join(lines) + "\n"
     if value.only_some_clusters:
@@ -61,7 +61,7 @@ def write_explanation(value: Explanation, width: int) -> str:
     lines += _write_section("Division", [*value.division_rule, *map(_format_weighted_share, value.division)], width)
     lines += _write_section("Result", [_format_share(share) for share in value.result] or ["nowhere"], width)
     lines += _write_section("Overrides, in order", list(map(describe_override, value.overrides)), width)
-    lines += _write_section("Refers to", list(map(describe_reference, value.references)), width)
+    lines += [line for title, entries in list_related_objects(value) for line in _write_section(title, entries, width)]
     lines += _write_section("Would be selected if", list_counterfactuals(value), width)
     lines += [line for table in value.tables for line in _write_table(table, width)]
     lines += _write_section("Findings", [str(finding) for finding in value.findings], width)
@@ -96,7 +96,7 @@ def list_explanation_blocks(value: Explanation) -> list[Block]:
         ListBlock("Selection", value.selection),
         ListBlock("Division", [*value.division_rule, *map(_format_weighted_share, value.division)]),
         ListBlock("Overrides, in order", [] if value.only_some_clusters else list(map(describe_override, value.overrides))),
-        ListBlock("Refers to", list(map(describe_reference, value.references))),
+        *(ListBlock(title, entries) for title, entries in list_related_objects(value)),
         ListBlock("Would be selected if", list_counterfactuals(value)),
         *(TableBlock(table.columns, table.rows, caption=table.title) for table in value.tables if not value.only_some_clusters),
         ListBlock("Findings", [] if value.only_some_clusters else [str(finding) for finding in value.findings]),
@@ -172,6 +172,12 @@ def describe_override(override: AppliedOverride) -> str:
     """Return an override policy with the fields that it changes and the clusters that it applies to."""
     location = f" ({override.location})" if override.location else ""
     return f"{override.policy}{location}: {', '.join(override.changes)} in {', '.join(override.clusters)}"
+
+
+def list_related_objects(value: Explanation) -> list[tuple[str, list[str]]]:
+    """Return the sections about objects that a workload needs, and about its companions."""
+    sections = (("Refers to", value.references), ("Targets", value.targets), ("Targeted by", value.targeted_by))
+    return [(title, list(map(describe_reference, entries))) for title, entries in sections]
 
 
 def describe_reference(reference: ExplainedReference) -> str:

@@ -167,10 +167,11 @@ def policy(*groups: str, name: str = "all", kind: str = "Deployment", scheduling
         f"\n    - affinityName: group-{number}" + (f"\n      clusterNames: [{names}]" if names else "\n      labelSelector: {}")
         for number, names in enumerate(groups)
     )
+    version = "v1" if kind in ("ConfigMap", "Secret", "Service") else "apps/v1"
     preference = ", replicaDivisionPreference: Weighted" if scheduling == "Divided" else ""
     return (
         f"apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata:\n  name: {name}\n  namespace: default\nspec:\n"
-        f"  resourceSelectors:\n  - {{apiVersion: {'v1' if kind in ('ConfigMap', 'Secret') else 'apps/v1'}, kind: {kind}}}\n  placement:\n"
+        f"  resourceSelectors:\n  - {{apiVersion: {version}, kind: {kind}}}\n  placement:\n"
         + (f"    clusterAffinities:{terms}\n" if groups else "")
         + f"    replicaScheduling: {{replicaSchedulingType: {scheduling}{preference}}}\n{more}"
     )

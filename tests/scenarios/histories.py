@@ -16,6 +16,7 @@ Files = dict[str, str | bytes | None]
 Draw = Callable[[Random], Files]
 
 WORKLOADS = ("api", "batch", "cache", "web")
+TIERS = ("front", "back")
 NAMES = ("ash", "bru", "cph", "dub")
 FAILBACK = ("Never", "OnRebalance", "{AfterStabilization: 30m}")
 TOLERANT = "    clusterTolerations: [{key: power, effect: NoExecute, operator: Exists, tolerationSeconds: 1800}]\n"
@@ -53,6 +54,27 @@ spec:
   karmada: {failback: %s, autoscalerLimits: divide}
   guard: {fleet: {removed: %d, moved: 40}, namespace: {removed: 100}}
   output: {retireAfter: %dm}
+  followTargets: %s
+"""
+LABELLED = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %s, namespace: default}
+spec:
+  replicas: %d
+  template: {metadata: {labels: {tier: %s}}, spec: {containers: []}}
+"""
+SERVICE = """\
+apiVersion: v1
+kind: Service
+metadata: {name: %s, namespace: default, labels: {scrape: '%d'}}
+spec: {selector: {tier: %s}}
+"""
+INGRESS = """\
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: entry, namespace: default}
+spec: {defaultBackend: {service: {name: %s, port: {number: %d}}}}
 """
 SCALER = """\
 apiVersion: autoscaling/v2
@@ -111,7 +133,16 @@ def start_karmada(dice: Random) -> Files:
         "policies/scalers.yaml": policy("", name="scalers", kind="HorizontalPodAutoscaler").replace("apps/v1", "autoscaling/v2")
     }
     files |= {"policies/all.yaml": dice.choice(POLICIES), "policies/maps.yaml": policy("", name="maps", kind="ConfigMap")}
-    files |= {"policies/mirror.yaml": mirror("mirror.example.net", "second"), "gitsched.yaml": SETTINGS % ("Never", 20, 60)}
+    files |= {
+        "policies/mirror.yaml": mirror("mirror.example.net", "second"),
+        "gitsched.yaml": SETTINGS % ("Never", 20, 60, "false"),
+    }
+    files |= {f"apps/{name}.yaml": LABELLED % (name, 2, name) for name in TIERS}
+    files |= {f"apps/service-{name}.yaml": SERVICE % (name, 1, name) for name in TIERS}
+    files |= {
+        "apps/ingress.yaml": INGRESS % ("front", 80),
+        "policies/services.yaml": policy("first", name="services", kind="Service"),
+    }
     return files
 
 
@@ -129,6 +160,19 @@ def edit_workload(dice: Random) -> Files:
     needs = dice.sample(("configmap/conf", "configmap/one", "secret/key"), dice.randrange(3))
     texts = (workload(name, *needs, replicas=number), deployment(name, number), deployment(name, "${REPLICAS}"))
     return {f"apps/{name}.yaml": dice.choice(texts) + f"# {dice.randrange(4)}\n"}
+
+
+def edit_companion(dice: Random) -> Files:
+    """Change the replicas or labels of a workload, or the targets of a companion."""
+    name, tier, number = dice.choice(TIERS), dice.choice(TIERS), dice.randrange(1, 9)
+    changes: tuple[Files, ...] = (
+        {f"apps/{name}.yaml": LABELLED % (name, number, name)},
+        {f"apps/{name}.yaml": LABELLED % (name, number, tier)},
+        {f"apps/service-{name}.yaml": SERVICE % (name, number, tier)},
+        {f"apps/service-{name}.yaml": f"# {number}\n" + SERVICE % (name, number, name)},
+        {"apps/ingress.yaml": INGRESS % (tier, number)},
+    )
+    return dice.choice(changes)
 
 
 def edit_several(dice: Random) -> Files:
@@ -170,7 +214,11 @@ def turn_karmada(dice: Random) -> Files:
         {"policies/all.yaml": dice.choice(POLICIES)},
         {"policies/mirror.yaml": dice.choice((None, mirror("other.example.net", "first", place)))},
         {"policies/dead.yaml": dice.choice((None, TAINTS, TAINTS))},
-        {"gitsched.yaml": SETTINGS % (dice.choice(FAILBACK), (20, 50, 100)[number % 3], 20 * number)},
+        {
+            "gitsched.yaml": SETTINGS
+            % (dice.choice(FAILBACK), (20, 50, 100)[number % 3], 20 * number, dice.choice(("true", "false")))
+        },
+        {"policies/services.yaml": dice.choice((None, policy("first,third", name="services", kind="Service")))},
         {"gitsched.yaml": dice.choice(("kind: Nothing\n", None))},
         {"rebalancer.yaml": dice.choice((None, REBALANCER % (number, name)))},
         {".sourceignore": dice.choice((None, f"apps/{name}.yaml\n"))},
@@ -232,7 +280,7 @@ class History:
 
     def __init__(self, dice: Random, apis: tuple[str, ...]) -> None:
         self._dice = dice
-        self._small: list[Draw] = [edit_workload, edit_workload, edit_needed, edit_several]
+        self._small: list[Draw] = [edit_workload, edit_workload, edit_needed, edit_several, edit_companion, edit_companion]
         self._large: list[Draw] = [turn_karmada, turn_karmada, turn_karmada]
         self.files = start_karmada(dice)
         if "ocm" in apis:

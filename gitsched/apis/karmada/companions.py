@@ -1,52 +1,57 @@
-"""Companions of workloads: objects without pods that the same policy selects, so that they are bound on their own.
+"""Companions of workloads: objects without pods that belong to them and that are bound on their own.
 
-With propagateDeps, an object that no policy selects follows the workloads that refer to it. An object that a policy selects keeps its own
+With propagateDeps or followTargets, an object that no policy selects follows its workloads. An object that a policy selects keeps its own
 clusters, for example in a backup group, and is rescheduled on its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from gitsched.apis.capabilities import Companions
-from gitsched.apis.karmada.dependencies.references import read_references
+from gitsched.apis.companions import CompanionFollowers
+from gitsched.apis.karmada.dependencies.references import find_written_secret_key, read_references
 from gitsched.apis.karmada.state import KarmadaState
-from gitsched.model.document import Document, Key, as_string_map, get_field
+from gitsched.kinds.companion_kinds import COMPANION_KINDS
+from gitsched.model.document import Document, Key
 
 
 def list_companions(state: KarmadaState, templates: Iterable[Document]) -> Companions:
-    """Return the objects of the policies of these workloads that belong to them.
+    """Return the objects that belong to workloads and that a policy selects.
 
-    A workload refers to a ConfigMap, Secret, ServiceAccount or PersistentVolumeClaim, a Service selects its pods, and a
-    HorizontalPodAutoscaler or PodDisruptionBudget refers to it. Another object belongs to the workloads of its policy if these are all
-    workloads that the policy selects in its namespace.
+    A workload refers to a ConfigMap, Secret, ServiceAccount or PersistentVolumeClaim; a Service selects its pods, an autoscaler names it,
+    and an Ingress names the Service. Another object belongs to the workloads of its policy if these are all workloads that the policy
+    selects in its namespace.
     """
-    chosen = {template.key: template for template in templates}
-    policies = {key for template in chosen.values() if (key := _find_policy(state, template)) is not None}
+    chosen = {template.key for template in templates}
     namespaces = {key.namespace for key in chosen}
-    workloads: list[Document] = []
-    objects: list[tuple[Document, Key]] = []
-    for template in state.snapshot.templates.values():
-        policy = _find_policy(state, template) if template.key.namespace in namespaces else None
+    index = CompanionFollowers(state.snapshot.templates, state.snapshot.config)
+    related = {companion for key in chosen for companion in index.list_companions(key)}
+    workloads: dict[Key, Key | None] = {}
+    objects: dict[Key, Key] = {}
+    for key, template in state.snapshot.templates.items():
+        if key.namespace not in namespaces and key not in related:
+            continue
+        policy = _find_policy(state, template)
         if state.read_requirements(template).is_workload:
-            if template.key.namespace in namespaces:
-                workloads.append(template)
-        elif policy in policies and policy is not None and template.key not in chosen:
-            objects.append((template, policy))
+            workloads[key] = policy
+        elif policy is not None and key not in chosen:
+            objects[key] = policy
+    users = _list_referring(state, workloads, objects)
+    policies = {workloads.get(key) for key in chosen}
     own: list[Document] = []
     shared: list[Document] = []
-    for template, policy in objects:
-        users = [workload for workload in workloads if _belongs(state, template, workload)]
-        users = users or [
-            workload
-            for workload in workloads
-            if workload.key.namespace == template.key.namespace and _find_policy(state, workload) == policy
-        ]
-        outside = [workload for workload in users if workload.key not in chosen]
-        if users and not outside:
-            own.append(template)
-        elif len(outside) < len(users) and any(_belongs(state, template, workload) for workload in users):
-            shared.append(template)
+    for key, policy in objects.items():
+        belonging = users.get(key, set())
+        if key[:2] in COMPANION_KINDS:
+            belonging = belonging | set(index.list_workloads(key))
+        known = bool(belonging)
+        if not known and policy in policies:
+            belonging = {one for one, other in workloads.items() if other == policy and one.namespace == key.namespace}
+        if belonging and belonging <= chosen:
+            own.append(state.snapshot.templates[key])
+        elif known and belonging & chosen:
+            shared.append(state.snapshot.templates[key])
     return Companions(tuple(own), tuple(shared))
 
 
@@ -55,17 +60,17 @@ def _find_policy(state: KarmadaState, template: Document) -> Key | None:
     return policy.key if policy is not None else None
 
 
-def _belongs(state: KarmadaState, template: Document, workload: Document) -> bool:
-    """Return whether an object and a workload refer to each other."""
-    if template.key.namespace != workload.key.namespace:
-        return False
-    paths = state.declared_paths.get((workload.api_version, workload.key.kind))
-    if any(reference.matches(template) for reference in read_references(workload, paths.pod_spec if paths else ())):
-        return True
-    target = get_field(template.body, "spec", "scaleTargetRef")
-    if isinstance(target, dict):
-        return (target.get("kind"), target.get("name")) == (workload.key.kind, workload.key.name)
-    selector = get_field(template.body, "spec", "selector")
-    labels = as_string_map(get_field(workload.body, "spec", "template", "metadata", "labels"))
-    wanted = as_string_map(selector.get("matchLabels", selector)) if isinstance(selector, dict) else {}
-    return bool(wanted) and all(labels.get(name) == value for name, value in wanted.items())
+def _list_referring(state: KarmadaState, workloads: Iterable[Key], objects: Mapping[Key, Key]) -> dict[Key, set[Key]]:
+    """Return the workloads that refer to each of some objects, or to the Secret that its controller writes."""
+    templates = state.snapshot.templates
+    named = {key: key for key in objects}
+    named |= {secret: key for key in objects if (secret := find_written_secret_key(templates[key])) is not None}
+    found: dict[Key, set[Key]] = {}
+    for workload in workloads:
+        template = templates[workload]
+        paths = state.declared_paths.get((template.api_version, workload.kind))
+        for reference in read_references(template, paths.pod_spec if paths else ()):
+            key = named.get(reference.key) if reference.name else None
+            if key is not None:
+                found.setdefault(key, set()).add(workload)
+    return found

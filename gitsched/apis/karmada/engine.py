@@ -118,6 +118,8 @@ class KarmadaEngine(PolicyEngine):
         if self.dependencies is not None:
             self.dependencies.clear()
         if triggers is not NO_TRIGGERS:
+            if self.dependencies is not None:
+                triggers.add_companions(self.dependencies.list_companions)
             triggers.reconcile(self.state.snapshot, self.decide, self._explain_unmoved)
         missing = self.state.find_missing_clusters() if self.state.other_clusters else ()
         self.findings: tuple[Finding, ...] = (*self.state.inventory.findings, *self._policy_warnings, *missing, *triggers.findings)

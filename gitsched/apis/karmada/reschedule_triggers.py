@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from gitsched.apis.capabilities import ExpiredDocument
-from gitsched.apis.karmada.binding.resource_binding import REBALANCE_REQUESTED, PreviousState
+from gitsched.apis.karmada.binding.resource_binding import REBALANCE_REQUESTED, PreviousState, binding_key
 from gitsched.apis.karmada.names import APPS_GROUP, REBALANCER
 from gitsched.apis.karmada.rebalancer import (
     BindingLookup,
@@ -75,6 +76,14 @@ class RescheduleTriggers:
             if triggered is None or (current.reschedule_triggered and current.reschedule_triggered >= triggered)
             else current._replace(reschedule_triggered=triggered)
         )
+
+    def add_companions(self, list_companions: Callable[[Key], Iterable[Key]]) -> None:
+        """Set the triggers of the companions that follow a workload of a rebalancer."""
+        for rebalancer in self.rebalancers:
+            for workload in rebalancer.pending:
+                for companion in list_companions(workload.key):
+                    binding = binding_key(companion)
+                    self._trigger_times[binding] = max(self._trigger_times.get(binding) or rebalancer.created, rebalancer.created)
 
     def list_naming(self, binding: Key) -> list[WorkloadRebalancer]:
         """Return the rebalancers of the source that name the workload of a binding."""

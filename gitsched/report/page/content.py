@@ -13,7 +13,7 @@ from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.simulation import ResilienceChange
 from gitsched.report.causes import list_reasons
-from gitsched.report.explanation import describe_candidate, describe_override, describe_reference
+from gitsched.report.explanation import describe_candidate, describe_override, list_related_objects
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses, describe_worst_effect
 from gitsched.report.summary import (
@@ -140,7 +140,7 @@ def _build_explanation(value: Explanation, texts: StringTable) -> dict[str, Any]
         ("Selection", list(value.selection)),
         ("Division", list(value.division_rule)),
         ("Overrides, in order", list(map(describe_override, value.overrides))),
-        ("Refers to", list(map(describe_reference, value.references))),
+        *list_related_objects(value),
         ("Findings", [str(finding) for finding in value.findings]),
     ]
     return {
