@@ -8,7 +8,7 @@ from gitsched.apis.capabilities import CompanionSelecting
 from gitsched.decide.companion_placement import CompanionPlacement, CompanionPlacements, DeliveredCompanion, UnselectedCompanion
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.delivered_objects import Clusters, DeliveredObjects
-from gitsched.decide.reference_findings import MAX_FINDINGS, MAX_NAMES, LocatedFinding, describe_placement, join_names
+from gitsched.decide.reference_findings import MAX_FINDINGS, LocatedFinding, describe_placement, join_names
 from gitsched.kinds.companion_kinds import COMPANION_KINDS, FOLLOW_ANNOTATION
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding, Location, Severity, locate_document
@@ -56,7 +56,7 @@ def _make_separated_finding(placement: CompanionPlacement, decisions: DecisionSe
         parts.append(f"does not go to {_join_clusters(lacking)}, where {_join_targets(targets)}")
     if idle:
         parts.append(f"goes to {_join_clusters(idle)}, where {_join_targets(placement.targets)} not")
-    about = key if lacking else placement.targets[0].key
+    about = key if lacking else next((one for one in placement.targets if one.state), placement.targets[0]).key
     places = describe_placement(about, decisions, delivered)
     message = f"{key} {', and '.join(parts)}: {places if lacking else f'for {about}, {places}'}; {_describe_cures(placement)}"
     return Finding(_rate(placement), SEPARATED, message, _locate_document(placement.companion.owner, decisions), key.resource)
@@ -74,6 +74,8 @@ def _describe_cures(placement: CompanionPlacement) -> str:
         return f"add its targets to {companion.owner}, or, {accept}"
     if placement.lacking:
         return f"change the clusters in its policy, set {_SETTING}, or, {accept}"
+    if not any(target.state for target in placement.targets):
+        return f"select {'its target' if len(placement.targets) == 1 else 'one of its targets'} with a policy, or, {accept}"
     return f"change the clusters in its policy, leave it out of policies and set {_SETTING}, or, {accept}"
 
 
@@ -100,7 +102,7 @@ def _describe_selection(api: str, workload: DeliveredCompanion, group: list[Unse
         return f"add {them} to {workload.owner}, or, {accept}"
     documents = [decisions.catalog.templates[one.companion.key] for one in group]
     engine = next((engine for engine in decisions.engines if engine.name == api and isinstance(engine, CompanionSelecting)), None)
-    change = engine.describe_selection(decisions.templates[workload.owner], documents[:MAX_NAMES]) if engine is not None else ""
+    change = engine.describe_selection(decisions.templates[workload.owner], documents) if engine is not None else ""
     return f"{change or f'select {them} with a policy'}, set {_SETTING}, or, {accept}"
 
 

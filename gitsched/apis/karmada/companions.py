@@ -11,9 +11,14 @@ from collections.abc import Iterable, Mapping
 from gitsched.apis.capabilities import Companions
 from gitsched.apis.companions import CompanionFollowers
 from gitsched.apis.karmada.dependencies.references import find_written_secret_key, read_references
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Document, Key
+from gitsched.model.finding import format_names
+
+MAX_SELECTORS = 5
+"""Selectors that one message proposes."""
 
 
 def list_companions(state: KarmadaState, templates: Iterable[Document]) -> Companions:
@@ -53,6 +58,26 @@ def list_companions(state: KarmadaState, templates: Iterable[Document]) -> Compa
         elif known and belonging & chosen:
             shared.append(state.snapshot.templates[key])
     return Companions(tuple(own), tuple(shared))
+
+
+def describe_selection(state: KarmadaState, workload: Document, companions: Iterable[Document]) -> str:
+    """Return what to add to the policy of a workload so that it selects its companions; "" without a policy."""
+    policy, _ = state.find_policy(workload, state.find_record(workload))
+    if policy is None:
+        return ""
+    selectors = dict.fromkeys(_format_selector(policy, workload, companion) for companion in companions)
+    return f"add to spec.resourceSelectors of {policy.key.title}: {format_names(list(selectors), MAX_SELECTORS)}"
+
+
+def _format_selector(policy: PropagationPolicy, workload: Document, companion: Document) -> str:
+    """Return a selector of a companion: of its kind if the policy selects all workloads of a kind, else by its name."""
+    kind = {"apiVersion": workload.api_version, "kind": workload.key.kind}
+    members = {"apiVersion": companion.api_version, "kind": companion.key.kind}
+    if kind not in policy.spec.get("resourceSelectors", ()):
+        members["name"] = companion.key.name
+        if companion.key.namespace and not policy.is_namespaced:
+            members["namespace"] = companion.key.namespace
+    return "{" + ", ".join(f"{name}: {value}" for name, value in members.items()) + "}"
 
 
 def _find_policy(state: KarmadaState, template: Document) -> Key | None:

@@ -102,16 +102,9 @@ class KarmadaEngine(PolicyEngine):
         return f"set spec.propagateDeps: true in {policy.key.title}"
 
     def describe_selection(self, template: Document, companions: Iterable[Document], /) -> str:
-        policy, _ = self.state.find_policy(template, self.state.find_record(template))
-        if policy is None:
-            return ""
-        selectors = (
-            f"{{apiVersion: {companion.api_version}, kind: {companion.key.kind}, name: {companion.key.name}"
-            + (f", namespace: {companion.key.namespace}" if companion.key.namespace and not policy.is_namespaced else "")
-            + "}"
-            for companion in companions
-        )
-        return f"add to spec.resourceSelectors of {policy.key.title}: {', '.join(selectors)}"
+        from gitsched.apis.karmada.companions import describe_selection  # only for companions that no policy selects
+
+        return describe_selection(self.state, template, companions)
 
     def _reconcile_rebalancers(self) -> None:
         triggers = self.state.reschedule_triggers
