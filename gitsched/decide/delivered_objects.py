@@ -97,7 +97,8 @@ class DeliveredManifest(NamedTuple):
 
 def index_deliveries(decisions: DecisionSet, config: Config, cache: ReferenceCache | None = None) -> DeliveredObjects:
     """Return the deliveries of all policy APIs, with the requirements of every delivered object."""
-    cache, pod_paths, found = cache or ReferenceCache(), config.pod_paths, DeliveredObjects()
+    pod_paths = config.pod_paths if config.workloads else {}
+    cache, found = cache or ReferenceCache(), DeliveredObjects()
     shared: dict[Clusters, Clusters] = {}
     for key, outcome in decisions.outcomes.items():
         if not outcome.targets:
