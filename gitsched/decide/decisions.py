@@ -166,12 +166,16 @@ def decide(
     The documents of `kustomized` are not placed: a policy that selects one is a finding. `variants` are what clusters get in place of some
     templates.
     """
-    cache = cache or DecisionCache()
     catalog = build_catalog(documents, config.kinds, reserved_groups)
     parts = resolve_parts(kustomized, catalog) if kustomized else []
     source = DecisionInput(catalog, previous, config, source_time, now, observations or {}, once, parts, variants or {}, releases)
-    snapshot = source.make_snapshot()
-    context = (catalog.api_documents, snapshot.quarantined, config, catalog.duplicate_api_documents, releases)
+    return decide_input(source, cache or DecisionCache())
+
+
+def decide_input(source: DecisionInput, cache: DecisionCache) -> DecisionSet:
+    """Decide every workload of an input as `decide` does."""
+    catalog, parts, snapshot = source.catalog, source.parts, source.make_snapshot()
+    context = (catalog.api_documents, snapshot.quarantined, source.config, catalog.duplicate_api_documents, source.releases)
     if cache.context != context:
         cache.context = context
         cache.decisions.clear()

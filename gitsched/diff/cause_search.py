@@ -6,10 +6,9 @@ Workloads whose moves look alike share a search: it is made for one of them, and
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from gitsched.diff.counterfactual_placements import CounterfactualPlacements, Request, Subject
-from gitsched.diff.document_changes import OBSERVATIONS, TIME, Change
+from gitsched.diff.document_changes import OBSERVATIONS, TIME, Change, DocumentChanges
 from gitsched.model.document import Key
 
 MAX_SETS = 5
@@ -22,18 +21,58 @@ _Search = Generator[Sequence[Changes], Sequence[bool], tuple[Changes, ...]]
 """A search yields sets of changes, and receives whether taking each back undoes the move. It returns the sets that explain it."""
 
 
-class SearchSpace(NamedTuple):
-    """What the search knows: `rank` sorts the changed documents by their relevance to a subject, 0 for its own; the smallest ranks up to
-    `nearest` are tried together first. `group` says which moves look alike.
+class Subject(NamedTuple):
+    """What changes: the placement of a workload, or another aspect of a document.
+
+    `aspect` is a noun for the targets of the recorded decision about it, or the failure domain whose loss it suffers from.
     """
 
-    rank: Callable[[Subject, Key], int]
+    key: Key
+    aspect: str = ""
+
+
+Request = tuple[Subject, Changes]
+Rank = Callable[[Subject, Key], int]
+"""The relevance of a changed document to a subject: 0 for its own, the smaller the higher."""
+
+
+class Counterfactuals(Protocol):
+    """Says of changes whether taking them back undoes the change of a subject.
+
+    The work is counted in decisions of one workload, so the same input always gets the same answers. When none are `remaining`, `exhausted`
+    is true and every further answer is no.
+    """
+
+    changes: DocumentChanges
+    exhausted: bool
+
+    @property
+    def remaining(self) -> int:
+        """The decisions that are left."""
+        ...
+
+    @property
+    def engine_cost(self) -> int:
+        """The cost of one evaluation without its decisions."""
+        ...
+
+    def evaluate(self, requests: Iterable[Request], /) -> Mapping[Request, bool]:
+        """Return for each request whether taking the changes back undoes the change of the subject."""
+        ...
+
+
+class SearchSpace(NamedTuple):
+    """What the search knows: the documents with the smallest ranks, up to each of `nearest`, are tried together before all of them.
+    `group` says which moves look alike.
+    """
+
+    rank: Rank
     nearest: Sequence[int]
     group: Callable[[Subject], Hashable]
 
 
 def find_explanations(
-    subjects: Iterable[Subject], counterfactuals: CounterfactualPlacements, space: SearchSpace
+    subjects: Iterable[Subject], counterfactuals: Counterfactuals, space: SearchSpace
 ) -> dict[Subject, tuple[Changes, ...]]:
     """Return the sets of changes that explain each move: taking back all changes of a set undoes it, and of no smaller one of them.
 
@@ -60,7 +99,7 @@ def find_explanations(
 
 
 def _search_in_groups(
-    pool: Changes, subjects: Iterable[Subject], counterfactuals: CounterfactualPlacements, space: SearchSpace
+    pool: Changes, subjects: Iterable[Subject], counterfactuals: Counterfactuals, space: SearchSpace
 ) -> dict[Subject, tuple[Changes, ...]]:
     groups: dict[Hashable, list[Subject]] = {}
     for subject in subjects:
@@ -91,7 +130,7 @@ def _transfer(changes: Changes, subject: Subject, other: Subject) -> Changes:
 
 
 def _run_searches(
-    subjects: Collection[Subject], pool: Changes, counterfactuals: CounterfactualPlacements, space: SearchSpace
+    subjects: Collection[Subject], pool: Changes, counterfactuals: Counterfactuals, space: SearchSpace
 ) -> dict[Subject, tuple[Changes, ...]]:
     """Run the searches for several subjects step by step, so that they share evaluations."""
     affordable = counterfactuals.remaining // (3 * (counterfactuals.engine_cost + len(subjects)))
@@ -111,9 +150,7 @@ def _run_searches(
     return found
 
 
-def _search(
-    subject: Subject, pool: Changes, counterfactuals: CounterfactualPlacements, space: SearchSpace, affordable: int
-) -> _Search:
+def _search(subject: Subject, pool: Changes, counterfactuals: Counterfactuals, space: SearchSpace, affordable: int) -> _Search:
     """Search the smallest sets of changes that undo a move which taking back the whole pool undoes.
 
     Documents that undo it alone come first. Else, documents are left out one after the other as long as the rest undoes it.

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.registry import reserved_groups
-from gitsched.diff.cause_search import Changes, SearchSpace, find_explanations
-from gitsched.diff.counterfactual_placements import CounterfactualPlacements, Placement, Subject
+from gitsched.diff.cause_search import Changes, Rank, SearchSpace, Subject, find_explanations
+from gitsched.diff.counterfactual_placements import CounterfactualPlacements, Placement
 from gitsched.diff.document_changes import OBSERVATIONS, READ_ORDER, SETTINGS, TIME, WHOLE, Change, DocumentChanges
 from gitsched.model.changes import Cause, Move, RecordChange
 from gitsched.model.document import Key
@@ -54,7 +54,7 @@ def find_causes(
     counterfactuals = CounterfactualPlacements(changes, decided, expected, limit)
     view = _SubjectView(moves, records, outcomes, decided, changes)
     found = find_explanations(expected, counterfactuals, SearchSpace(view.rank, (_CLUSTER, _OTHER), view.group))
-    writer = _CauseWriter(changes, view)
+    writer = CauseWriter(changes, view.rank)
     return Causes(
         tuple(move._replace(causes=writer.write(Subject(move.key), found, move.causes)) for move in moves),
         tuple(record._replace(causes=writer.write(Subject(record.subject, record.target_kind), found)) for record in records),
@@ -106,14 +106,14 @@ class _SubjectView:
         """Return what subjects that change alike have in common."""
         own = self._changes.by_key.get(subject.key)
         texts = (own.text, *(difference.text for difference in own.differences)) if own is not None else ()
-        return (*subject.key[:2], subject.target_kind, self._policies.get(subject), self._clusters[subject], texts)
+        return (*subject.key[:2], subject.aspect, self._policies.get(subject), self._clusters[subject], texts)
 
 
-class _CauseWriter:
+class CauseWriter:
     """Describes changes as causes."""
 
-    def __init__(self, changes: DocumentChanges, view: _SubjectView) -> None:
-        self._changes, self._view = changes, view
+    def __init__(self, changes: DocumentChanges, rank: Rank) -> None:
+        self._changes, self._rank = changes, rank
         self._written: dict[Change, Cause] = {}
 
     def write(
@@ -124,15 +124,15 @@ class _CauseWriter:
         number = 0
         for changes in found.get(subject, ()):
             number += len(changes) > 1
-            ordered = sorted(changes, key=lambda change: (self._view.rank(subject, change.key), change))
+            ordered = sorted(changes, key=lambda change: (self._rank(subject, change.key), change))
             for change in ordered:
-                own = change.key == subject.key and change.position == WHOLE and not subject.target_kind
+                own = change.key == subject.key and change.position == WHOLE and not subject.aspect
                 cause = self._write_own(change, known) if own else self._write_change(change)
                 causes.append(cause._replace(together=number if len(changes) > 1 else 0))
         return tuple(causes or [cause._replace(proved=False) for cause in known] or self._list_unproved(subject))
 
     def _list_unproved(self, subject: Subject) -> Iterator[Cause]:
-        keys = sorted(self._changes.by_key, key=lambda key: (self._view.rank(subject, key), key))
+        keys = sorted(self._changes.by_key, key=lambda key: (self._rank(subject, key), key))
         for key in keys[:MAX_UNPROVED]:
             change = self._changes.by_key[key].changes[0]
             yield self._write_change(change)._replace(proved=False)

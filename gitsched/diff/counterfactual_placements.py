@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
 
 from gitsched.apis.capabilities import ReferenceReading
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.decisions import DecisionInput, DecisionSet, list_dependency_trackers
 from gitsched.decide.partial_decisions import PartialDecisions, decide_some
 from gitsched.decide.registry import reserved_groups
+from gitsched.diff.cause_search import Request, Subject
 from gitsched.diff.document_changes import Change, DocumentChanges
 from gitsched.model.document import Key
 from gitsched.model.scheduling import RecordTarget
@@ -18,25 +18,13 @@ ENGINE_COST = 20
 """What an evaluation costs besides the decisions, in decisions of one workload. Each document of a policy API costs half a decision."""
 
 
-class Subject(NamedTuple):
-    """What changes: a workload, or the recorded decision about a document, with a noun for its targets."""
-
-    key: Key
-    target_kind: str = ""
-
-
 Placement = Mapping[str, int | None] | tuple[RecordTarget, ...]
-Request = tuple[Subject, frozenset[Change]]
 _Evaluation = dict[Key, frozenset[Change]]
 """Changes of workloads that are taken back in one evaluation, besides those that all requests of it have in common."""
 
 
 class CounterfactualPlacements:
-    """Says of changes whether taking them back gives a subject its earlier placement.
-
-    The work is counted in decisions of one workload, so the same input always gets the same answers. After `limit` decisions, `exhausted`
-    is true and every further answer is no.
-    """
+    """Says of changes whether taking them back gives a subject its earlier placement, with at most `limit` decisions."""
 
     def __init__(self, changes: DocumentChanges, decided: DecisionSet, before: Mapping[Subject, Placement], limit: int) -> None:
         self.changes, self._before, self._limit = changes, before, limit
@@ -79,7 +67,7 @@ class CounterfactualPlacements:
     def _can_combine(self, subject: Subject) -> bool:
         """Return whether changes of the subject's own document can be taken back together with those of other subjects."""
         key = subject.key
-        return not subject.target_kind and key.group not in reserved_groups and key not in self._read_by_engines
+        return not subject.aspect and key.group not in reserved_groups and key not in self._read_by_engines
 
     def _evaluate_common(self, common: frozenset[Change], members: Iterable[tuple[Subject, frozenset[Change]]]) -> None:
         """Answer requests that differ only in changes of the subjects' own documents, with as few evaluations as possible."""
@@ -112,11 +100,11 @@ class CounterfactualPlacements:
     ) -> None:
         recorded = {}
         subjects = list(subjects)
-        if any(subject.target_kind for subject in subjects):
+        if any(subject.aspect for subject in subjects):
             recorded = {Subject(entry.subject, entry.target_kind): entry.targets for entry in decided[1].recorded}
         for subject in subjects:
             placement: Placement = recorded.get(subject, ())
-            if not subject.target_kind:
+            if not subject.aspect:
                 outcome = decided[1].outcomes.get(subject.key)
                 placement = outcome.replicas_by_cluster if outcome is not None else {}
             self._answers[subject, common | layer[subject.key]] = placement == self._before[subject]

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from gitsched.model.changes import RecordChange
+from gitsched.model.changes import Cause, RecordChange
 from gitsched.model.document import Key
-from gitsched.model.finding import FieldOrigin
 
 FAILURE_DOMAIN_KINDS: Final = ("cluster", "node", "zone", "region", "provider")
 
@@ -163,7 +162,7 @@ class ImpactChange(NamedTuple):
     """The impact of one loss on one workload before and after a change; None when the workload, or the lost domain, does not
     exist.
 
-    `cause` is the location of the rule that makes the difference, "" if unknown; `field` gives the exact location.
+    `causes` are as those of a Move, and `cause` says where the proved ones are written, "" without any.
     """
 
     domain: FailureDomain
@@ -171,7 +170,7 @@ class ImpactChange(NamedTuple):
     before: int | None
     after: int | None
     cause: str = ""
-    field: FieldOrigin | None = None
+    causes: tuple[Cause, ...] = ()
     becomes_unplaced: bool = False
 
     @property

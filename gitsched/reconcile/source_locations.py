@@ -46,11 +46,6 @@ def locate_finding_rules(findings: Iterable[Finding], repository: Repository) ->
     )
 
 
-def locate_rule(rule: FieldOrigin, repository: Repository) -> Location | None:
-    """Return the location of one rule; None if the source does not have the text."""
-    return _find_location(rule, repository, {})
-
-
 def locate_causes(causes: Iterable[Cause], repository: Repository, locations: RuleLocations) -> tuple[Cause, ...]:
     """Return the causes with the location of each rule instead of the location of its document; `locations` as above."""
     return tuple(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeVar
 
 from gitsched.diff.resilience import compare_resilience
@@ -12,7 +12,8 @@ from gitsched.reconcile.comparison import PlanComparison, PlannedCommit
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.run import RunSettings, open_context
-from gitsched.reconcile.source_locations import locate_rule
+from gitsched.reconcile.source_locations import RuleLocations, locate_causes
+from gitsched.report.causes import list_cause_texts
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.scenario import Scenario
 from gitsched.simulate.simulation import simulate, simulate_all_losses
@@ -66,10 +67,12 @@ def _run_on_source(settings: RunSettings, answer: Callable[[Baseline, Repository
 
 def _locate_change_causes(change: ResilienceChange, repository: Repository) -> ResilienceChange:
     """Return the change with the line of each cause."""
-    return change._replace(impact_changes=tuple(_locate_shifts(change.impact_changes, repository)))
+    locations: RuleLocations = {}
+    return change._replace(impact_changes=tuple(_locate_impact(entry, repository, locations) for entry in change.impact_changes))
 
 
-def _locate_shifts(changes: Iterable[ImpactChange], repository: Repository) -> Iterable[ImpactChange]:
-    for change in changes:
-        location = locate_rule(change.field, repository) if change.field is not None else None
-        yield change._replace(cause=f"{location.path}:{location.line}", field=None) if location else change._replace(field=None)
+def _locate_impact(change: ImpactChange, repository: Repository, locations: RuleLocations) -> ImpactChange:
+    causes = locate_causes(change.causes, repository, locations)
+    proved = [cause for cause in causes if cause.proved]
+    cause = "; ".join(list_cause_texts(proved, lambda cause: cause.location.text if cause.location else cause.text))
+    return change._replace(causes=causes, cause=cause)

@@ -11,6 +11,7 @@ CAUSES_SHOWN = 10
 """The number of common causes that are listed, and the number of moves above which they are listed."""
 MAX_TOGETHER = 3
 """The number of changes that are listed where a move needs several together; the others are counted."""
+TOGETHER = ", together with "
 UNPROVED = "changed with it"
 """What is said about changes of which none is known to cause a move."""
 
@@ -34,9 +35,24 @@ def list_cause_texts(causes: Iterable[Cause], write: Callable[[Cause], str] = st
 def _join_causes(group: Sequence[Cause], write: Callable[[Cause], str]) -> str:
     if not group[0].proved:
         return f"{UNPROVED}: {', '.join(map(write, group))}"
-    shown = ", together with ".join(write(cause) for cause in group[:MAX_TOGETHER])
-    more = len(group) - MAX_TOGETHER
+    same: dict[tuple[str, str], list[Cause]] = {}
+    for cause in group:
+        same.setdefault(_identify_change(cause), []).append(cause)
+    changes = [_join_titles(causes) for causes in same.values()]
+    more = len(changes) - MAX_TOGETHER
+    shown = TOGETHER.join(map(write, changes[:MAX_TOGETHER]))
     return f"{shown} and {format_count(more, 'more change')}" if more > 0 else shown
+
+
+def _join_titles(causes: Sequence[Cause]) -> Cause:
+    """Return one cause for the same change of documents that must all be taken back, with the location of the first."""
+    first = causes[0]
+    title, separator, detail = _split_title(first.text)
+    if len(causes) == 1 or not title:
+        return first
+    titles = [_split_title(cause.text)[0] for cause in causes]
+    more = f" and {len(titles) - MAX_TOGETHER} more" if len(titles) > MAX_TOGETHER else ""
+    return first._replace(text=f"{TOGETHER.join(titles[:MAX_TOGETHER])}{more}{separator}{detail}")
 
 
 def group_causes(moves: Iterable[Move]) -> list[tuple[Cause, int]]:

@@ -354,6 +354,7 @@ def _serialize_shift(change: ImpactChange) -> dict[str, Any]:
         "homeless": change.becomes_unplaced,
         "worse": change.is_worse,
         "cause": change.cause,
+        "causes": _serialize_causes(change.causes),
     }
 
 

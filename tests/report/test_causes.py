@@ -31,9 +31,14 @@ def test_the_same_change_of_several_documents_is_one_cause() -> None:
 
 
 def test_changes_that_only_explain_a_move_together_are_one_reason() -> None:
-    both = move(tainted("fra", together=1), tainted("dub", together=1), Cause("Cluster/osl removed"), reason="policy")
+    both = move(
+        *(tainted(name, together=1) for name in ("fra", "dub")),
+        Cause("Pod/shop/x removed", together=1),
+        Cause("Cluster/osl removed"),
+        reason="policy",
+    )
     assert list_reasons(both) == [
-        "Cluster/fra: spec.taints added: [] (fra.yaml:3), together with Cluster/dub: spec.taints added: [] (dub.yaml:3)",
+        "Cluster/fra, together with Cluster/dub: spec.taints added: [] (fra.yaml:3), together with Pod/shop/x removed",
         "Cluster/osl removed",
         "policy",
     ]

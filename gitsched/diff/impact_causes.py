@@ -1,0 +1,144 @@
+"""Find why a loss affects workloads more, or less, than before a change: simulate it again with parts of the change taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from gitsched.apis.topology import list_cluster_kinds
+from gitsched.decide.decisions import DecisionCache, decide_input
+from gitsched.decide.registry import reserved_groups
+from gitsched.diff.cause_search import Request, SearchSpace, Subject, find_explanations
+from gitsched.diff.causes import CauseWriter
+from gitsched.diff.counterfactual_placements import ENGINE_COST
+from gitsched.diff.document_changes import Change, DocumentChanges
+from gitsched.model.document import Key
+from gitsched.model.errors import Permanent
+from gitsched.model.simulation import FailureDomain, ImpactChange, Simulation
+from gitsched.simulate.baseline import Baseline, make_baseline
+from gitsched.simulate.scenario import Scenario
+from gitsched.simulate.simulation import simulate
+
+MIN_DECISIONS, DECISIONS_PER_WORKLOAD = 20_000, 10
+"""How many decisions the search for causes may make: a minimum, and some for each workload of the plan."""
+_OWN, _POLICY, _CLUSTER, _OTHER, _REST = range(5)
+
+Impact = tuple[int | None, bool]
+"""The replicas that a loss stops, None without the workload or the failure domain, and whether the workload becomes unplaced."""
+
+
+def measure_impact(baseline: Baseline, row: Simulation | None, key: Key) -> Impact:
+    """Return the impact of one loss on a workload; `row` is None if there is no such failure domain."""
+    known = key in baseline.decisions.outcomes or key in baseline.decisions.catalog.templates
+    if row is None or not known:
+        return None, False
+    effect = next((effect for effect in row.effects if effect.key == key), None)
+    return (effect.lost_replicas, effect.becomes_unplaced) if effect is not None else (0, False)
+
+
+def add_causes(
+    base: Baseline, head: Baseline, changes: Iterable[ImpactChange], expected: Mapping[Subject, Impact], *, unreachable: bool
+) -> list[ImpactChange]:
+    """Return the changes of impacts with their proved causes. `expected` are the impacts on the base."""
+    assert base.decisions.input is not None, "the decisions of a plan have an input"
+    assert head.decisions.input is not None, "the decisions of a plan have an input"
+    documents, entries = DocumentChanges(base.decisions.input, head.decisions.input), list(changes)
+    domains = {_identify(entry): entry.domain for entry in entries}
+    counterfactuals = _CounterfactualImpacts(documents, head, domains, expected, unreachable=unreachable)
+    view = _ImpactView(base, head)
+    found = find_explanations(domains, counterfactuals, SearchSpace(view.rank, (_POLICY, _CLUSTER, _OTHER), view.group))
+    writer = CauseWriter(documents, view.rank)
+    return [entry._replace(causes=writer.write(_identify(entry), found)) for entry in entries]
+
+
+def _identify(change: ImpactChange) -> Subject:
+    return Subject(change.key, str(change.domain))
+
+
+class _CounterfactualImpacts:
+    """Says of changes whether taking them back gives a loss its earlier impact on a workload."""
+
+    def __init__(
+        self,
+        changes: DocumentChanges,
+        head: Baseline,
+        domains: Mapping[Subject, FailureDomain],
+        expected: Mapping[Subject, Impact],
+        *,
+        unreachable: bool,
+    ) -> None:
+        self.changes, self._head, self._domains, self._expected = changes, head, domains, expected
+        self._unreachable = unreachable
+        self._answers: dict[Request, bool] = {}
+        workloads = len(head.decisions.outcomes)
+        self._limit = MIN_DECISIONS + DECISIONS_PER_WORKLOAD * workloads
+        self.engine_cost = ENGINE_COST + 2 * workloads
+        self.spent = 0
+        self.exhausted = False
+
+    @property
+    def remaining(self) -> int:
+        """The decisions that are left."""
+        return self._limit - self.spent
+
+    def evaluate(self, requests: Iterable[Request]) -> dict[Request, bool]:
+        """Return for each request whether taking the changes back gives the loss its earlier impact."""
+        wanted = list(dict.fromkeys(requests))
+        together: dict[frozenset[Change], list[Subject]] = {}
+        for subject, changes in wanted:
+            if (subject, changes) not in self._answers:
+                together.setdefault(changes, []).append(subject)
+        for changes, subjects in together.items():
+            if self.changes.is_possible(changes):
+                self._simulate(changes, subjects)
+            else:
+                self._answers.update(dict.fromkeys(((subject, changes) for subject in subjects), False))
+        return {request: self._answers.get(request, False) for request in wanted}
+
+    def _simulate(self, changes: frozenset[Change], subjects: Iterable[Subject]) -> None:
+        """Decide with changes taken back, and simulate the losses that the subjects are about."""
+        by_domain: dict[FailureDomain, list[Subject]] = {}
+        for subject in subjects:
+            by_domain.setdefault(self._domains[subject], []).append(subject)
+        cost = self.engine_cost + len(by_domain) * (ENGINE_COST + len(self._head.decisions.outcomes) // 10)
+        if self.spent + cost > self._limit:
+            self.exhausted = True
+            return
+        self.spent += cost
+        source = self.changes.revert(changes)
+        time = max(self._head.time, source.now)
+        baseline = make_baseline(decide_input(source, DecisionCache()), source.config, time, source.observations)
+        for domain, affected in by_domain.items():
+            try:
+                row = simulate(baseline, Scenario(lose=(domain,), unreachable=self._unreachable))
+            except Permanent:
+                row = None  # there is no such failure domain without the changes
+            for subject in affected:
+                self._answers[subject, changes] = measure_impact(baseline, row, subject.key) == self._expected[subject]
+
+
+class _ImpactView:
+    """Sorts changed documents by their relevance to a workload, and groups workloads that are affected alike."""
+
+    def __init__(self, base: Baseline, head: Baseline) -> None:
+        self._baselines, self._cluster_kinds = (base, head), list_cluster_kinds()
+
+    def rank(self, subject: Subject, key: Key) -> int:
+        if key == subject.key:
+            return _OWN
+        name = f"{key.namespace}.{key.name}" if key.namespace else key.name
+        for baseline in self._baselines:
+            outcome = baseline.decisions.outcomes.get(subject.key)
+            if outcome is None:
+                continue
+            if any(policy in (key.title, str(key)) for policy in outcome.policy.split(", ")):
+                return _POLICY
+            relevant = baseline.relevant_clusters.get(subject.key)
+            if key[:2] in self._cluster_kinds and (relevant is None or name in relevant):
+                return _CLUSTER
+        return _OTHER if key.group in reserved_groups else _REST
+
+    def group(self, subject: Subject) -> tuple[object, ...]:
+        """Workloads of one policy in the same clusters share a search for each loss."""
+        outcomes = [baseline.decisions.outcomes.get(subject.key) for baseline in self._baselines]
+        placed = [(outcome.policy, tuple(sorted(outcome.replicas_by_cluster))) for outcome in outcomes if outcome is not None]
+        return (subject.aspect, *placed)
