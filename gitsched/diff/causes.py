@@ -10,7 +10,7 @@ from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.registry import reserved_groups
 from gitsched.diff.cause_search import Changes, Rank, SearchSpace, Subject, find_explanations
 from gitsched.diff.counterfactual_placements import CounterfactualPlacements, Placement
-from gitsched.diff.document_changes import OBSERVATIONS, READ_ORDER, SETTINGS, TIME, WHOLE, Change, DocumentChanges
+from gitsched.diff.document_changes import OBSERVATIONS, READ_ORDER, RELEASES, SETTINGS, TIME, WHOLE, Change, DocumentChanges
 from gitsched.model.changes import Cause, Move, RecordChange
 from gitsched.model.document import Key
 from gitsched.model.finding import FieldOrigin, locate_document
@@ -25,6 +25,7 @@ _OWN, _POLICY, _CLUSTER, _OTHER, _OTHER_CLUSTER, _NAMESPACE, _TEMPLATE = range(7
 _SPECIAL_TEXTS = {
     SETTINGS: "the settings changed",
     READ_ORDER: "the order of documents changed",
+    RELEASES: "a trailer or an option releases held workloads",
     OBSERVATIONS: "observed values changed",
 }
 

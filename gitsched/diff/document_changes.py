@@ -19,9 +19,12 @@ MAX_FIELDS = 50
 """The maximum number of fields of one document that are taken back one by one."""
 WHOLE = -1
 """The position of a change of a whole document, in place of that of a field difference."""
-SETTINGS, READ_ORDER, OBSERVATIONS, TIME = (Key("", "", "", name) for name in ("settings", "order", "observations", "time"))
-"""What can change besides documents: settings without a document, the order of documents, observed values, and the time of the plan."""
-_SPECIAL = frozenset((SETTINGS, READ_ORDER, OBSERVATIONS, TIME))
+SETTINGS, READ_ORDER, RELEASES, OBSERVATIONS, TIME = (
+    Key("", "", "", name) for name in ("settings", "order", "releases", "observations", "time")
+)
+"""What can change besides documents: settings without a document, the order of documents, releases of held workloads, observed values, and
+the time of the plan."""
+_SPECIAL = frozenset((SETTINGS, READ_ORDER, RELEASES, OBSERVATIONS, TIME))
 _CONFIG = (GROUP, KIND)
 
 
@@ -92,6 +95,8 @@ class DocumentChanges:
         orders = [[key for key in source.catalog.read_order if key in common] for source in (before, after)]
         if orders[0] != orders[1]:
             found.append(READ_ORDER)
+        if before.releases != after.releases:
+            found.append(RELEASES)
         if any(after.observations.get(key) != value for key, value in before.observations.items()):
             found.append(OBSERVATIONS)
         return tuple(found)
@@ -122,6 +127,8 @@ class DocumentChanges:
             source = source._replace(config=before.config)
         if READ_ORDER in special:
             source = source._replace(catalog=source.catalog._replace(read_order=before.catalog.read_order))
+        if RELEASES in special:
+            source = source._replace(releases=before.releases)
         if OBSERVATIONS in special:
             source = source._replace(observations={**self.after.observations, **before.observations})
         if TIME in special:

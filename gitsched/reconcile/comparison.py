@@ -200,6 +200,7 @@ def _compare_with_recorded(context: RunContext, fetched: Fetched, earlier: Commi
         observations=read_observations(record.observations, record.observed_at),
         parts=resolve_parts(source.kustomized, catalog),
         variants=source.variants,
+        releases=None,
     )
     return DocumentChanges(before, later.input)
 
