@@ -105,7 +105,8 @@ class Explanation(NamedTuple):
     why this policy applies and `claim` how a previous decision affects that. `attempts` are the groups in the order in which they
     were tried, `candidates` the clusters by name: all of them for the group that was used, and the clusters of a group for other
     groups that were tried. `selection` are the lines about spread constraints. `division` is the assignment of replicas and
-    `division_rule` the lines about its rule. `trigger` says why the workload was, or was not, rescheduled; `result` are its
+    `division_rule` the lines about its rule. `trigger` says why the workload was, or was not, rescheduled, `rescheduled` which
+    request rescheduled it last, "" if none did; `result` are its
     clusters, and `overrides` the changes of its manifest there, in the order in which they apply. `attached_to` are the workloads
     that it depends on for placement, with their locations. `counterfactuals` say what would have to change for clusters that were
     not selected, `unexamined` for how many more this was not computed; `only_some_clusters` means that only some clusters were
@@ -128,6 +129,7 @@ class Explanation(NamedTuple):
     division: tuple[ReplicaShare, ...] = ()
     division_rule: tuple[str, ...] = ()
     trigger: str = ""
+    rescheduled: str = ""
     result: tuple[ReplicaShare, ...] = ()
     overrides: tuple[AppliedOverride, ...] = ()
     findings: tuple[Finding, ...] = ()

@@ -43,6 +43,7 @@ def write_explanation(value: Explanation, width: int) -> str:
         return "\n".join(lines) + "\n"
     if value.only_some_clusters:
         lines += _write_section("Policy", [value.policy], width)
+        lines += _write_section("Last rescheduled", [value.rescheduled], width)
         lines += _write_candidates(value.candidates, value.candidate_kind, width)
         lines += _write_section("Result", [f"runs on {_format_share(share)}" for share in value.result], width)
         lines += _write_section("Would be selected if", list_counterfactuals(value), width)
@@ -52,6 +53,7 @@ def write_explanation(value: Explanation, width: int) -> str:
     lines += _write_section("Policy", [policy, value.claim, *rejected], width)
     lines += _write_section("Attached to", list(value.attached_to), width)
     lines += _write_section("Trigger", [value.trigger], width)
+    lines += _write_section("Last rescheduled", [value.rescheduled], width)
     groups = [
         f"{attempt.name or 'the only group'}: {attempt.verdict}" + _append_message(attempt.message) for attempt in value.attempts
     ]
@@ -91,6 +93,7 @@ def list_explanation_blocks(value: Explanation) -> list[Block]:
         ListBlock("Policy", list(filter(None, [policy, value.claim, *rejected]))),
         ListBlock("Attached to", value.attached_to),
         ListBlock("Trigger", [value.trigger] if value.trigger and not value.only_some_clusters else []),
+        ListBlock("Last rescheduled", [value.rescheduled] if value.rescheduled else []),
         ListBlock("Groups, in order", [] if value.only_some_clusters else groups),
         TableBlock(head, rows),
         ListBlock("Selection", value.selection),

@@ -223,6 +223,7 @@ def serialize_explanation(value: Explanation) -> dict[str, Any]:
         "selection": list(value.selection),
         "division": {"rule": list(value.division_rule), "shares": [share._asdict() for share in value.division]},
         "trigger": value.trigger,
+        "rescheduled": value.rescheduled,
         "result": [_serialize_share(share) for share in value.result],
         "overrides": [override._asdict() for override in value.overrides],
         "references": [reference._asdict() for reference in value.references],

@@ -97,6 +97,17 @@ class RescheduleTriggers:
             f" at {format_time(current.reschedule_triggered)}" if current.reschedule_triggered else ""
         )
 
+    def describe_last(self, binding: Key, current: PreviousState) -> str:
+        """Describe the rebalance by which a binding was scheduled last; "" if something else scheduled it last."""
+        triggered, scheduled = current.reschedule_triggered, current.last_scheduled
+        if triggered is None or scheduled is None or triggered > scheduled:
+            return ""
+        handled = [entry for entry in self.list_naming(binding) if entry.created == triggered]
+        if scheduled not in (triggered, *(entry.finished for entry in handled)):
+            return ""
+        names = ", ".join(entry.title for entry in handled) or "a WorkloadRebalancer that is not in the source now"
+        return f"{names} rescheduled it at {format_time(scheduled)}, without regard to where its replicas were"
+
     def reconcile(self, snapshot: Snapshot, decide: DecideWorkload, explain_unmoved: ExplainUnmoved) -> None:
         """Update the observed workloads of each rebalancer.
 

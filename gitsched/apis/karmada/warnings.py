@@ -203,7 +203,8 @@ def find_binding_warnings(state: KarmadaState, template: Document, passes: Seque
     last = passes[-1]
     clusters = last.outcome.replicas_by_cluster
     if state.unready_clusters:
-        yield from (state.unready_clusters[name] for name in clusters if name in state.unready_clusters)
+        unready = (state.unready_clusters[name] for name in clusters if name in state.unready_clusters)
+        yield from (cluster.finding for cluster in unready if cluster.evicts(last.request.tolerations))
     attempt = SchedulingAttempt(last.request, last.trigger, last.decision)
     if last.request.first_group and (group := find_earlier_group(attempt, state.fleet)):
         used = last.request.groups[last.request.first_group].name

@@ -126,7 +126,7 @@ spec:
   taints: [{key: dead, effect: NoExecute}]
 """
 UNREADY = """
-off:                          {expected: "no NoExecute taint evicts them; set karmada.failover: cluster, or commit a ClusterTaintPolicy"}
+off:                          {expected: "no NoExecute taint evicts them; set karmada.failover: cluster, or set karmada.allowNoExecuteTaintPolicy: true and commit a ClusterTaintPolicy"}
 unknown:                      {status: Unknown, expected: "its condition Ready is Unknown, and no NoExecute taint evicts them"}
 ready:                        {status: "'True'"}
 failover:                     {karmada: {failover: cluster}}

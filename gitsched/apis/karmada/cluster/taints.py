@@ -12,7 +12,7 @@ from gitsched.apis.karmada.settings import KarmadaConfig
 from gitsched.model.document import Body, Document, Key, get_field, read_annotations, read_json
 from gitsched.model.finding import Finding, Location, Severity, format_names, locate_document
 from gitsched.model.scheduling import Affinity
-from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, parse_taint
+from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, parse_taint
 from gitsched.model.time import format_time, parse_time
 from gitsched.schedule.fleet import Candidate, Fleet
 
@@ -333,16 +333,32 @@ def _write_finding(note: _TaintNote, clusters: list[tuple[Key, Location | None]]
     return Finding(note.severity, note.code, message, location, first.resource)
 
 
-_ENABLE_FAILOVER = "set karmada.failover: cluster, or commit a ClusterTaintPolicy that adds a NoExecute taint"
+_ENABLE_FAILOVER = "set karmada.failover: cluster"
+_ALTERNATIVE = (
+    ", or set karmada.allowNoExecuteTaintPolicy: true and commit a ClusterTaintPolicy that adds a NoExecute taint. This evicts workloads "
+    "that do not tolerate the taint; one that fits no other cluster becomes unplaced"
+)
 _ENABLE_EVICTION = "remove karmada.taintEviction: false"
 
 
-def find_unready_clusters(documents: Iterable[Document], fleet: Fleet, settings: KarmadaConfig) -> dict[str, Finding]:
-    """Return the finding about each Cluster that is not ready and whose workloads stay, by name.
+class UnreadyCluster(NamedTuple):
+    """A Cluster that is not ready and whose workloads stay: the finding about it, and the taints with which failover evicts them."""
+
+    finding: Finding
+    taints: tuple[Taint, ...]
+
+    def evicts(self, tolerations: Iterable[Toleration]) -> bool:
+        """Return whether failover would evict a workload with these tolerations, at once or later."""
+        unlimited = [toleration for toleration in tolerations if toleration.seconds is None]
+        return any(not any(toleration.tolerates(taint) for toleration in unlimited) for taint in self.taints)
+
+
+def find_unready_clusters(documents: Iterable[Document], fleet: Fleet, settings: KarmadaConfig) -> dict[str, UnreadyCluster]:
+    """Return each Cluster that is not ready and whose workloads stay, by name.
 
     The Ready condition alone adds a NoSchedule taint, which moves nothing; only NoExecute evicts.
     """
-    found: dict[str, Finding] = {}
+    found: dict[str, UnreadyCluster] = {}
     for document in documents:
         reason = find_unready_reason(document.body)
         candidate = fleet.candidates[fleet.index[document.key.name]]
@@ -352,8 +368,9 @@ def find_unready_clusters(documents: Iterable[Document], fleet: Fleet, settings:
         why = "karmada.taintEviction is false, so NoExecute taints evict nothing" if evicts else "no NoExecute taint evicts them"
         fix = _ENABLE_FAILOVER if settings.taint_eviction else f"{_ENABLE_EVICTION}, and {_ENABLE_FAILOVER}"
         message = f"Cluster {document.key.name} is not ready but its workloads stay there: {reason}, and {why}; "
-        message += _ENABLE_EVICTION if evicts else fix
-        found[document.key.name] = Finding(
-            "warning", "cluster-failover-off", message, locate_document(document), document.key.resource
-        )
+        message += _ENABLE_EVICTION if evicts else f"{fix}{_ALTERNATIVE}"
+        finding = Finding("warning", "cluster-failover-off", message, locate_document(document), document.key.resource)
+        readiness = derive_readiness_taints(read_conditions(document.body), assume=True, evict=True)
+        taints = candidate.taints if evicts else readiness.add
+        found[document.key.name] = UnreadyCluster(finding, tuple(taint for taint in taints if taint.effect == NO_EXECUTE))
     return found

@@ -13,6 +13,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
     binding_key,
     find_decisive_pass,
     is_rebalance_pending,
+    read_previous,
 )
 from gitsched.apis.karmada.binding.scheduling_pass import is_scheduling_skipped
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
@@ -75,6 +76,9 @@ def explain(
         + _describe_failback_timers(state, outcome)
         + _describe_toleration_timers(state, decisive.time, outcome)
         + _describe_health_timers(state, template, policy, outcome),
+        rescheduled=state.reschedule_triggers.describe_last(
+            binding_key(outcome.key), read_previous(outcome.records[0][1] if outcome.records else None)
+        ),
         result=_list_shares(outcome),
         overrides=state.overrides.explain(template, sorted(target.cluster for target in outcome.targets)),
         findings=(*outcome.findings, *find_suspended_policies([policy])),
