@@ -19,6 +19,7 @@ from gitsched.decide.registry import policy_apis
 from gitsched.decide.removals import RemovedPlacement
 from gitsched.decide.renames import RenamedWorkloads, find_renamed
 from gitsched.decide.variant_outcomes import read_kept_paths
+from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.changes import CopyRetention, Move, RetainedCopy
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding, format_names, locate_document
@@ -125,6 +126,7 @@ class _Retention:
             if outcome is not None and (key.group, key.kind) not in RUN_ONCE_KINDS:
                 self._retain_workload(outcome)
         self._retain_dependents()
+        self._retain_companions()
         copies = sorted(self._copies.values(), key=lambda copy: (copy.workload, copy.cluster))
         ends = (end for copy in copies if (end := find_end(copy, self._config)) is not None)
         return CopyRetention(tuple(copies), tuple(self._ended), tuple(ends), tuple(self._findings))
@@ -253,6 +255,21 @@ class _Retention:
             workload = self._read_previous(self._decisions.outcomes[key])
             for owner in sorted({owners[name] for name in (workload.required_by if workload else frozenset()) & owners.keys()}):
                 losses = self._read_placement(self._decisions.outcomes[key]).losses
+                self._retain_with(owner, (copy._replace(follows=owner) for copy in losses))
+
+    def _retain_companions(self) -> None:
+        """Retain companions of retained copies, such as their Services, that would leave the cluster."""
+        moved = sorted(key for key in self._moves.keys() & self._decisions.outcomes.keys() if key[:2] in COMPANION_KINDS)
+        given = self._decisions.input
+        if not moved or not self._copies or given is None:
+            return
+        from gitsched.apis.companions import CompanionFollowers  # few companions move
+
+        companions = CompanionFollowers(given.catalog.templates, given.config)
+        retained = {copy.workload for copy in self._copies.values()}
+        for key in moved:
+            losses = self._read_placement(self._decisions.outcomes[key]).losses
+            for owner in retained.intersection(companions.list_workloads(key)) if losses else ():
                 self._retain_with(owner, (copy._replace(follows=owner) for copy in losses))
 
     def _retain_with(self, owner: Key, copies: Iterable[RetainedCopy]) -> None:

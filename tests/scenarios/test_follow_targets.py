@@ -168,6 +168,29 @@ def test_a_rebalancer_of_a_workload_takes_along_its_followers(fleet: Fleet, foll
     )
 
 
+@pytest.mark.parametrize("follows", [True, False])
+def test_companions_stay_as_long_as_the_copy_of_their_target(fleet: Fleet, follows: bool) -> None:
+    """Also a Service that goes to fewer clusters, and is new in none."""
+    services = {} if follows else {"policies/services.yaml": policy("first,second", name="services", kind="Service")}
+    settings = {"gitsched.yaml": SETTINGS} if follows else {}
+    fleet.commit({**FLEET, **choose("first"), **write(), **services, **settings})
+    fleet.reconcile()
+    services = {name: policy("second", name="services", kind="Service") for name in services}
+    fleet.commit({**choose("second"), **services}, hour=1)
+    fleet.reconcile(1)
+    expected = (WEB, *COMPANIONS) if follows else (WEB, SERVICE)
+    assert list_delivered(fleet) == {name: ["first", "second"] for name in expected}
+    fleet.reconcile(1.1)
+    assert list_delivered(fleet) == {name: ["first", "second"] for name in expected}
+    fleet.reconcile(2)
+    assert list_delivered(fleet) == {name: ["second"] for name in expected}
+
+
+def list_delivered(fleet: Fleet) -> dict[str, list[str]]:
+    """Return the directories that have each object, with retained copies."""
+    return {name: found for name in OBJECTS if (found := fleet.delivered(f"default/{name}"))}
+
+
 PLACED = ", annotations: {cluster.open-cluster-management.io/placement: %s}"
 HUB = {
     "sets.yaml": to_yaml(*bound_global_set("default")),
