@@ -8,12 +8,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, product
 from typing import Any, NamedTuple
 
 from gitsched.build.commit_files import CommitFiles, list_directories
-from gitsched.build.path_recipe import parse_mapping
 from gitsched.manifests.glob import matches_glob, parse_glob
+from gitsched.manifests.kustomization import parse_values
 from gitsched.model.document import Body, as_object, get_field, list_objects, read_labels
 from gitsched.model.labels import parse_selector
 
@@ -39,6 +38,10 @@ class GeneratorInput(NamedTuple):
     is_own_url: Callable[[str], bool]
 
 
+UNKNOWN_PATCH = "{{templatePatch}}"
+"""An option of a source that a template patch may change in a way that is not known."""
+
+
 def list_applications(body: Body, source: GeneratorInput) -> list[Body]:
     """Return the Applications of an ApplicationSet, with `{{name}}` where a value is not known."""
     spec = as_object(body.get("spec"))
@@ -51,12 +54,55 @@ def list_applications(body: Body, source: GeneratorInput) -> list[Body]:
             metadata = {"namespace": namespace, **as_object(application.get("metadata"))}
             known = {"apiVersion": body.get("apiVersion"), "kind": "Application", **application, "metadata": metadata}
             if spec.get("templatePatch"):
-                known["spec"] = {**as_object(known.get("spec")), "source": {"path": "{{templatePatch}}"}}
+                known = _apply_patch(known, _render(str(spec["templatePatch"]), parameters))
             if known not in found:
                 found.append(known)
             if len(found) >= MAX_APPLICATIONS:
                 return found
     return found
+
+
+def list_unread_generators(body: Body, source: GeneratorInput) -> list[str]:
+    """Describe the generators of an ApplicationSet that read what the repository does not have."""
+    found: dict[str, None] = {}
+    rest = list_objects(as_object(body.get("spec")).get("generators"))
+    for generator in rest:
+        for kind, inner in generator.items():
+            if kind in ("matrix", "merge") and isinstance(inner, dict):
+                rest += list_objects(inner.get("generators"))[: MAX_APPLICATIONS - len(rest)]
+            elif kind == "clusters" and not source.clusters:
+                found["its generator clusters reads clusters that no Secret here describes"] = None
+            elif kind == "git" and not source.is_own_url(str(as_object(inner).get("repoURL") or "")):
+                found["its generator git reads another repository"] = None
+            elif kind not in ("clusters", "git", "list", "selector", "template"):
+                found[f"its generator {kind} reads what only Argo CD has"] = None
+    return list(found)
+
+
+def _apply_patch(application: Body, patch: str) -> Body:
+    """Return an Application after the template patch of its ApplicationSet, which is a strategic merge patch: lists are replaced. If it
+    has expressions that are not known, so are the options of all sources."""
+    if "{{" not in patch:
+        values = parse_values(patch.encode())
+        if len(values) == 1 and isinstance(values[0], dict):
+            project = get_field(application, "spec", "project")
+            patched = _remove_nulls(_merge(application, values[0]))
+            return {**patched, "spec": {**as_object(patched.get("spec")), "project": project}}
+    spec = as_object(application.get("spec"))
+    known = {"source": _hide_options(spec["source"])} if isinstance(spec.get("source"), dict) else {}
+    several = {"sources": list(map(_hide_options, list_objects(spec["sources"])))} if spec.get("sources") else {}
+    return {**application, "spec": {**spec, **known, **several}}
+
+
+def _hide_options(source: Body) -> Body:
+    """Return a source with an option that is not known."""
+    if source.get("helm"):
+        return {**source, "helm": {**as_object(source["helm"]), "releaseName": UNKNOWN_PATCH}}
+    return {**source, "kustomize": {"namePrefix": UNKNOWN_PATCH}}
+
+
+def _remove_nulls(body: Body) -> Body:
+    return {name: _remove_nulls(value) if isinstance(value, dict) else value for name, value in body.items() if value is not None}
 
 
 def _find_template(generator: Body) -> Body:
@@ -80,14 +126,18 @@ def _generate(generator: Body, source: GeneratorInput, depth: int) -> list[Param
             continue
         values = as_object(body.get("values"))
         if kind == "list":
-            found += [_flatten(entry) | {"element": entry} for entry in list_objects(body.get("elements"))]
+            elements = [*list_objects(body.get("elements")), *_parse_elements(body.get("elementsYaml"))]
+            found += [_flatten(entry) | {"element": entry} for entry in elements]
         elif kind == "git":
             found += [entry | _read_values(values, entry) for entry in _read_git(body, source)]
         elif kind == "clusters":
             found += [entry | _read_values(values, entry) for entry in _read_clusters(body, source)]
         elif kind in ("matrix", "merge") and depth < 2:
-            inner = [_generate(entry, source, depth + 1) for entry in list_objects(body.get("generators"))]
-            found += _combine(inner) if kind == "matrix" else _join(inner, body.get("mergeKeys"))
+            generators = list_objects(body.get("generators"))
+            if kind == "matrix":
+                found += _combine(generators, source, depth)
+            else:
+                found += _join([_generate(entry, source, depth + 1) for entry in generators], body.get("mergeKeys"))
         else:
             found.append(_read_values(values, {}))
     selector = generator.get("selector")
@@ -95,9 +145,25 @@ def _generate(generator: Body, source: GeneratorInput, depth: int) -> list[Param
     return [entry for entry in found if parsed is None or parsed.matches({k: str(v) for k, v in entry.items()})]
 
 
-def _combine(inner: list[list[Parameters]]) -> Sequence[Parameters]:
-    combined = islice(product(*inner), MAX_APPLICATIONS)
-    return [{name: value for part in parts for name, value in part.items()} for parts in combined]
+def _combine(generators: list[Body], source: GeneratorInput, depth: int) -> Sequence[Parameters]:
+    """Return the combinations of a matrix. Later generators may have expressions with the parameters of earlier ones."""
+    rows: Sequence[Parameters] = [{}]
+    for generator in generators:
+        rows = [
+            {**row, **entry}
+            for row in rows
+            for entry in _generate(_render(generator, row) if row else generator, source, depth + 1)
+        ][:MAX_APPLICATIONS]
+    return rows
+
+
+def _parse_elements(text: Any) -> list[Body]:
+    """Return the elements of a list generator that are written as text; one unknown element for expressions."""
+    if not isinstance(text, str) or not text.strip():
+        return []
+    if "{{" in text:
+        return [{}]
+    return [entry for value in parse_values(text.encode()) for entry in list_objects(value)]
 
 
 def _join(inner: list[list[Parameters]], keys: Any) -> Sequence[Parameters]:
@@ -118,18 +184,20 @@ def _read_git(body: Body, source: GeneratorInput) -> Iterator[dict[str, Any]]:
     if not source.is_own_url(str(body.get("repoURL") or "")):
         yield {}
         return
+    prefix = f"{body['pathParamPrefix']}." if body.get("pathParamPrefix") else ""
     if body.get("files"):
         patterns = [str(entry.get("path") or "") for entry in list_objects(body.get("files"))]
         for path in _select(patterns, (), sorted(source.commit.entries)):
-            content = parse_mapping(source.commit.read_blob(source.commit.entries[path][0]))
-            yield _flatten(content) | _describe_path(posixpath.dirname(path) or ".", posixpath.basename(path))
+            described = _describe_path(posixpath.dirname(path) or ".", posixpath.basename(path), prefix)
+            for value in parse_values(source.commit.read_blob(source.commit.entries[path][0])):
+                yield from (_flatten(entry) | described for entry in ([value] if isinstance(value, dict) else list_objects(value)))
         return
     entries = list_objects(body.get("directories"))
     included = [str(entry.get("path") or "") for entry in entries if entry.get("exclude") is not True]
     excluded = [str(entry.get("path") or "") for entry in entries if entry.get("exclude") is True]
     for path in _select(included, excluded, sorted(list_directories(source.commit.entries) - {"."})):
         if not any(part.startswith(".") for part in path.split("/")):
-            yield _describe_path(path)
+            yield _describe_path(path, "", prefix)
 
 
 def _select(included: Iterable[str], excluded: Iterable[str], paths: list[str]) -> Iterator[str]:
@@ -155,9 +223,9 @@ def _compile(pattern: str) -> Callable[[str], bool]:
     return matches if parts.count("**") <= 3 else lambda _: False
 
 
-def _describe_path(path: str, filename: str = "") -> dict[str, Any]:
+def _describe_path(path: str, filename: str, prefix: str) -> dict[str, Any]:
     segments = path.split("/")
-    names = {
+    names: dict[str, Any] = {
         "path": path,
         "path.path": path,
         "path.basename": segments[-1],
@@ -166,7 +234,8 @@ def _describe_path(path: str, filename: str = "") -> dict[str, Any]:
         "path.filenameNormalized": _normalize(filename),
         "path.segments": segments,
     }
-    return names | {f"path[{index}]": segment for index, segment in enumerate(segments)}
+    names |= {f"path[{index}]": segment for index, segment in enumerate(segments)}
+    return {f"{prefix}{name}": value for name, value in names.items()}
 
 
 def _read_clusters(body: Body, source: GeneratorInput) -> Iterator[dict[str, Any]]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from gitsched.build.application_sets import UNKNOWN_PATCH
 from gitsched.build.chart_files import ChartRequest
 from gitsched.build.commit_files import CommitFiles, join_path
 from gitsched.build.path_recipe import (
@@ -96,6 +97,8 @@ def _find_problem(source: Body) -> str:
         return "it is built by a plugin, which gitsched does not run: commit what it prints"
     values = [source.get("path"), source.get("kustomize"), source.get("directory"), source.get("helm")]
     text = repr([value for value in values if value])
+    if UNKNOWN_PATCH in text:
+        return "the templatePatch of its ApplicationSet has expressions that gitsched does not evaluate: write it without them"
     if "{{" in text and not source.get("helm"):
         return _UNKNOWN_VALUE
     if "$ARGOCD_" in text or "${ARGOCD_" in text:

@@ -104,14 +104,18 @@ def _list_misspelt(body: Body, locate: _Locate) -> Iterator[tuple[str, int]]:
 
 def parse_plugins(data: bytes) -> list[Body]:
     """Return the documents of a file with the configuration of plug-ins; none if it cannot be read."""
+    return [value for value in parse_values(data) if isinstance(value, dict)]
+
+
+def parse_values(data: bytes) -> list[Any]:
+    """Return the values of the YAML documents of a file, mappings or others; none if it cannot be read."""
     text = decode_text(data) if len(data) <= DEFAULT_LIMITS.size else ""
-    bodies: list[Body] = []
+    values: list[Any] = []
     for tree in compose_documents(text, DEFAULT_LIMITS) if isinstance(text, str) else ():
         if not isinstance(tree, YamlDocument) or check_aliases(tree, DEFAULT_LIMITS):
             return []
-        value = Constructor(tree.line, tree.node).value
-        bodies += [value] if isinstance(value, dict) else []
-    return bodies
+        values.append(Constructor(tree.line, tree.node).value)
+    return values
 
 
 _Locate = Callable[..., tuple[int, int]]

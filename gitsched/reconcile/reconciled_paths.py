@@ -98,9 +98,11 @@ def build_reconciled_paths(
         return NO_PATHS
     paths = ToolPathReader(commit, tool_documents, list(index.list_read_documents()), reader, config)
     found = paths.read_all()
-    if not found and not paths.bundled:
+    if not (found or paths.bundled or paths.findings):
         return NO_PATHS
     selection = PathSelection(list_selectors(index.list_read_documents()), reader)
+    if not found and not paths.bundled:
+        return NO_PATHS if selection.is_empty else NO_PATHS._replace(findings=tuple(dict.fromkeys(paths.findings)))
     read_commit = partial(_read_commit, reader, config, context)
     return _PathBuilds(commit, index, paths, selection, reader, context, config.kinds, read_commit).run(found)
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 
 from gitsched.apis.gitsched.bundle import parse_bundle
 from gitsched.apis.gitsched.config import Config
 from gitsched.build import argo_cd, flux
-from gitsched.build.application_sets import APPLICATION_SET, CLUSTER_LABEL, GeneratorInput, list_applications
+from gitsched.build.application_sets import (
+    APPLICATION_SET,
+    CLUSTER_LABEL,
+    GeneratorInput,
+    list_applications,
+    list_unread_generators,
+)
 from gitsched.build.argo_cd import APPLICATION
 from gitsched.build.commit_files import CommitFiles
 from gitsched.build.path_recipe import PathRecipe, find_kustomization
@@ -22,11 +29,15 @@ from gitsched.model.finding import Finding, locate_origin
 from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP
 from gitsched.reconcile.bundle_parts import list_bundles
 from gitsched.reconcile.commit_tree import CommitTree
+from gitsched.reconcile.flux_instances import add_instances, find_unread
 from gitsched.reconcile.kustomizations import FileReader, KustomizeParts, read_kustomizations
 from gitsched.reconcile.reconciled_path import ReconciledPath, is_below, open_path, read_artifact_tree
 from gitsched.reconcile.source_identity import ObjectName, SourceIdentity, read_artifact, read_flux_exclusions
 
 _ARTIFACT = "ExternalArtifact"
+_EXPRESSION = re.compile(r"\{\{.*?\}\}")
+UNKNOWN_PATH = "unknown-path"
+"""The code of the finding about directories that only Argo CD knows."""
 MISSING_PATH = "missing-path"
 """The code of the finding about a directory that is not in the source of its document."""
 
@@ -47,7 +58,7 @@ class ToolPathReader:
     ) -> None:
         source = config.source
         self._commit, self._reader, self._config = commit, reader, config
-        self._tool_documents = list(tool_documents)
+        self._tool_documents = add_instances(tool_documents)
         declared: dict[ObjectName, list[RawDocument]] = {}
         for document in self._tool_documents:
             declared.setdefault((document.kind, document.namespace, document.name), []).append(document)
@@ -71,6 +82,8 @@ class ToolPathReader:
         """Return the directories that the documents of the commit reconcile, and the roots of settings that have such documents."""
         roots = dict.fromkeys(root for pattern in self._config.source.kustomize.build for root in self._commit.list_roots(pattern))
         found = [path for document in self._tool_documents for path in self.read(document)]
+        unread = [document for document in self._tool_documents if document.origin and not self.is_ignored(document.origin.path)]
+        self.findings += filter(None, map(find_unread, unread))
         files = {path.location.path for path in found}
         opened = (self._open_root(root) for root in roots) if found else ()
         return [*(path for path in opened if not files.isdisjoint(path.resources)), *found]
@@ -107,8 +120,11 @@ class ToolPathReader:
             yield from self._read_application(document)
         elif kind == (ARGO_GROUP, APPLICATION_SET):
             source = GeneratorInput(self._commit, self._clusters, self._is_generator_url)
+            unknown: dict[str, None] = {}
             for body in list_applications(document.body, source):
-                yield from self._read_application(make_raw_document(body, document.origin))
+                yield from self._read_application(make_raw_document(body, document.origin), unknown)
+            if unknown:
+                self._report_unknown(document, unknown, list_unread_generators(document.body, source))
 
     def _read_flux(self, document: RawDocument) -> Iterator[ReconciledPath]:
         reference = as_object(as_object(document.body.get("spec")).get("sourceRef"))
@@ -135,13 +151,16 @@ class ToolPathReader:
         if not self._is_left_out(path):
             yield path
 
-    def _read_application(self, document: RawDocument) -> Iterator[ReconciledPath]:
+    def _read_application(self, document: RawDocument, unknown: dict[str, None] | None = None) -> Iterator[ReconciledPath]:
+        """Yield the directories that an Application reconciles. Those whose path is not known are added to `unknown`."""
         sources = argo_cd.list_sources(document.body)
         for source in sources:
             url, directory = str(source.get("repoURL") or ""), str(source.get("path") or "")
             if not directory or source.get("chart") or source.get("targetRevision") == self._output_branch:
                 continue
             directory = posixpath.normpath(directory.strip("/") or ".")
+            if "{{" in directory and unknown is not None and ("{{" in url or self._is_generator_url(url)):
+                unknown[directory] = None
             if "{{" in directory or not self._is_own_url(url, directory):
                 continue
             if directory not in self._commit.directories:
@@ -191,6 +210,22 @@ class ToolPathReader:
             self.bundled.append(path)
             return True
         return False
+
+    def _report_unknown(self, document: RawDocument, paths: Iterable[str], reasons: Sequence[str]) -> None:
+        """Report an ApplicationSet that may build directories of the commit of which only Argo CD knows the names."""
+        patterns = [_EXPRESSION.sub("[^/]+", re.escape(path).replace(r"\{\{", "{{").replace(r"\}\}", "}}")) for path in paths]
+        matching = [name for name in sorted(self._commit.directories) if any(re.fullmatch(pattern, name) for pattern in patterns)]
+        if not matching or self._is_changed(document):
+            return
+        name = f"{document.namespace}/{document.name}" if document.namespace else document.name
+        why = f", because {' and '.join(reasons)}" if reasons else ""
+        text = (
+            f"ApplicationSet {name} builds directories such as {matching[0]}{why}: gitsched does not know with which options, and places "
+            "their objects as files have them. Write Applications, or list generators, for these directories; or name this file in "
+            "source.deliveryTools.ignore"
+        )
+        location = locate_origin(document.origin) if document.origin else None
+        self.findings.append(Finding("warning", UNKNOWN_PATH, text, location))
 
     def _report_missing(self, document: RawDocument, directory: str, problem: str) -> None:
         if self._is_changed(document):

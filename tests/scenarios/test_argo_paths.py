@@ -153,6 +153,22 @@ GIT = "git: {repoURL: 'https://github.com/acme/fleet', directories: [{path: envs
             "shop",
             "shop",
         ),
+        (
+            "{git: {repoURL: 'https://github.com/acme/fleet', pathParamPrefix: here, files: [{path: envs/*/env.conf}]}}",
+            True,
+            "{{ .here.path.path }}",
+            "{{ .ns }}",
+            "own",
+        ),
+        ("{list: {elementsYaml: '[{env: eu, ns: shop}]'}}", True, "envs/{{.env}}", "{{.ns}}", "shop"),
+        (
+            "{matrix: {generators: [{list: {elements: [{e: eu}]}}, {git: {repoURL: 'https://github.com/acme/fleet', "
+            "files: [{path: 'envs/{{.e}}/env.conf'}]}}]}}",
+            True,
+            "{{.path.path}}",
+            "{{.e}}-{{.ns}}",
+            "eu-own",
+        ),
         ("{clusters: {}}", False, "envs/eu", "{{name}}", None),
         ("{pullRequest: {github: {owner: a, repo: b}}}", False, "envs/{{branch}}", "shop", None),
     ],
@@ -161,11 +177,56 @@ def test_an_application_set_builds_what_its_generators_name(
     fleet: Fleet, generator: str, go: bool, path: str, namespace: str, expected: str | None
 ) -> None:
     text = GENERATED % (str(go).lower(), generator, "env-x", path, namespace)
-    envs = {f"envs/{env}/d.yaml": DEPLOYMENT for env in ("eu", "us")}
+    envs = {f"envs/{env}/d.yaml": DEPLOYMENT for env in ("eu", "us")} | {"envs/eu/env.conf": '[{"ns": "own"}]'}
     fleet.commit({**LAYOUT, "argo/web.yaml": text, **envs, "apps/web/deployment.yaml": "# nothing\n"})
     fleet.reconcile()
     built = [found for found in placed(fleet) if "/default/" not in found]
     assert built == ([f"clusters/one/{expected}/deployment-web.yaml"] if expected else [])
+
+
+PATCH = """\
+  templatePatch: |
+    spec:
+      project: stolen
+      destination: {namespace: "%s"}
+      source:
+        kustomize: {namePrefix: "{{ .env }}-"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("namespace", "path", "expected"),
+    [
+        ("patched", "envs/{{.env}}", "clusters/one/patched/deployment-eu-web.yaml"),
+        ("{{ if .env }}a{{ end }}", "envs/{{.env}}", None),
+    ],
+)
+def test_the_template_patch_of_an_application_set_is_applied(fleet: Fleet, namespace: str, path: str, expected: str | None) -> None:
+    text = GENERATED % ("true", "{list: {elements: [{env: eu}]}}", "env-x", path, "shop") + PATCH % namespace
+    files = {"envs/eu/d.yaml": DEPLOYMENT, "envs/eu/kustomization.yaml": "resources: [d.yaml]\n"}
+    fleet.commit({**LAYOUT, "argo/web.yaml": text, **files, "apps/web/deployment.yaml": "# nothing\n"})
+    run = fleet.reconcile()
+    assert placed(fleet) == ([expected] if expected else [])
+    reported = [finding.message for finding in findings(run) if finding.code == "reconciled-path"]
+    assert (bool(reported), all("templatePatch" in message for message in reported)) == (expected is None, True)
+
+
+@pytest.mark.parametrize(
+    ("generator", "path", "reasons"),
+    [
+        ("{clusters: {}}", "envs/{{.name}}", "its generator clusters reads clusters that no Secret here describes"),
+        ("{scmProvider: {github: {organization: a}}}", "envs/{{.branch}}", "its generator scmProvider reads what only Argo CD has"),
+        ("{clusters: {}}", "other/{{.name}}", None),
+    ],
+)
+def test_directories_that_only_argo_cd_knows_are_reported(fleet: Fleet, generator: str, path: str, reasons: str | None) -> None:
+    text = GENERATED % ("true", generator, "env-x", path, "shop")
+    fleet.commit({**LAYOUT, "argo/web.yaml": text, "envs/eu/d.yaml": DEPLOYMENT, "apps/web/deployment.yaml": "# nothing\n"})
+    found = [finding for finding in findings(fleet.reconcile()) if finding.code == "unknown-path"]
+    assert [str(finding.location) for finding in found] == (["argo/web.yaml:1:1"] if reasons else [])
+    assert all(
+        "directories such as envs/eu, because" in finding.message and (reasons or "") in finding.message for finding in found
+    )
 
 
 @pytest.mark.helm

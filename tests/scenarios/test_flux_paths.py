@@ -488,3 +488,58 @@ def test_a_broken_kustomization_is_not_replaced_by_an_empty_one(fleet: Fleet) ->
     run = fleet.reconcile()
     assert codes(run) == ["reconciled-path"]
     assert "apps/kustomization.yaml is not a mapping" in findings(run)[0].message
+
+
+INSTANCE = """\
+apiVersion: fluxcd.controlplane.io/v1
+kind: FluxInstance
+metadata: {name: flux, namespace: flux-system}
+spec:
+  distribution: {version: 2.x, registry: ghcr.io/fluxcd}
+  sync: {kind: GitRepository, url: "https://github.com/acme/fleet.git", ref: refs/heads/main, path: clusters/prod}
+"""
+RESOURCE_SET = """\
+apiVersion: fluxcd.controlplane.io/v1
+kind: ResourceSet
+metadata: {name: apps, namespace: flux-system}
+spec:
+  inputs: [{tenant: a}]
+  resources:
+    - apiVersion: kustomize.toolkit.fluxcd.io/v1
+      kind: Kustomization
+      metadata: {name: << inputs.tenant >>}
+      spec: {path: ./tenants/<< inputs.tenant >>}
+"""
+
+
+def test_the_sync_section_of_a_flux_instance_names_a_directory(fleet: Fleet) -> None:
+    change = """{patch: '[{"op": "add", "path": "/spec/targetNamespace", "value": "shop"}]', target: {kind: Kustomization}}"""
+    patch = f"resources: [apps.yaml]\npatches: [{change}]\n"
+    files = {
+        "clusters/prod/flux-system/gotk-sync.yaml": None,
+        "instance.yaml": INSTANCE,
+        "clusters/prod/kustomization.yaml": patch,
+        "clusters/prod/apps.yaml": kustomization("suspend: false"),
+    }
+    fleet.commit(LAYOUT)
+    fleet.commit(files)
+    assert findings(fleet.reconcile()) == []
+    assert fleet.where("shop/deployment-web") == ["one"], (
+        "the Kustomization counts as the build of the directory of the cluster prints it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (f"{INSTANCE}  kustomize: {{patches: [{{patch: x, target: {{kind: Kustomization}}}}]}}\n", "spec.kustomize.patches"),
+        (f"{INSTANCE}  kustomize: {{patches: [{{patch: x, target: {{kind: Deployment}}}}]}}\n", ""),
+        (RESOURCE_SET, "does not read its templates"),
+    ],
+)
+def test_what_flux_operator_does_and_gitsched_does_not_read_is_reported(fleet: Fleet, text: str, part: str) -> None:
+    fleet.commit({**LAYOUT, "operator.yaml": text})
+    found = [finding for finding in findings(fleet.reconcile()) if finding.code == "unread-document"]
+    assert [(str(finding.location), part in finding.message) for finding in found] == (
+        [("operator.yaml:1:1", True)] if part else []
+    )
