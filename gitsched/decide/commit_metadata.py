@@ -176,7 +176,7 @@ def _summarize_changed_entries(names: Set[str]) -> str:
         return "manifests changed"
     if KEPT in names:
         return "last valid files changed"
-    return "records changed"
+    return "records changed" if names else "releases recorded"
 
 
 def _format_targets(targets: Sequence[RecordTarget]) -> str:

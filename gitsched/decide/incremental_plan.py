@@ -95,6 +95,8 @@ def make_incremental_plan(
     """Make the next plan from the state of the last one; None if a complete plan is needed."""
     totals, rows = state.totals, state.rows
     findings = (finding for group in (totals.other_findings, totals.engine_findings) for finding in group)
+    if any(held.lost for held in totals.held.values()):
+        return None
     if totals.retained or snapshot.at < totals.source_time or any(_is_about(finding, diff.findings) for finding in findings):
         return None
     ends = [since + totals.config.output.retire_after for since in totals.retiring.values()]

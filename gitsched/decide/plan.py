@@ -252,6 +252,10 @@ def _report_stateful(decisions: DecisionSet, moves: tuple[Move, ...], source: Pl
 def _list_all_moves(source: PlanInput, decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement]) -> tuple[Move, ...]:
     """Return the moves of all workloads, those that are removed at the end."""
     moves = tuple(list_moves(decisions.outcomes.values(), _find_active_clusters(source.previous)))
+    if any(outcome.held is not None and outcome.held.lost for outcome in decisions.outcomes.values()):
+        from gitsched.decide.stateful_workloads import drop_undelivered  # few clusters are lost
+
+        moves = tuple(drop_undelivered(moves, decisions, source.previous))
     if not removed:
         return moves
     from gitsched.decide.removals import add_included_replicas, list_removal_moves  # most plans remove nothing

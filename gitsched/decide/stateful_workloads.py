@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from gitsched.apis.gitsched.config import GuardConfig
 from gitsched.apis.stateful_holds import Holds, make_move_finding
 from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.plan_state import PreviousOutput
 from gitsched.model.changes import Move
 from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER
 from gitsched.model.document import Document
 from gitsched.model.finding import Finding, format_names
 from gitsched.model.holds import Releases, list_release_names
 from gitsched.model.scheduling import Outcome
+from gitsched.render.output_files import cluster_path, relative_path
 
 
 def add_move_findings(decisions: DecisionSet, moves: Iterable[Move], config: GuardConfig) -> DecisionSet:
@@ -27,6 +29,25 @@ def add_move_findings(decisions: DecisionSet, moves: Iterable[Move], config: Gua
         elif finding is not None:
             others.append(finding)
     return decisions._replace(outcomes=outcomes, findings=tuple(others))
+
+
+def drop_undelivered(moves: Iterable[Move], decisions: DecisionSet, previous: PreviousOutput) -> Iterator[Move]:
+    """Yield the moves without clusters that have no document, where the previous output does not deliver the workload, or only retains it.
+
+    Such a cluster keeps its directory only for workloads that are held there; others may be bound to it for longer.
+    """
+    lost = {name for outcome in decisions.outcomes.values() if outcome.held is not None for name in outcome.held.lost}
+    retained = {(copy.workload, copy.cluster) for copy in previous.retained}
+    for move in moves:
+        gone = {
+            name
+            for name in move.before.keys() & lost - move.after.keys()
+            if (move.key, name) in retained
+            or (move.key not in decisions.own_workloads and previous.find_blob(cluster_path(name, relative_path(move.key))) is None)
+        }
+        before = {name: count for name, count in move.before.items() if name not in gone}
+        if before != move.after:
+            yield move._replace(before=before)
 
 
 def find_left_data(move: Move, document: Document, holds: Holds, config: GuardConfig) -> Finding | None:

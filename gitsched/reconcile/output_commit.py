@@ -37,7 +37,8 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     """Write the output tree of a plan."""
     repository = fetched.output.repository
     plan, tree = planned.plan, _write_output_tree(context, fetched, planned.plan, repository)
-    changed = tree != fetched.output_tree
+    # A commit records releases also where they release nothing, so that their trailers do not count again.
+    changed = tree != fetched.output_tree or plan.releases is not None
     # An incremental plan keeps all records that belong to no workload, and so all recorded decisions.
     records: tuple[RecordChange, ...] = ()
     if changed and plan.complete and (fetched.output_tree or plan.recorded):
@@ -83,7 +84,7 @@ def update_caches(caches: Caches, fetched: Fetched, planned: Planned, written: W
 def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_tree: str) -> PlanCache | None:
     """Return the plan cache of a plan that led to an output tree; None if the next plan has to be complete."""
     plan, state, source_tree = planned.plan, planned.state, fetched.source.tree
-    if state is None:
+    if state is None or plan.releases is not None:  # the findings about releases are those of this run alone
         return None
     if not isinstance(state, CompleteState):
         cache, incremental = state

@@ -197,8 +197,8 @@ class KarmadaEngine(PolicyEngine):
                 passes, record = self.run_passes(template, policy, scheduled, attachment), scheduled
             held = find_hold(state, template, record, read_previous(passes[-1].outcome.records[0][1]).clusters, passes)
             if held is not None:
-                requirements, wakeup = state.read_requirements(template), passes[-1].outcome.wakeup
-                outcome = hold_binding(state, self.dependencies, template, policy, requirements, record, attachment, held, wakeup)
+                requirements = state.read_requirements(template)
+                outcome = hold_binding(state, self.dependencies, template, policy, requirements, record, attachment, held)
                 return outcome._replace(previous_targets=before)
         if state.overrides.policies:
             kept = keep_if_overrides_fail(state, template, attachment, [step.outcome for step in passes], record)

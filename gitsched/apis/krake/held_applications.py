@@ -36,12 +36,11 @@ def hold_application(
         return outcome
     objects = [key for key, _ in outcome.manifests or ()]
     record = make_application_record(document, decision.previous, objects)
-    wakeup = outcome.wakeup if outcome.wakeup is not None and outcome.wakeup > snapshot.now else None
     kept = outcome._replace(
         targets=(TargetCluster(name),),
         records=((document.key, record), *outcome.records[1:]),
         time=snapshot.at,
-        wakeup=wakeup,
+        wakeup=None,
         trigger="",
         findings=tuple(finding for finding in outcome.findings if finding.code != "unschedulable"),
     )

@@ -58,12 +58,12 @@ def hold_workload(
     rollout = roll_out_workload(kept_workload, states, previous_rollout, reports, existing, snapshot.at, snapshot.now)
     kept = make_outcome(kept_workload, rollout, previous_rollout, states, previous)
     findings = tuple(finding for finding in outcome.findings if finding.code != _UNPLACED_CODE)
-    wakeups = [wakeup for wakeup in (kept.wakeup, outcome.wakeup) if wakeup is not None and wakeup > snapshot.now]
+    wakeup = kept.wakeup if kept.wakeup is not None and kept.wakeup > snapshot.now else None
     objects = tuple(key for key in previous_rollout.objects if key not in workload.objects) if held.lost else kept.previous_objects
     kept = kept._replace(
         policy=outcome.policy,
         findings=findings,
-        wakeup=min(wakeups, default=None),
+        wakeup=wakeup,
         previous_objects=objects,
         replicas=outcome.replicas,
     )

@@ -108,11 +108,10 @@ def hold_binding(
     record: Body | None,
     attachment: Attachment | None,
     held: HeldPlacement,
-    wakeup: datetime | None,
 ) -> Outcome:
     """Return the outcome of a workload that keeps its clusters: its manifest and number of replicas are the present ones.
 
-    Earlier evictions go on, and no new one starts. `wakeup` is when the decision without the hold may change.
+    Earlier evictions go on, and no new one starts.
     """
     previous = state.read_previous(template, record)._replace(required_by=attachment.required_by if attachment else None)
     time, now = state.snapshot.at, state.snapshot.now
@@ -124,9 +123,9 @@ def hold_binding(
     body = outcome.records[0][1]
     if dependencies is not None:
         dependencies.annotate_binding(body, template, policy, attachment)
-    later = [end for end in (outcome.wakeup, wakeup) if end is not None and end > now]
+    wakeup = outcome.wakeup if outcome.wakeup is not None and outcome.wakeup > now else None
     shares = {assignment.name: assignment.replicas or None for assignment in read_previous(body).clusters}
-    outcome = outcome._replace(wakeup=min(later, default=None))
+    outcome = outcome._replace(wakeup=wakeup)
     return hold_outcome(template, outcome, held._replace(clusters=shares))
 
 
