@@ -131,16 +131,16 @@ def build_outcome(
     if result.reason not in ("Success", "") and not state.other_clusters:
         unplaced = _describe_unplaced_replicas(requirements, divided, result.clusters)
         message = f"{template.key} could not be scheduled: {result.message}{unplaced}"
-        findings = (*findings, _make_finding(template, "warning", "unschedulable", message))
+        findings = (*findings, _make_binding_finding(template, "warning", "unschedulable", message))
     elif requirements.replicas == 0 and not result.clusters and not state.other_clusters:
         message = (
             f"{template.key} has 0 replicas and goes to no cluster, as in Karmada; to place it with 0 replicas, set "
             "karmada.enableEmptyWorkloadPropagation in gitsched.yaml"
         )
-        findings = (*findings, _make_finding(template, "info", "no-replicas", message))
+        findings = (*findings, _make_binding_finding(template, "info", "no-replicas", message))
     if requirements.invalid_replicas and policy.placement.is_divided:
         message = f"{template.key}: {requirements.replicas_path} is not a number, so its replicas are not divided"
-        findings = (*findings, _make_finding(template, "warning", "opaque-replicas", message))
+        findings = (*findings, _make_binding_finding(template, "warning", "opaque-replicas", message))
     if failover is not None and tasks:
         findings = (*findings, *failover.find_unpreserved_state(template, policy, tasks))
     title, group = policy.key.title, f" in group {result.observed_group}" if result.observed_group else ""
@@ -160,7 +160,7 @@ def build_outcome(
     )
 
 
-def _make_finding(template: Document, severity: Severity, code: str, message: str) -> Finding:
+def _make_binding_finding(template: Document, severity: Severity, code: str, message: str) -> Finding:
     return Finding(severity, code, message, locate_document(template), template.key.resource)
 
 
