@@ -115,6 +115,11 @@ class LastValidDocuments:
         return _UsedVersion(FileVersion(self._reader.repository, blob, newest.version.commit), file, found)
 
 
+def keep_version(version: FileVersion, file: ParsedFile) -> RestoredFile:
+    """Return an earlier version of a file that is used for what it says, without documents of its own."""
+    return RestoredFile((), _make_last_valid(_UsedVersion(version, file, [])), (version,))
+
+
 def make_findings(restored: Mapping[str, RestoredFile]) -> list[Finding]:
     """Return a note for each file whose last valid documents are used: it names the commits that they come from."""
     findings = []

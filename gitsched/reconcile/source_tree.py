@@ -138,7 +138,7 @@ def read_source_tree(
         if updated is not None:
             return updated
     entries = repository.entries(tree)
-    config, findings, config_valid = _read_valid_config(repository, tree, cache, open_history)
+    config, findings, config_valid, last_config = _read_valid_config(repository, tree, cache, open_history)
     if any(entry.unsafe or entry.mode not in REGULAR_FILE_MODES for entry in entries):
         findings += find_unread_entries(repository, entries, [entry for entry in entries if is_manifest_path(entry.path)])
     if builds is not None:
@@ -157,6 +157,8 @@ def read_source_tree(
         findings += find_hidden_sources(repository, [entry for entry in every if entry.path not in files], ignore, files)
     kustomized = None
     restored = _restore_last_valid(files, reader, open_history)
+    if last_config is not None and FILE in files and FILE not in restored:
+        restored[FILE], findings = last_config, [*findings, _make_no_config_finding()]
     documents = [document for file in files.values() for document in file.documents]
     documents += [document for file in restored.values() for document in file.documents]
     if config.source.variants or _may_have_bundles(documents) or _needs_builds(config, entries, len(manifests) > len(files), files):
@@ -175,7 +177,7 @@ def read_source_tree(
         findings += make_findings({path: file for path, file in restored.items() if path in kept})
     if open_history is not None and (restored or (kustomized is not None and kustomized.findings)):
         findings += open_history().list_findings()
-    findings += [_make_not_yaml_finding(path) for path, file in files.items() if path in kept and not file.broken]
+    findings += [_make_not_yaml_finding(path) for path, file in files.items() if path in kept and not file.broken and path != FILE]
     valid = not kept and not any(file.broken for file in files.values()) and config_valid
     made = _make_tree_cache(tree, files, config, findings, last_valid_documents, kept, valid, config_valid)
     return kustomized.add_to(made) if kustomized is not None else made
@@ -290,29 +292,37 @@ def _make_not_yaml_finding(path: str) -> Finding:
 
 def read_config(repository: Repository, tree: str, cache: ParseCache) -> Config | None:
     """Return the settings of a tree, the defaults where it has no gitsched.yaml; None if that is broken."""
-    config, _, valid = _read_valid_config(repository, tree, cache, None)
+    config, _, valid, _ = _read_valid_config(repository, tree, cache, None)
     return config if valid else None
 
 
 def _read_valid_config(
     repository: Repository, tree: str, cache: ParseCache, open_history: OpenHistory | None
-) -> tuple[Config, list[Finding], bool]:
-    """Return the settings of a tree, findings about them, and whether its own gitsched.yaml is valid or missing."""
+) -> tuple[Config, list[Finding], bool, RestoredFile | None]:
+    """Return the settings of a tree, findings about them, whether its own gitsched.yaml is valid or missing, and the version of the file
+    that is used in its place, if there is one."""
     entry = repository.find_entry(tree, FILE)
     if entry is None or entry[1] not in REGULAR_FILE_MODES:
-        return Config(), [], True
+        return Config(), [], True, None
     reader = SourceReader(repository, cache)
     reader.prefetch([TreeEntry(FILE, *entry)])
     file = reader.read(entry[0], FILE)
     parsed = _find_config_document(file)
     if parsed is not None:
-        return parse_config(parsed.body.get("spec") or {}), [], True
+        return parse_config(parsed.body.get("spec") or {}), [], True, None
     for version in open_history().list_versions(FILE) if open_history is not None else ():
-        parsed = _find_config_document(reader.read(version.blob, FILE, version.repository))
+        before = reader.read(version.blob, FILE, version.repository)
+        parsed = _find_config_document(before)
         if parsed is not None:
-            return parse_config(parsed.body.get("spec") or {}), [], False
+            from gitsched.reconcile.last_valid_documents import keep_version  # most settings are valid
+
+            return parse_config(parsed.body.get("spec") or {}), [], False, keep_version(version, before)
+    return Config(), [_make_no_config_finding()], False, None
+
+
+def _make_no_config_finding() -> Finding:
     message = f"{FILE} holds no valid document with apiVersion: {GROUP}/v1alpha1 and kind: {KIND}"
-    return Config(), [Finding("error", "invalid-config", message, Location(FILE, 1, 1))], False
+    return Finding("error", "invalid-config", message, Location(FILE, 1, 1))
 
 
 def _find_config_document(file: ParsedFile) -> ParsedDocument | None:

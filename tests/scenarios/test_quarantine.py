@@ -204,3 +204,22 @@ def test_a_broken_configuration_falls_back_to_the_last_valid_one(pair: Fleet) ->
         run = pair.reconcile(hour)
         assert {severity for severity, _ in codes(run)} >= {"error"}
         assert pair.where(WEB) == ["first"], "eviction was switched off"
+
+
+def test_settings_without_a_config_keep_the_last_valid_ones_in_every_run(fleet: Fleet) -> None:
+    settings = (
+        "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {karmada: {autoscalerLimits: divide}}\n"
+    )
+    fleet.commit(
+        {"first.yaml": cluster("first"), "web.yaml": deployment("web"), "policy.yaml": policy(), "gitsched.yaml": settings}
+    )
+    fleet.reconcile()
+    for hour, text in enumerate(("kind: Nothing\n", "# empty\n"), 1):
+        fleet.commit({"gitsched.yaml": text, "web.yaml": deployment("web", 2 + hour)}, hour=hour)
+        for part in (0, 0.1):
+            run = fleet.reconcile(hour + part)
+            assert run.plan.totals.config.api_settings["karmada"].autoscaler_limits == "divide"
+            codes = {finding.code for finding in run.plan.findings if finding.location and finding.location.path == "gitsched.yaml"}
+            assert codes == {"invalid-config", "last-valid-used"}
+    fleet.commit({"gitsched.yaml": settings.replace("divide", "keep")}, hour=4)
+    assert "karmada" not in fleet.reconcile(4).plan.totals.config.api_settings
