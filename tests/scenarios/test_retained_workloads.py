@@ -16,6 +16,7 @@ DOWN: Files = {"clusters/first.yaml": cluster("first", "power:NoExecute")}
 UP: Files = {"clusters/first.yaml": cluster("first")}
 SPREAD = "    spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]\n"
 DYNAMIC = "Divided, replicaDivisionPreference: Weighted, weightPreference: {dynamicWeight: AvailableReplicas}"
+FAILBACK = "so does karmada.failback: {AfterStabilization: 10m} in gitsched.yaml, when the earlier group could run it for that time"
 BACK = "a WorkloadRebalancer that names it brings it there"
 REBALANCER = """\
 apiVersion: apps.karmada.io/v1alpha1
@@ -47,7 +48,11 @@ def fail_over(fleet: Fleet, rules: str, more: Files | None = None) -> None:
 @pytest.mark.parametrize(
     ("rules", "more", "remedy"),
     [
-        (policy("first", "second"), {}, f"{BACK}, or karmada.failback in gitsched.yaml"),
+        (
+            policy("first", "second"),
+            {},
+            f"{BACK}; {FAILBACK}",
+        ),
         (
             policy("first", "second"),
             setting("{failback: {AfterStabilization: 30m}}"),

@@ -123,6 +123,9 @@ def _describe_request(state: KarmadaState, template: Document) -> str:
     return f"{handled}: a new WorkloadRebalancer, under another name or from `{command}`,"
 
 
+_AFTER_STABILIZATION = "; so does karmada.failback: {AfterStabilization: 10m} in gitsched.yaml"
+
+
 def _describe_failback(state: KarmadaState, kept: Outcome, expected: Outcome) -> str:
     if kept.group == expected.group:
         return ""
@@ -130,4 +133,4 @@ def _describe_failback(state: KarmadaState, kept: Outcome, expected: Outcome) ->
         return "; by itself it returns when the time of karmada.failback is over"
     if state.settings.failback.mode == "WhenUnschedulable":
         return f"; by itself it returns when neither group {kept.group} nor a later one can run it"
-    return ", or karmada.failback in gitsched.yaml"
+    return f"{_AFTER_STABILIZATION}, when the earlier group could run it for that time"

@@ -231,7 +231,7 @@ def test_an_earlier_group_that_cannot_run_an_unplaced_workload_is_not_reported(r
 @pytest.mark.parametrize(
     ("karmada", "returns"),
     [
-        ({}, "so does karmada.failback, when b cannot run it or after a time"),
+        ({}, "so does karmada.failback: WhenUnschedulable when neither b nor a later group can run it"),
         (UNPLACED, "it returns when neither b nor a later group can run it"),
         (STABLE, "it returns when the time of karmada.failback is over"),
     ],

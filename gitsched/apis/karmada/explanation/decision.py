@@ -243,7 +243,10 @@ def _describe_return(state: KarmadaState, used: str) -> str:
             return f"it returns when neither {used} nor a later group can run it; before that, {rebalance}"
         case "AfterStabilization":
             return f"it returns when the time of karmada.failback is over; before that, {rebalance}"
-    return f"{rebalance}; so does karmada.failback, when {used} cannot run it or after a time"
+    return (
+        f"{rebalance}; so does karmada.failback: WhenUnschedulable when neither {used} nor a later group can run it, and "
+        "karmada.failback: {AfterStabilization: 10m} when this group could run it for that time"
+    )
 
 
 def _list_candidates(
