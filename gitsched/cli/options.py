@@ -7,11 +7,14 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gitsched.model.time import parse_time
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.guard_config import GuardLimit
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _AUTHOR = re.compile(r"\s*([^<>]*[^<>\s])\s*<([^<>\s]+)>\s*")
@@ -129,6 +132,17 @@ FETCH = click.option(
 )
 
 
+def _read_guard_limits(_ctx: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[GuardLimit, ...]:
+    if not values:
+        return ()
+    from gitsched.apis.gitsched.guard_config import parse_limit
+
+    try:
+        return tuple(map(parse_limit, values))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
 def _choose_push(help_text: str) -> Decorator:
     return click.option("--push", metavar="REMOTE", is_flag=False, flag_value="origin", help=help_text)
 
@@ -142,11 +156,15 @@ FACTS_COMMIT = combine(
     _IDENTITY,
 )
 """Options of commands that commit to a facts branch."""
-COMMIT = combine(
+OUTPUT_COMMIT = combine(
     _choose_push(
         "Push the output branch to this remote (`origin` if none is given). A remote output repository is always pushed to."
     ),
     _IDENTITY,
+)
+"""Options of all commands that commit to the output branch."""
+COMMIT = combine(
+    OUTPUT_COMMIT,
     click.option(
         "--require-reviewed",
         is_flag=True,
@@ -199,7 +217,15 @@ LIVE_METRICS = _choose_observations(
 ALLOWED = click.option(
     "--allow", "allowed", metavar="DIGEST", multiple=True, help="Allow the withheld changes with this digest; may be repeated."
 )
-RUN_CONDITIONS = combine(ALLOWED, NOW)
+GUARD_LIMITS = click.option(
+    "--guard",
+    "guard_limits",
+    metavar="LIMIT=PERCENT",
+    multiple=True,
+    callback=_read_guard_limits,
+    help="Limit of the guard for this run, such as fleet.removed=50; takes precedence over gitsched.yaml. May be repeated.",
+)
+RUN_CONDITIONS = combine(ALLOWED, GUARD_LIMITS, NOW)
 RELEASED_CLUSTERS = click.option(
     "--release-cluster",
     "released_clusters",

@@ -10,6 +10,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from gitsched.decide.guard_settings import DEFAULT_GUARD, write_guard_record
 from gitsched.decide.plan import Plan
 from gitsched.model.changes import RecordChange
 from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER, Commit
@@ -83,6 +84,9 @@ def render_metadata_files(
         unclaimed=totals.unclaimed,
         repository=url,
         next_wakeup=plan.next_wakeup,
+        freeze=plan.freeze,
+        withheld=len(plan.withheld.moves),
+        allowance=plan.withheld.digest,
     )
     observations = write_observations(plan.observations) if plan.observations else {}
     inputs = [source.tree, format_time(plan.time), version, *([json.dumps(observations)] if observations else [])]
@@ -105,6 +109,7 @@ def render_metadata_files(
         facts=facts,
         retained=plan.retained,
         workloads={state: count for state, count in totals.state_counts.items() if count},
+        guard={} if plan.guard == DEFAULT_GUARD else write_guard_record(plan.guard),
     )
     return {
         README: write_readme(readme),
@@ -145,7 +150,7 @@ def make_commit_message(
         f"{moved} workload{'s' if moved != 1 else ''} moved" if moved else "",
         f"{recorded} recorded decision{'s' if recorded != 1 else ''} changed" if recorded else "",
     )
-    summary = ", ".join(filter(None, parts)) or _summarize_changed_entries(changed_entries)
+    summary = ", ".join(filter(None, parts)) or _summarize_changed_entries(changed_entries, plan)
     lines = [f"{move.key}: {_format_replicas(move.before)} -> {_format_replicas(move.after)}" for move in plan.moves]
     lines += [
         f"{change.subject}, {change.target_kind}: {_format_targets(change.before)} -> {_format_targets(change.after)}"
@@ -170,13 +175,15 @@ def _find_cause(source: Commit, plan: Plan, facts_time: datetime) -> CommitCause
     return "facts" if plan.time <= facts_time else "deadline"
 
 
-def _summarize_changed_entries(names: Set[str]) -> str:
+def _summarize_changed_entries(names: Set[str], plan: Plan) -> str:
     """Summarize a commit that moves no workload: manifests matter most."""
     if CLUSTERS in names:
         return "manifests changed"
     if KEPT in names:
         return "last valid files changed"
-    return "records changed" if names else "releases recorded"
+    if names:
+        return "records changed"
+    return "releases recorded" if plan.releases is not None else "the guard changed"
 
 
 def _format_targets(targets: Sequence[RecordTarget]) -> str:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from gitsched.apis.capabilities import AvailabilityReporting
-from gitsched.apis.gitsched.config import GuardConfig
+from gitsched.apis.gitsched.guard_config import GuardConfig
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.model.changes import NOTHING_WITHHELD, ExceededLimit, GuardEffect, GuardScope, Move, WithheldChanges
 from gitsched.model.document import Key

@@ -16,6 +16,7 @@ from gitsched.decide.catalog import KustomizedDocument, RawDocument
 from gitsched.decide.companion_placement import NO_COMPANIONS, CompanionPlacements, FeatureCache, compare_companions
 from gitsched.decide.decisions import DecisionCache, DecisionSet, decide
 from gitsched.decide.delivered_objects import DeliveredObjects, ReferenceCache, index_deliveries
+from gitsched.decide.guard_settings import DEFAULT_GUARD, NO_GUARD_INPUT, GuardInput, GuardRecord
 from gitsched.decide.last_valid_files import LastValidFile, render_last_valid
 from gitsched.decide.missing_references import MissingReference, find_missing_references, list_creators
 from gitsched.decide.plan_state import NO_OUTPUT, PlanTimes, PreviousOutput, Totals, compute_totals, sort_findings
@@ -63,7 +64,8 @@ class PlanInput(NamedTuple):
     """Everything that a plan is computed from.
 
     `list_allowed` returns the digests of withheld changes that are allowed. With `withholds`, changes over the limits of the guard are
-    left out of the plan; otherwise they are only reported. `releases` are the held workloads and clusters that are released.
+    left out of the plan; otherwise they are only reported. `releases` are the held workloads and clusters that are released. `guard` is
+    what the guard reads besides the settings of the source.
     """
 
     source: SourceTree
@@ -73,6 +75,7 @@ class PlanInput(NamedTuple):
     list_allowed: Callable[[], Collection[str]] = tuple
     withholds: bool = False
     releases: Releases | None = None
+    guard: GuardInput = NO_GUARD_INPUT
 
 
 class PlanDetails(NamedTuple):
@@ -91,7 +94,8 @@ class Plan(NamedTuple):
 
     `files` are the files of the output tree without README.md and the metadata of the run: all of them in a complete plan, otherwise those
     that differ from the previous tree, with None for a removed file. `withheld` are the changes over the limits of the guard: they are not
-    in `moves` and `files`, unless the plan only reports them. `releases` are the held workloads and clusters that are released.
+    in `moves` and `files`, unless the plan only reports them. `releases` are the held workloads and clusters that are released. `guard` is
+    what the output branch records about the guard.
     """
 
     outcomes: Mapping[Key, Outcome]
@@ -102,6 +106,7 @@ class Plan(NamedTuple):
     time: datetime
     files: Mapping[str, PlannedFile | None]
     withheld: WithheldChanges = NOTHING_WITHHELD
+    guard: GuardRecord = DEFAULT_GUARD
     observations: Observations = Observations()
     details: PlanDetails | None = None
     releases: Releases | None = None
@@ -145,6 +150,11 @@ class Plan(NamedTuple):
     def retained(self) -> tuple[RetainedCopy, ...]:
         """Copies that the output has only for an overlap."""
         return self.totals.retained
+
+    @property
+    def freeze(self) -> str:
+        """Why placements are frozen, or ""."""
+        return self.withheld.freeze or "; ".join(dict.fromkeys(filter(None, (self.totals.config.guard.freeze, self.guard.frozen))))
 
     @property
     def has_rule_findings(self) -> bool:
@@ -193,7 +203,7 @@ def compute_plan_times(source_time: datetime, recorded_time: datetime | None, no
 def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     """Make the complete plan of a commit. Pure: the same input gives the same plan; the caches only save work."""
     caches = caches or InMemoryCaches()
-    tree, previous, (source_time, now), observations, _, _, _ = source
+    tree, previous, (source_time, now), observations, *_ = source
     decisions = decide(
         tree.documents,
         previous.records,
@@ -212,7 +222,9 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
 
         removed = list_removed_placements(decisions, previous, tree.config)
     moves = _list_all_moves(source, decisions, removed)
-    withheld = _check_guard(source, decisions, removed, moves)
+    withheld, guard_findings = _check_guard(source, decisions, removed, moves)
+    if guard_findings:
+        decisions = decisions._replace(findings=(*decisions.findings, *guard_findings))
     if withheld.moves:
         from gitsched.decide.withheld_changes import make_withheld_finding, withhold  # few changes exceed a limit
 
@@ -265,13 +277,24 @@ def _list_all_moves(source: PlanInput, decisions: DecisionSet, removed: Mapping[
 
 def _check_guard(
     source: PlanInput, decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement], moves: tuple[Move, ...]
+) -> tuple[WithheldChanges, list[Finding]]:
+    """Return the changes that exceed a limit of the guard, unless exactly these are allowed; and findings about the guard."""
+    guard, own = source.guard, source.source.config.guard
+    withheld = _find_withheld(source, decisions, removed, moves) if any(move.before for move in moves) else NOTHING_WITHHELD
+    if guard is NO_GUARD_INPUT and own == DEFAULT_GUARD.settings and not withheld.moves:
+        return withheld, []
+    allowed = source.list_allowed() if withheld.moves else ()
+    findings = guard.list_findings(own, withheld.digest, allowed)
+    return NOTHING_WITHHELD if withheld.digest in allowed else withheld, findings
+
+
+def _find_withheld(
+    source: PlanInput, decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement], moves: tuple[Move, ...]
 ) -> WithheldChanges:
-    """Return the changes that exceed a limit of the guard, unless exactly these are allowed."""
-    if not any(move.before for move in moves):
-        return NOTHING_WITHHELD
+    """Return the changes that exceed a limit of the guard."""
     from gitsched.decide.guard import PlacedWorkload, find_withheld_changes, list_guarded_moves  # most plans move nothing
 
-    had_workloads, config = _find_active_clusters(source.previous), source.source.config.guard
+    had_workloads, own = _find_active_clusters(source.previous), source.source.config.guard
     active = (
         move._replace(before={cluster: count for cluster, count in move.before.items() if had_workloads(cluster)}) for move in moves
     )
@@ -284,8 +307,17 @@ def _check_guard(
         if (before := list_previous_replicas(outcome, had_workloads))
     ]
     placed += [PlacedWorkload(key, entry.workload.replicas) for key, entry in removed.items()]
-    withheld = find_withheld_changes(guarded, placed, config)
-    return NOTHING_WITHHELD if withheld.moves and withheld.digest in source.list_allowed() else withheld
+    withheld = find_withheld_changes(guarded, placed, source.guard.choose_settings(own))
+    later = source.guard.choose_later_settings(own, withheld) if withheld.moves else None
+    return withheld if later is None else find_withheld_changes(guarded, placed, later)
+
+
+def _record_guard(source: PlanInput, withheld: WithheldChanges) -> GuardRecord:
+    """Return what the output branch records about the guard."""
+    own = source.source.config.guard
+    if source.guard is NO_GUARD_INPUT and own == DEFAULT_GUARD.settings:
+        return DEFAULT_GUARD
+    return source.guard.make_record(own, withheld)
 
 
 def _find_active_clusters(previous: PreviousOutput) -> HadWorkloads:
@@ -302,7 +334,7 @@ def _render_plan(
     caches: InMemoryCaches,
 ) -> Plan:
     """Render the files of all decisions, and build the plan."""
-    tree, previous, (source_time, now), observations, _, _, _ = source
+    tree, previous, (source_time, now), observations, *_ = source
     decisions = decisions._replace(findings=(*decisions.findings, *retention.findings))
     known = decisions.cluster_facts.keys()
     staying = (outcome for outcome in decisions.outcomes.values() if outcome.held is not None or outcome.key in decisions.withheld)
@@ -350,7 +382,7 @@ def _render_plan(
         deadlines=(*retired, *retention.ended, *(engine.time for engine in decisions.engines if engine.time is not None)),
         observations=observations,
         details=PlanDetails(decisions, rendered, delivered, missing, companions),
-    )._replace(withheld=withheld, releases=source.releases)
+    )._replace(withheld=withheld, releases=source.releases, guard=_record_guard(source, withheld))
 
 
 def _compare_companions(
@@ -399,6 +431,7 @@ def build_plan(
         # An outcome is later than the source only where a deadline changed it, such as the end of an eviction, which moves nothing.
         time=max((totals.source_time, *deadlines, *(outcome.time for outcome in decided))),
         files=files,
+        guard=GuardRecord(totals.config.guard),
         observations=Observations() if observations is None else observations,
         details=details,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from gitsched.apis.gitsched.config import GuardConfig
+from gitsched.apis.gitsched.guard_config import GuardConfig
 from gitsched.apis.stateful_holds import Holds, make_move_finding
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan_state import PreviousOutput

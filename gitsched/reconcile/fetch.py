@@ -25,11 +25,25 @@ from gitsched.reconcile.cache.plan_cache import make_cache_key
 from gitsched.reconcile.facts import fetch_facts
 from gitsched.reconcile.run import Facts, Fetched, RunContext, RunSettings
 from gitsched.reconcile.source_tree import read_config
-from gitsched.render.output_files import CLUSTERS, KEPT, PLACEMENTS, RUN_METADATA, STATUS, make_record, status_path, strip_record
+from gitsched.render.output_files import (
+    CLUSTERS,
+    FREEZE,
+    KEPT,
+    PLACEMENTS,
+    RUN_METADATA,
+    STATUS,
+    make_record,
+    status_path,
+    strip_record,
+)
 from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
 
 _OUTPUT_NAMES = re.compile(rf"(README|LICENSE|\.git|hydrator\.metadata$|({CLUSTERS}|{STATUS}|{PLACEMENTS}|{KEPT})$)", re.IGNORECASE)
 """Names at the root of a branch that gitsched may take over: those it writes, and those that forges put into a new repository."""
+MAX_FREEZE_SIZE = 1 << 16
+"""Bytes of the file FREEZE that are read."""
+MAX_FREEZE_LENGTH = 200
+"""Characters of its first line that are shown."""
 
 
 def fetch(context: RunContext, config_commit: Commit | None = None) -> Fetched:
@@ -64,7 +78,8 @@ def fetch(context: RunContext, config_commit: Commit | None = None) -> Fetched:
     key = make_cache_key(source.repository.common_dir, output, prefix, settings.paths)
     facts = fetch_facts(context, settled, push) if settled.source.facts != FactsConfig() else Facts()
     base_config = settled if config_commit is not None else None
-    return Fetched(commit, output, output_head, output_tree, prefix, record, trusted, key, facts, base_config)
+    fetched = Fetched(commit, output, output_head, output_tree, prefix, record, trusted, key, facts, base_config)
+    return fetched._replace(frozen=_read_freeze(fetched)) if output_tree else fetched
 
 
 def read_source_config(context: RunContext) -> Config:
@@ -146,6 +161,17 @@ def write_worktree(repository: Repository) -> str:
             if done.exit_code != 0:
                 raise Permanent(f"the files of {repository.root} cannot be read: {done.stderr.strip()}")
         return done.stdout.strip()
+
+
+def _read_freeze(fetched: Fetched) -> str:
+    """Return why the file FREEZE of the output branch freezes placements; "" if there is no such file."""
+    blob = find_output_blob(fetched, FREEZE)
+    if blob is None:
+        return ""
+    repository = fetched.output.repository
+    text = repository.blob(blob) if repository.blob_size(blob) <= MAX_FREEZE_SIZE else b""
+    lines = text.decode("utf-8", "replace").strip().splitlines()
+    return (lines[0].strip()[:MAX_FREEZE_LENGTH] if lines else "") or f"the output branch has the file {FREEZE}"
 
 
 def read_run_record(repository: Repository, tree: str | None, prefix: str) -> RunMetadata | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from gitsched import __version__
 from gitsched.decide.commit_metadata import make_commit_message, render_metadata_files
+from gitsched.decide.guard_settings import DEFAULT_GUARD, read_guard_record
 from gitsched.decide.plan import Plan
 from gitsched.decide.plan_state import can_continue, make_plan_rows
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
@@ -28,7 +29,7 @@ from gitsched.reconcile.fetch import open_records
 from gitsched.reconcile.run import CompleteState, Fetched, Planned, Published, RunContext, Written
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.bundle_delivery.source_reference import BUNDLE_SOURCE_PREFIXES
-from gitsched.render.output_files import CLUSTERS, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
+from gitsched.render.output_files import CLUSTERS, FREEZE, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
 from gitsched.render.run_metadata import GITATTRIBUTES
 from gitsched.report.review import DeliveryChanges
 
@@ -38,7 +39,7 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     repository = fetched.output.repository
     plan, tree = planned.plan, _write_output_tree(context, fetched, planned.plan, repository)
     # A commit records releases also where they release nothing, so that their trailers do not count again.
-    changed = tree != fetched.output_tree or plan.releases is not None
+    changed = tree != fetched.output_tree or plan.releases is not None or _has_guard_changed(fetched, plan)
     # An incremental plan keeps all records that belong to no workload, and so all recorded decisions.
     records: tuple[RecordChange, ...] = ()
     if changed and plan.complete and (fetched.output_tree or plan.recorded):
@@ -72,6 +73,14 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
     moved = output.publish(commit, fetched.output_head, note)
     # Otherwise another process has published the same commit before.
     return Published(commit, True, tree, "" if moved else "same")
+
+
+def _has_guard_changed(fetched: Fetched, plan: Plan) -> bool:
+    """Return whether the output branch has to record other settings of the guard, another freeze or other withheld changes."""
+    recorded = fetched.record.guard if fetched.record is not None else {}
+    if fetched.record is None or (not recorded and plan.guard == DEFAULT_GUARD):
+        return False
+    return read_guard_record(recorded) != plan.guard
 
 
 def update_caches(caches: Caches, fetched: Fetched, planned: Planned, written: Written, published: Published) -> None:
@@ -112,7 +121,7 @@ def _write_output_tree(context: RunContext, fetched: Fetched, plan: Plan, reposi
         entries = repository.list_directory(fetched.output_tree, fetched.prefix.rstrip("/"))
         metadata = {
             name: ExistingBlob(entries[name][0])
-            for name in (README, RUN_METADATA, HYDRATOR_METADATA)
+            for name in (README, RUN_METADATA, HYDRATOR_METADATA, FREEZE)
             if name in entries and entries[name][1] in REGULAR_FILE_MODES
         }
         if fetched.prefix:

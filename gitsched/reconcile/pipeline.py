@@ -9,11 +9,13 @@ from __future__ import annotations
 from datetime import datetime
 from functools import partial
 
+from gitsched.decide.guard_settings import NO_GUARD_INPUT
 from gitsched.decide.plan import PlanInput, compute_plan_times, gc_paused, make_plan
 from gitsched.model.errors import Conflict
 from gitsched.reconcile.allowances import list_allowed_changes, read_releases
 from gitsched.reconcile.facts import add_facts
 from gitsched.reconcile.fetch import fetch, read_previous_output
+from gitsched.reconcile.guard_input import make_guard_input
 from gitsched.reconcile.observations import observe
 from gitsched.reconcile.output_commit import publish, update_caches, write
 from gitsched.reconcile.run import CompleteState, Facts, Fetched, OutputMoved, Planned, RunContext, RunResult, make_result
@@ -69,7 +71,10 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withhol
     times = compute_plan_times(fetched.time, fetched.record.time if fetched.record else None, now)
     allowed = partial(list_allowed_changes, context, fetched)
     releases = read_releases(context, fetched) if fetched.record is not None else None
-    plan = make_plan(PlanInput(source, previous, times, observed.observations, allowed, withholds, releases), caches.decisions)
+    is_first = fetched.record is None and not (context.settings.guard_limits or context.settings.allowed)
+    guard = NO_GUARD_INPUT if is_first else make_guard_input(context, fetched)
+    made_from = PlanInput(source, previous, times, observed.observations, allowed, withholds, releases, guard)
+    plan = make_plan(made_from, caches.decisions)
     caches.plan_size = len(caches.files)
     # Observations are made again in each run and may change anything, so a plan with observations is never the start of the next one.
     tree = caches.tree if observed.empty else None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
+from gitsched.apis.gitsched.guard_config import GuardLimit
 from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.incremental_plan import IncrementalPlan
 from gitsched.decide.plan import Plan
@@ -33,7 +34,8 @@ class RunSettings(NamedTuple):
     `location` is the path or URL of the source. `revision` and `worktree` (uncommitted files count) are for runs that write nothing.
     `output` is another repository for the output, `push` the name or URL of a remote. `signing` is (ssh or gpg, key).
 
-    `allowed` are the digests of withheld changes that are allowed, `released_clusters` the clusters that held workloads may leave.
+    `allowed` are the digests of withheld changes that are allowed, `released_clusters` the clusters that held workloads may leave,
+    `guard_limits` limits that take precedence over those of gitsched.yaml.
 
     `observations` is live or recorded; `hosts` are the only ones that live observations may query (None: all). `trusted` says that
     documents of the source may choose which providers are queried.
@@ -54,6 +56,7 @@ class RunSettings(NamedTuple):
     paths: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
     released_clusters: tuple[str, ...] = ()
+    guard_limits: tuple[GuardLimit, ...] = ()
     author: tuple[str, str] | None = None
     signing: tuple[str, str] | None = None
     observations: str = "live"
@@ -126,7 +129,8 @@ class Fetched(NamedTuple):
 
     `record` is the metadata of the last run. `output_trusted` says that the location of the output does not come from the commit that is
     planned, whose author need not be trusted. `cache_key` is the key of the plan cache. `base_config` are the settings of the base of a
-    comparison, `source_commits` the commits of variants in its plan, by path and digest.
+    comparison, `source_commits` the commits of variants in its plan, by path and digest. `frozen` says why the output branch freezes
+    placements, or is "".
     """
 
     source: Commit
@@ -140,6 +144,7 @@ class Fetched(NamedTuple):
     facts: Facts = Facts()
     base_config: Config | None = None
     source_commits: Mapping[tuple[str, str], str] = {}
+    frozen: str = ""
 
     @property
     def time(self) -> datetime:

@@ -10,6 +10,7 @@ from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.policy_api import Snapshot
 from gitsched.decide.catalog import build_catalog
 from gitsched.decide.decisions import make_holds_loader
+from gitsched.decide.guard_settings import GuardRecord, read_guard_record
 from gitsched.decide.incremental_plan import IncrementalPlan, PlanState, SourceDiff, make_incremental_plan, match_documents
 from gitsched.decide.plan import compute_plan_times
 from gitsched.decide.plan_state import PlanTimes
@@ -42,6 +43,10 @@ def plan_incrementally(
     """Plan only what changed since the plan in the cache; None if a complete plan is needed, which `plan_source` makes."""
     times = compute_plan_times(fetched.time, fetched.record.time if fetched.record else None, now)
     header, record = cache.header, fetched.record
+    if fetched.frozen or context.settings.guard_limits or context.settings.allowed:
+        return None  # the guard has more to say than the limits that the last plan recorded
+    if record is not None and record.guard and read_guard_record(record.guard) != GuardRecord(header.totals.config.guard):
+        return None
     if record is not None and header.totals.varied:
         repository = context.source.repository
         if not (repository.is_shallow or repository.has_ancestor(fetched.source.oid, record.source)):

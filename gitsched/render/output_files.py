@@ -21,6 +21,8 @@ from gitsched.model.planned_files import END_OF_TEXT, EditedBlob, ExistingBlob, 
 from gitsched.render.yaml import dump, quote
 
 README, RUN_METADATA, HYDRATOR_METADATA, GITATTRIBUTES_FILE = "README.md", "gitsched.json", "hydrator.metadata", ".gitattributes"
+FREEZE = "FREEZE"
+"""A file that freezes placements while it exists; its first line says why. Operators write it."""
 METADATA_FILES = frozenset((README, RUN_METADATA, HYDRATOR_METADATA))
 """Files that only change in a commit that another change causes."""
 CLUSTERS, STATUS, PLACEMENTS, KEPT = "clusters", "status", "placements", "kept"

@@ -13,7 +13,7 @@ from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import as_object
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import SEVERITIES, Finding, Location, Severity
-from gitsched.model.markdown import format_code, format_code_cells
+from gitsched.model.markdown import format_code, format_code_cells, format_text
 from gitsched.model.planned_files import NewBlob
 from gitsched.model.time import EPOCH, format_time, parse_time
 from gitsched.model.urls import strip_credentials
@@ -45,7 +45,7 @@ class RunMetadata(NamedTuple):
     directory to the time since when it has had no document. `facts` are the commits of the facts branches by branch.
     `builds` says how kustomize roots were built. `kept_files` maps each broken file to the source commit whose version of it is used.
     `workloads` counts the workloads by state; None in a file of a gitsched that did not count them. `retained` are copies that the output
-    has only for an overlap.
+    has only for an overlap. `guard` is as `gitsched.decide.guard_settings` writes it.
     """
 
     source: str
@@ -63,6 +63,7 @@ class RunMetadata(NamedTuple):
     kept_files: Mapping[str, str] = {}
     workloads: Mapping[str, int] | None = None
     retained: tuple[RetainedCopy, ...] = ()
+    guard: Mapping[str, Any] = {}
 
 
 def write_run_metadata(value: RunMetadata) -> NewBlob:
@@ -96,6 +97,8 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         from gitsched.render.retained_copies import write_retained_copy  # most outputs have none
 
         members["retainedCopies"] = [write_retained_copy(copy) for copy in value.retained]
+    if value.guard:
+        members["guard"] = dict(value.guard)
     body = ",\n".join(f"  {_write_compact(name)}: {_write_member(member)}" for name, member in sorted(members.items()))
     return NewBlob(f"{{\n{body}\n}}\n".encode())
 
@@ -136,6 +139,7 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         if isinstance(workloads, dict)
         else None,
         retained=_read_retained(value.get("retainedCopies")),
+        guard=as_object(value.get("guard")),
     )
 
 
@@ -255,7 +259,8 @@ class RecordedRow(NamedTuple):
 class ReadmeContent(NamedTuple):
     """The content of README.md.
 
-    `findings` counts findings by severity, `unclaimed` the objects that no policy selects; `repository` is the URL of the source.
+    `findings` counts findings by severity, `unclaimed` the objects that no policy selects; `repository` is the URL of the source. `freeze`
+    is why placements are frozen, or ""; `withheld` counts the changes that the guard withholds, which the digest `allowance` allows.
     `workloads` and `clusters` are the total numbers if `decisions` and `fleet` are not complete.
     """
 
@@ -272,6 +277,9 @@ class ReadmeContent(NamedTuple):
     next_wakeup: datetime | None = None
     workloads: int = 0
     clusters: int = 0
+    freeze: str = ""
+    withheld: int = 0
+    allowance: str = ""
 
 
 def write_readme(summary: ReadmeContent) -> NewBlob:
@@ -350,6 +358,11 @@ def _count_findings(summary: ReadmeContent) -> Iterator[str]:
             yield f"{number} {'note' if severity == 'info' else severity}{'s' if number > 1 else ''}"
     if summary.unclaimed:
         yield f"{summary.unclaimed} {'object is' if summary.unclaimed == 1 else 'objects are'} not selected by any policy"
+    if summary.freeze:
+        yield f"placements are frozen: {format_text(summary.freeze)}"
+    if summary.withheld:
+        plural = "changes are" if summary.withheld > 1 else "change is"
+        yield f"{summary.withheld} {plural} withheld by the guard; the digest {format_code(summary.allowance)} allows exactly these"
 
 
 def _format_table(head: str, rows: Iterable[str], more: int, location: str) -> str:

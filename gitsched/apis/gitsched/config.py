@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from gitsched.apis.gitsched.bundle import ClusterRule, parse_cluster_rule
 from gitsched.apis.gitsched.config_section import ConfigSection, SettingError, SettingsSection
 from gitsched.apis.gitsched.delivery_config import parse_delivery
+from gitsched.apis.gitsched.guard_config import GuardConfig, check_guard, parse_guard
 from gitsched.apis.gitsched.overlap_config import OverlapConfig, parse_overlap
 from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Body, parse_api_group
@@ -147,27 +148,6 @@ class AssumedObject(NamedTuple):
     clusters: tuple[str, ...] = ("*",)
 
 
-GUARD_LIMITS: Mapping[str, Mapping[str, float]] = {
-    "fleet": {"removed": 20.0, "moved": 30.0, "replicasLost": 30.0, "replicasAdded": 50.0},
-    "namespace": {"removed": 50.0},
-    "cluster": {"removed": 90.0},
-    "workload": {"replicasLost": 90.0},
-}
-GUARD_EFFECTS = ("removed", "moved", "replicasLost", "replicasAdded")
-
-
-class GuardConfig(NamedTuple):
-    """The guard withholds changes over one of the limits, in percent by scope and effect; without a limit an effect is not guarded.
-
-    `freeze` says why no placement changes except by failover; "" if placements are not frozen. With `hold_stateful`, workloads with data
-    stay in their clusters until they are released.
-    """
-
-    limits: Mapping[str, Mapping[str, float]] = GUARD_LIMITS
-    freeze: str = ""
-    hold_stateful: bool = True
-
-
 class ForgeConfig(NamedTuple):
     """The forge where clusters report as commit statuses: `type` is github, gitlab or gitea, `context` contains {cluster}, `token_from`
     names an environment variable or a file."""
@@ -247,7 +227,7 @@ def parse_config(spec: Mapping[str, Any], *, upstream: bool = False) -> Config:
         workloads=tuple(_parse_workload(entry) for entry in root.list_sections("workloads")),
         kinds=tuple(_parse_kind(entry) for entry in root.list_sections("kinds")),
         assumed=tuple(_parse_assumed(entry) for entry in root.list_sections("assumed")),
-        guard=_parse_guard(root.get_section("guard"), upstream),
+        guard=parse_guard(root.get_section("guard"), upstream),
         observations=_parse_observations(root.get_section("observations")),
         notifications=tuple(entry.values for entry in root.list_sections("notifications")),
         follow_targets=root.get_bool("followTargets", False),
@@ -278,6 +258,7 @@ def check_config(body: Body) -> Iterator[Issue]:
         if config.notifications:
             message = "'notifications' has no effect: use `gitsched watch --status` for statuses, `gitsched comment` for comments"
             yield Issue("warning", "unknown-field", message, ("spec", "notifications"))
+        yield from check_guard(config.guard)
     except SettingError as error:
         yield Issue("error", "invalid-config", f"{'.'.join(map(str, error.pointer))} {error.message}", error.pointer)
 
@@ -431,15 +412,3 @@ def _parse_assumed(entry: ConfigSection) -> AssumedObject:
         entry.get_string("namespace") or "*",
         entry.get_strings("clusters") or ("*",),
     )
-
-
-def _parse_guard(guard: ConfigSection, upstream: bool) -> GuardConfig:
-    limits = {}
-    for scope, defaults in GUARD_LIMITS.items():
-        section = guard.get_section(scope)
-        limits[scope] = {
-            effect: section.get_number(effect, defaults.get(effect, 0.0))
-            for effect in GUARD_EFFECTS
-            if effect in defaults or section.values.get(effect) is not None
-        }
-    return GuardConfig(limits, guard.get_string("freeze"), guard.get_bool("holdStateful", not upstream))

@@ -1,0 +1,132 @@
+"""Settings of the guard: its limits and the freeze, which of two settings is stricter, and limits that cannot have an effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from gitsched.apis.gitsched.config_section import ConfigSection
+from gitsched.model.finding import Issue
+
+Limits = Mapping[str, Mapping[str, float]]
+"""Percentages by scope and effect."""
+
+GUARD_LIMITS: Final[Limits] = {
+    "fleet": {"removed": 20.0, "moved": 30.0, "replicasLost": 30.0, "replicasAdded": 50.0, "clustersUnready": 50.0},
+    "namespace": {"removed": 50.0},
+    "cluster": {"removed": 90.0},
+    "workload": {"replicasLost": 90.0},
+}
+"""The limits where gitsched.yaml has none."""
+_EFFECTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "fleet": ("removed", "moved", "replicasLost", "replicasAdded", "clustersUnready"),
+    "namespace": ("removed", "moved", "replicasLost", "replicasAdded"),
+    "cluster": ("removed",),
+    "workload": ("replicasLost", "replicasAdded"),
+}
+"""The effects that can be limited in each scope."""
+
+
+_OFF = 100.0
+"""A limit that allows everything."""
+
+
+class GuardConfig(NamedTuple):
+    """The guard withholds changes over one of the limits, in percent by scope and effect; without a limit an effect is not guarded.
+
+    `freeze` says why no placement changes except by failover; "" if placements are not frozen. With `hold_stateful`, workloads with data
+    stay in their clusters until they are released.
+    """
+
+    limits: Limits = GUARD_LIMITS
+    freeze: str = ""
+    hold_stateful: bool = True
+
+    def tighten(self, other: GuardConfig) -> GuardConfig:
+        """Return the stricter one of each limit of two settings. Placements are frozen if one of them freezes them."""
+        limits = {}
+        for scope, effects in _EFFECTS.items():
+            one, two = self.limits.get(scope, {}), other.limits.get(scope, {})
+            limits[scope] = {
+                effect: min(found[effect] for found in (one, two) if effect in found)
+                for effect in effects
+                if effect in one or effect in two
+            }
+        return self._replace(limits=limits, freeze=self.freeze or other.freeze)
+
+    def replace_limits(self, limits: Iterable[GuardLimit]) -> GuardConfig:
+        """Return these settings with some other limits."""
+        replaced = {scope: dict(effects) for scope, effects in self.limits.items()}
+        for limit in limits:
+            replaced.setdefault(limit.scope, {})[limit.effect] = limit.percent
+        return self._replace(limits=replaced)
+
+    def list_loosened(self, before: GuardConfig) -> Iterator[str]:
+        """Yield what allows more than earlier settings, such as "fleet.removed: 20 -> 100"."""
+        for scope, effects in _EFFECTS.items():
+            for effect in effects:
+                old, new = (config.limits.get(scope, {}).get(effect) for config in (before, self))
+                if old is not None and (new is None or new > old):
+                    yield f"{scope}.{effect}: {old:g} -> {'no limit' if new is None else f'{new:g}'}"
+        if before.freeze and not self.freeze:
+            yield "freeze is lifted"
+
+
+class GuardLimit(NamedTuple):
+    """One limit in percent."""
+
+    scope: str
+    effect: str
+    percent: float
+
+
+def parse_limit(text: str) -> GuardLimit:
+    """Parse a limit such as fleet.removed=50; ValueError says what is wrong."""
+    name, separator, value = text.partition("=")
+    scope, _, effect = name.partition(".")
+    if effect not in _EFFECTS.get(scope, ()):
+        known = ", ".join(f"{scope}.{effect}" for scope, effects in _EFFECTS.items() for effect in effects)
+        raise ValueError(f"the guard has no limit {name!r}; it has {known}")
+    try:
+        percent = float(value)
+    except ValueError:
+        percent = -1.0
+    if not separator or not 0 <= percent <= 1_000_000:
+        raise ValueError(f"{value!r} is no percentage; write {name}=50")
+    return GuardLimit(scope, effect, percent)
+
+
+def parse_guard(guard: ConfigSection, upstream: bool) -> GuardConfig:
+    """Read the section `guard` of gitsched.yaml. With `upstream`, workloads with data are not held by default."""
+    limits = {}
+    for scope, effects in _EFFECTS.items():
+        section, defaults = guard.get_section(scope), GUARD_LIMITS[scope]
+        limits[scope] = {
+            effect: section.get_number(effect, defaults.get(effect, 0.0))
+            for effect in effects
+            if effect in defaults or section.values.get(effect) is not None
+        }
+    return GuardConfig(limits, guard.get_string("freeze").strip(), guard.get_bool("holdStateful", not upstream))
+
+
+def check_guard(config: GuardConfig) -> Iterator[Issue]:
+    """List limits that contradict each other, and a guard that is turned off."""
+    fleet, namespace, cluster = (config.limits.get(scope, {}) for scope in ("fleet", "namespace", "cluster"))
+    pairs = [
+        (effect, "namespace", effect, namespace.get(effect)) for effect in ("removed", "moved", "replicasLost", "replicasAdded")
+    ]
+    pairs += [(effect, "cluster", "removed", cluster.get("removed")) for effect in ("removed", "moved")]
+    for effect, scope, inner, percent in pairs:
+        allowed = fleet.get(effect, _OFF)
+        if percent is not None and percent < allowed < _OFF:
+            message = (
+                f"guard.{scope}.{inner} is {percent:g}, which is less than guard.fleet.{effect} ({allowed:g}): a change of the whole fleet "
+                f"exceeds the limit of each {scope} first; lower the limit of the fleet, or raise the other one"
+            )
+            yield Issue("warning", "guard-limits", message, ("spec", "guard", scope, inner))
+    limits = [fleet.get(effect, _OFF) for effect in ("removed", "moved")]
+    if not config.freeze and min(*limits, namespace.get("removed", _OFF), cluster.get("removed", _OFF)) >= _OFF:
+        message = (
+            "the guard withholds no removal and no move, because all limits are 100: set guard.fleet.removed and guard.fleet.moved"
+        )
+        yield Issue("warning", "guard-limits", message, ("spec", "guard", "fleet", "removed"))

@@ -1,0 +1,49 @@
+"""Freeze placements, or lift the freeze: a commit on the output branch that adds or removes the file FREEZE."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.config import Config
+from gitsched.git import make_signer
+from gitsched.git.refs import read_note
+from gitsched.model.errors import Permanent
+from gitsched.model.planned_files import NewBlob
+from gitsched.reconcile.fetch import MAX_FREEZE_LENGTH, fetch, read_source_config
+from gitsched.reconcile.run import RunSettings, open_context
+from gitsched.render.output_files import FREEZE
+from gitsched.render.run_metadata import format_line
+
+
+class FreezeResult(NamedTuple):
+    """The output branch, the new commit (None if nothing changed), and why placements are frozen now, or ""."""
+
+    branch: str
+    commit: str | None
+    frozen: str
+
+
+def set_freeze(settings: RunSettings, reason: str) -> FreezeResult:
+    """Freeze placements for a reason, or lift the freeze of the output branch with an empty one.
+
+    Raise Permanent without an output branch, and Conflict if another process moves it meanwhile.
+    """
+    context = open_context(settings)
+    fetched = fetch(context)
+    output, head, repository = fetched.output, fetched.output_head, fetched.output.repository
+    if head is None or fetched.output_tree is None:
+        raise Permanent(f"there is no output branch {output.branch} yet, so nothing can be frozen: run gitsched reconcile first")
+    text = format_line(reason, MAX_FREEZE_LENGTH)
+    file = {f"{fetched.prefix}{FREEZE}": NewBlob(f"{text}\n".encode()) if text else None}
+    tree = repository.write_tree(file, base=fetched.output_tree, read=repository)
+    if tree == fetched.output_tree:
+        return FreezeResult(output.branch, None, text)
+    config = (read_source_config(context) or Config()).output
+    name, email = settings.author or (config.author.name, config.author.email)
+    signing = settings.signing or ((config.signing.format, config.signing.key) if config.signing else None)
+    signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
+    message = f"freeze: {text}\n" if text else "freeze: lift the freeze of placements\n"
+    time = max(settings.now.replace(microsecond=0), repository.commit(head).time)
+    commit = repository.commit_tree(tree, (head,), message, name=name, email=email, time=time, sign=signer)
+    output.publish(commit, head, read_note(repository, head))
+    return FreezeResult(output.branch, commit, text)
