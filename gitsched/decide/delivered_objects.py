@@ -156,7 +156,25 @@ def _list_variant_manifests(outcome: Outcome, variants: WorkloadVariants) -> Ite
         clusters = frozenset([target.cluster for target in outcome.targets if variants.by_cluster.get(target.cluster) == index])
         if clusters or kept:
             active = clusters - kept - evicting
-            yield from (DeliveredManifest(one, clusters | kept, active, variant.path) for one in variant.objects)
+            changed = _list_changed_objects(outcome, active)
+            for one in variant.objects:
+                rest = active
+                for body, names in changed.get(one.key, ()):
+                    yield DeliveredManifest(one._replace(body=body), names, names, f"{variant.path} in {min(names)}")
+                    rest = rest - names
+                yield DeliveredManifest(one, clusters | kept, rest, variant.path)
+
+
+def _list_changed_objects(outcome: Outcome, clusters: Clusters) -> dict[Key, list[tuple[Body, Clusters]]]:
+    """Return the objects of Bundles that differ in some of the clusters, with their clusters."""
+    found: dict[tuple[Key, int], tuple[Body, list[str]]] = {}
+    for target in outcome.targets:
+        for key, body in target.bodies if target.cluster in clusters else ():
+            found.setdefault((key, id(body)), (body, []))[1].append(target.cluster)
+    by_key: dict[Key, list[tuple[Body, Clusters]]] = {}
+    for (key, _), (body, names) in found.items():
+        by_key.setdefault(key, []).append((body, frozenset(names)))
+    return by_key
 
 
 def list_manifest_references(

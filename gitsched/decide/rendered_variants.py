@@ -53,7 +53,9 @@ def render_variants(
     manifests: dict[str, Files] = {}
     hub: dict[str, PlannedFile] = {}
     namespaces: dict[str, tuple[str, ...]] = {}
-    written: dict[tuple[int, TargetCluster], Files] = {}  # clusters with the same variant share their files
+    written: dict[
+        tuple[int, TargetCluster, tuple[tuple[Key, int], ...]], Files
+    ] = {}  # clusters with the same variant share their files
     deliveries = {key: _find_deliveries(key, template, outcome, variants, settings) for key in outcome.bundles}
     for target in outcome.targets:
         if target.keeps_manifest or quarantined:
@@ -79,7 +81,12 @@ def render_variants(
                 missing = list_missing_namespaces(delivery, by_tool.tool)
                 namespaces[target.cluster] = (*namespaces.get(target.cluster, ()), *missing)
             elif target.cluster in found.by_cluster:
-                identity = found.by_cluster[target.cluster], target._replace(cluster="", replicas=None, evicting=False)
+                changed = tuple((key, id(body)) for key, body in target.bodies)
+                identity = (
+                    found.by_cluster[target.cluster],
+                    target._replace(cluster="", replicas=None, evicting=False, bodies=()),
+                    changed,
+                )
                 if len(outcome.bundles) > 1 or identity not in written:
                     written[identity] = _render_objects(found, target)
                 files |= written[identity]
@@ -116,9 +123,11 @@ def _render_document(key: Key, variants: WorkloadVariants, target: TargetCluster
 
 
 def _render_objects(variants: WorkloadVariants, target: TargetCluster) -> Files:
-    variant = variants.find(target.cluster)
+    variant, changed = variants.find(target.cluster), dict(target.bodies)
     return {
         relative_path(document.key): plan_manifest(document, *(target.edits if document.key == target.workload else ()))
+        if document.key not in changed
+        else write_manifest(changed[document.key])
         for document in (variant.objects if variant is not None else ())
     }
 

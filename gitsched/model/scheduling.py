@@ -149,6 +149,7 @@ class TargetCluster(NamedTuple):
     `evicting` marks a copy that remains until a graceful eviction ends. `edits` are the counts in this cluster's manifest that
     differ from the source, by field path ("spec.replicas"). `keeps_manifest` keeps the cluster's manifest of the previous run,
     regardless of the source; without one nothing is rendered. This applies while dispatching is suspended, for example.
+    `bodies` are the objects of its Bundle that differ from what the Bundle has, by key.
     """
 
     cluster: str
@@ -158,6 +159,7 @@ class TargetCluster(NamedTuple):
     body: Body | None = None
     keeps_manifest: bool = False
     workload: Key | None = None
+    bodies: tuple[tuple[Key, Body], ...] = ()
 
 
 class RecordTarget(NamedTuple):

@@ -41,6 +41,7 @@ from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome
 from gitsched.model.taints import NO_EXECUTE
+from gitsched.model.variants import BUNDLE_KIND
 from gitsched.schedule import pipeline
 from gitsched.schedule.estimator import Capacity
 
@@ -96,8 +97,10 @@ class KarmadaEngine(PolicyEngine):
         policy, _ = self.state.find_policy(template, self.state.find_record(template))
         if policy is None or policy.spec.get("propagateDeps") is True:
             return ""
-        paths = self.state.declared_paths.get((template.api_version, template.key.kind))
-        if not depends_on(template, key, paths.pod_spec if paths else ()):
+        variants = self.state.snapshot.variants.get(template.key) if template.key[:2] == BUNDLE_KIND else None
+        objects = (template,) if variants is None else (one for variant in variants.variants for one in variant.objects)
+        declared = ((one, self.state.declared_paths.get((one.api_version, one.key.kind))) for one in objects)
+        if not any(depends_on(one, key, paths.pod_spec if paths else ()) for one, paths in declared):
             return ""
         return f"set spec.propagateDeps: true in {policy.key.title}"
 

@@ -76,12 +76,6 @@ class VariantRequirements(NamedTuple):
             for target in targets
         )
 
-    def find_document(self, template: Document, cluster: str) -> Document:
-        """Return the document of a cluster: that of its variant, and of a Bundle the Bundle itself."""
-        variant = self.variants.find(cluster)
-        objects = variant.objects if variant is not None else ()
-        return next((document for document in objects if document.key == template.key), template)
-
     def _find_workload(self, cluster: str) -> VariantWorkload | None:
         index = self.variants.by_cluster.get(cluster)
         return None if index is None or self.divisible is None else self.divisible[index]

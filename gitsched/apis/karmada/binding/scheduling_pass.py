@@ -31,7 +31,6 @@ from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.finding import Finding, Severity, format_names, locate_document
 from gitsched.model.scheduling import Assignment, Outcome, TargetCluster
-from gitsched.model.variants import BUNDLE_KIND
 from gitsched.schedule import pipeline
 from gitsched.schedule.dispenser import prefers_descending
 
@@ -240,24 +239,12 @@ def find_target_clusters(
 def _apply_overrides(
     state: KarmadaState, template: Document, targets: tuple[TargetCluster, ...], variants: VariantRequirements | None
 ) -> RenderedTargets:
-    """Set the manifests that override policies change. Those of variants change the document of each cluster; Bundles have none."""
+    """Set what override policies change."""
     if variants is None:
         return state.overrides.apply(template, targets)
-    by_document: dict[int, tuple[Document, list[TargetCluster]]] = {}
-    for target in targets:
-        document = variants.find_document(template, target.cluster)
-        by_document.setdefault(id(document), (document, []))[1].append(target)
-    results: dict[str, TargetCluster] = {}
-    findings: list[Finding] = []
-    for document, group in by_document.values():
-        overridden, found = state.overrides.apply(document, tuple(group))
-        results |= {target.cluster: target for target in overridden}
-        findings += found
-    if template.key[:2] == BUNDLE_KIND and any(target.body is not None for target in results.values()):
-        message = f"override policies do not change the objects of {template.key}: use a variant or a patch for these clusters"
-        findings.append(Finding("warning", "bundle-override", message, locate_document(template), template.key.resource))
-        results = {name: target._replace(body=None) for name, target in results.items()}
-    return tuple(results[target.cluster] for target in targets), tuple(findings)
+    from gitsched.apis.karmada.overrides.variant_overrides import apply_to_variants  # few sources have variants
+
+    return apply_to_variants(state.overrides, template, targets, variants.variants)
 
 
 def _report_missing_clusters(

@@ -17,7 +17,12 @@ from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment, Dependent, build_attachment
 from gitsched.apis.karmada.dependencies.dependency_index import DependencyIndex
-from gitsched.apis.karmada.dependencies.references import DependentObjectReference, format_references, read_references
+from gitsched.apis.karmada.dependencies.references import (
+    DependentObjectReference,
+    format_references,
+    read_references,
+    sort_references,
+)
 from gitsched.apis.karmada.policy.policy_options import (
     PRIORITY_CLASS_GROUP,
     PRIORITY_CLASS_KIND,
@@ -31,6 +36,7 @@ from gitsched.apis.karmada.state import KarmadaState
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group
 from gitsched.model.scheduling import Outcome, TargetCluster
+from gitsched.model.variants import BUNDLE_KIND, Variant
 
 
 class WorkloadDecider(Protocol):
@@ -153,9 +159,22 @@ class DependenciesDistributor:
         return frozenset(found) - dirty
 
     def read_references(self, template: Document) -> tuple[DependentObjectReference, ...]:
-        """Return what an object refers to, whether its policy has propagateDeps or not."""
+        """Return what an object refers to, whether its policy has propagateDeps or not; of a Bundle, what its objects refer to and do not
+        have among them."""
+        variants = self._state.snapshot.variants.get(template.key) if template.key[:2] == BUNDLE_KIND else None
+        if variants is not None:
+            found = {reference for variant in variants.variants for reference in self._read_outside_references(variant)}
+            return sort_references(found)
         paths = self._state.declared_paths.get((template.api_version, template.key.kind))
         return read_references(template, paths.pod_spec if paths else ())
+
+    def _read_outside_references(self, variant: Variant) -> Iterator[DependentObjectReference]:
+        """Yield what the objects of a variant refer to, without its own objects."""
+        own = {document.key for document in variant.objects}
+        for document in variant.objects:
+            for reference in self.read_references(document):
+                if not reference.name or reference.key not in own:
+                    yield reference
 
     def propagates(self, template: Document) -> bool:
         """Return whether the binding of a workload has propagateDeps, or will have it."""

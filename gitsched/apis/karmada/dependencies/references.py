@@ -98,7 +98,7 @@ def read_references(template: Document, pod_path: tuple[str, ...] = ()) -> tuple
     if kind == ("apps/v1", "StatefulSet"):
         claims = get_field(template.body, "spec", "volumeClaimTemplates")
         found -= {(_VOLUME_CLAIM, str(get_field(claim, "metadata", "name"))) for claim in list_objects(claims)}
-    return _sort_references(DependentObjectReference(*kind, template.key.namespace, name) for kind, name in found)
+    return sort_references(DependentObjectReference(*kind, template.key.namespace, name) for kind, name in found)
 
 
 def depends_on(template: Document, key: Key, pod_path: tuple[str, ...] = ()) -> bool:
@@ -115,10 +115,10 @@ def _read_references_by_row(template: Document, row: Kind, pod_path: tuple[str, 
     pods = [get_field(body, *pod_path)] if pod_path else list_pod_specs(body, row)
     if namespace:
         found |= {DependentObjectReference(*kind, namespace, name) for pod in pods for kind, name in _read_pod_references(pod)}
-    return _sort_references(found)
+    return sort_references(found)
 
 
-def _sort_references(references: Iterable[DependentObjectReference]) -> tuple[DependentObjectReference, ...]:
+def sort_references(references: Iterable[DependentObjectReference]) -> tuple[DependentObjectReference, ...]:
     """Sort references: the kinds that pods refer to first, in Karmada's order, then the others by name of the kind."""
     order = {kind: index for index, kind in enumerate(_KIND_ORDER)}
     return tuple(

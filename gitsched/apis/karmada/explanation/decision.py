@@ -24,7 +24,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, S
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_suspended_policies
 from gitsched.model.document import Body, Document, Key, get_field, read_annotations
-from gitsched.model.explanation import ExplainedCandidate, Explanation, GroupAttempt, RejectedPolicy, ReplicaShare
+from gitsched.model.explanation import AppliedOverride, ExplainedCandidate, Explanation, GroupAttempt, RejectedPolicy, ReplicaShare
 from gitsched.model.finding import locate_document
 from gitsched.model.scheduling import AffinityGroup, Outcome, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
@@ -80,9 +80,19 @@ def explain(
             binding_key(outcome.key), read_previous(outcome.records[0][1] if outcome.records else None)
         ),
         result=_list_shares(outcome),
-        overrides=state.overrides.explain(template, sorted(target.cluster for target in outcome.targets)),
+        overrides=_explain_overrides(state, template, outcome),
         findings=(*outcome.findings, *find_suspended_policies([policy])),
     )
+
+
+def _explain_overrides(state: KarmadaState, template: Document, outcome: Outcome) -> tuple[AppliedOverride, ...]:
+    clusters = sorted(target.cluster for target in outcome.targets)
+    variants = state.read_variant_requirements(template)
+    if variants is None:
+        return state.overrides.explain(template, clusters)
+    from gitsched.apis.karmada.overrides.variant_overrides import explain_variants  # few sources have variants
+
+    return explain_variants(state.overrides, template, clusters, variants.variants)
 
 
 def _describe_dependents(state: KarmadaState, attachment: Attachment | None) -> tuple[str, ...]:
@@ -102,7 +112,7 @@ def _explain_without_policy(
         return start._replace(
             trigger="Not scheduled: it follows the workloads that depend on it.",
             result=_list_shares(outcome),
-            overrides=state.overrides.explain(template, sorted(target.cluster for target in outcome.targets)),
+            overrides=_explain_overrides(state, template, outcome),
             findings=outcome.findings,
         )
     if claim is None:

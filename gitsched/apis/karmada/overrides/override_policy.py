@@ -148,6 +148,16 @@ class OverrideIndex:
                 results.append(target if manifest is None else target._replace(body=manifest))
         return tuple(results), tuple(_make_finding(template, *failure) for failure in failures.values())
 
+    def names_kind(self, template: Document) -> bool:
+        """Return whether a policy selects an object by its kind, and not only because it selects everything."""
+        key = template.key
+        return any(
+            selector.selects(key.namespace, read_labels(template.body))
+            for scope in ("", key.namespace)
+            for name in ("", key.name)
+            for _, selector in self._selectors.get((scope, template.api_version, key.kind, name), ())
+        )
+
     def explain(self, template: Document, clusters: Iterable[str]) -> tuple[AppliedOverride, ...]:
         """Return the policies that change a workload in these clusters, in the order in which they are applied."""
         policies = self._match_policies(template)
