@@ -78,6 +78,7 @@ def render_metadata_files(
             for decision in plan.recorded
         ],
         held=_list_held_rows(plan),
+        copies=_list_copy_lines(plan._replace(ended=())),
         workloads=len(plan.outcomes),
         clusters=totals.cluster_count,
         findings=Counter(finding.severity for finding in plan.findings),
@@ -149,9 +150,11 @@ def make_commit_message(
     parts = (
         f"{moved} workload{'s' if moved != 1 else ''} moved" if moved else "",
         f"{recorded} recorded decision{'s' if recorded != 1 else ''} changed" if recorded else "",
+        f"{len(plan.ended)} overlap{'s' if len(plan.ended) != 1 else ''} ended" if plan.ended and not moved else "",
     )
     summary = ", ".join(filter(None, parts)) or _summarize_changed_entries(changed_entries, plan)
     lines = [f"{move.key}: {_format_replicas(move.before)} -> {_format_replicas(move.after)}" for move in plan.moves]
+    lines += _list_copy_lines(plan)
     lines += [
         f"{change.subject}, {change.target_kind}: {_format_targets(change.before)} -> {_format_targets(change.after)}"
         for change in record_changes
@@ -165,6 +168,15 @@ def _list_release_trailers(releases: Releases) -> dict[str, str]:
     """Return the trailers that record what was released."""
     names = {RELEASE_TRAILER: releases.workloads, RELEASE_CLUSTER_TRAILER: releases.clusters}
     return {trailer: ", ".join(sorted(found)) for trailer, found in names.items() if found}
+
+
+def _list_copy_lines(plan: Plan) -> list[str]:
+    """Return the copies that stay for an overlap, and those that go because it is over."""
+    if not plan.retained and not plan.ended:
+        return []
+    from gitsched.report.retained_copies import describe_ended_copies, describe_retained_copies  # few plans have any
+
+    return [*describe_retained_copies(plan.retained), *describe_ended_copies(plan.ended)]
 
 
 def _find_cause(source: Commit, plan: Plan, facts_time: datetime) -> CommitCause:

@@ -95,7 +95,8 @@ class Plan(NamedTuple):
     `files` are the files of the output tree without README.md and the metadata of the run: all of them in a complete plan, otherwise those
     that differ from the previous tree, with None for a removed file. `withheld` are the changes over the limits of the guard: they are not
     in `moves` and `files`, unless the plan only reports them. `releases` are the held workloads and clusters that are released. `guard` is
-    what the output branch records about the guard.
+    what the output branch records about the guard. `ended` are copies whose
+    overlap ends in this run.
     """
 
     outcomes: Mapping[Key, Outcome]
@@ -110,6 +111,7 @@ class Plan(NamedTuple):
     observations: Observations = Observations()
     details: PlanDetails | None = None
     releases: Releases | None = None
+    ended: tuple[RetainedCopy, ...] = ()
 
     @property
     def unclaimed(self) -> int:
@@ -378,11 +380,18 @@ def _render_plan(
         decisions.outcomes.values(),
         moves,
         {**rendered.files, **{path: file for path, file in last_valid if file is not None}},
-        wakeups=(*retention.wakeups, *(engine.wakeup for engine in decisions.engines if engine.wakeup is not None)),
-        deadlines=(*retired, *retention.ended, *(engine.time for engine in decisions.engines if engine.time is not None)),
+        wakeups=(
+            *(copy.until for copy in retention.copies if copy.until is not None),
+            *(engine.wakeup for engine in decisions.engines if engine.wakeup is not None),
+        ),
+        deadlines=(
+            *retired,
+            *(copy.until for copy in retention.ended if copy.until is not None),
+            *(engine.time for engine in decisions.engines if engine.time is not None),
+        ),
         observations=observations,
         details=PlanDetails(decisions, rendered, delivered, missing, companions),
-    )._replace(withheld=withheld, releases=source.releases, guard=_record_guard(source, withheld))
+    )._replace(withheld=withheld, releases=source.releases, guard=_record_guard(source, withheld), ended=retention.ended)
 
 
 def _compare_companions(

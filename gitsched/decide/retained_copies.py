@@ -66,7 +66,7 @@ def retain_copies(
 ) -> CopyRetention:
     """Return the retained copies of a plan, given its decisions, the `moves` of placed workloads and the `removed` workloads."""
     if not config.duration:
-        return CopyRetention(ended=tuple(copy.start for copy in previous.retained if copy.start is not None))
+        return CopyRetention(ended=tuple(copy._replace(until=copy.start) for copy in previous.retained if copy.start is not None))
     return _Retention(decisions, moves, removed, previous, times, config).retain()
 
 
@@ -113,7 +113,7 @@ class _Retention:
             else:
                 self._followers.setdefault(copy.follows, []).append(copy)
         self._copies: dict[tuple[Key, str], RetainedCopy] = {}
-        self._ended: list[datetime] = []
+        self._ended: list[RetainedCopy] = []
         self._findings: list[Finding] = []
 
     def retain(self) -> CopyRetention:
@@ -127,9 +127,8 @@ class _Retention:
                 self._retain_workload(outcome)
         self._retain_dependents()
         self._retain_companions()
-        copies = sorted(self._copies.values(), key=lambda copy: (copy.workload, copy.cluster))
-        ends = (end for copy in copies if (end := find_end(copy, self._config)) is not None)
-        return CopyRetention(tuple(copies), tuple(self._ended), tuple(ends), tuple(self._findings))
+        copies = (self._copies[key]._replace(until=find_end(self._copies[key], self._config)) for key in sorted(self._copies))
+        return CopyRetention(tuple(copies), tuple(self._ended), tuple(self._findings))
 
     def _correct_times(self, copy: RetainedCopy) -> RetainedCopy:
         """Return the copy without times in the future, which a wrong clock has written."""
@@ -175,7 +174,7 @@ class _Retention:
         if end is None or end > self._times.now:
             self._add(copy)
         elif outcome is None or not any(target.evicting and target.cluster == copy.cluster for target in outcome.targets):
-            self._ended.append(end)
+            self._ended.append(copy._replace(until=end))
 
     def _add(self, copy: RetainedCopy) -> None:
         self._copies.setdefault((copy.workload, copy.cluster), copy)

@@ -147,8 +147,8 @@ class RetainedCopy(NamedTuple):
     as they are, with their `replicas`.
 
     `start` is the time from which its replacement is delivered; None while there is none. `counted_from` is the time from which the overlap
-    counts, None while the replacement is reported unhealthy. A copy that `follows` another workload stays as long as that one requires it:
-    the copy was renamed, or belongs to it.
+    counts, None while the replacement is reported unhealthy, and `until` its end; None without a replacement. A copy that `follows` another
+    workload stays as long as that one requires it: the workload has another name now, or the other one brought it along.
     """
 
     workload: Key
@@ -157,15 +157,15 @@ class RetainedCopy(NamedTuple):
     paths: tuple[str, ...]
     start: datetime | None = None
     counted_from: datetime | None = None
+    until: datetime | None = None
     follows: Key | None = None
 
 
 class CopyRetention(NamedTuple):
-    """The copies that the output has only for an overlap, the ends of those that go in this run, when the next ones go, and findings."""
+    """The copies that the output has only for an overlap, those whose overlap ends in this run, and findings."""
 
     copies: tuple[RetainedCopy, ...] = ()
-    ended: tuple[datetime, ...] = ()
-    wakeups: tuple[datetime, ...] = ()
+    ended: tuple[RetainedCopy, ...] = ()
     findings: tuple[Finding, ...] = ()
 
 

@@ -114,7 +114,7 @@ class Explanation(NamedTuple):
     debugging tools, if any. `references` are the objects that the delivered manifests refer to, `targets` those of a companion such as a
     Service, and `targeted_by` the companions of a workload. `built_from` is the
     directory that kustomize builds the workload from, or ""; `changed_by` is the file and line of the overlay or patch that changes it
-    last, or "".
+    last, or "". `copies` says where copies stay for an overlap, and until when.
     """
 
     workload: str
@@ -145,6 +145,7 @@ class Explanation(NamedTuple):
     targeted_by: tuple[ExplainedReference, ...] = ()
     built_from: str = ""
     changed_by: str = ""
+    copies: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:

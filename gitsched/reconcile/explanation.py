@@ -70,6 +70,7 @@ def explain_resource(
     found = found._replace(built_from=template.origin.root, changed_by=template.origin.changed_by) if template.origin else found
     if plan.details is not None and not why_not:
         found = _add_related_objects(found, plan.details, key)
+    found = found._replace(copies=_list_copies(plan, key))
     found = _add_counterfactuals(baseline, key, found, why_not)
     if key in plan.totals.held:
         from gitsched.report.held import add_hold  # few workloads are held
@@ -84,6 +85,16 @@ def _add_related_objects(found: Explanation, details: PlanDetails, key: Key) -> 
     related = explain_companions(companions, decisions, key).get(key, ExplainedCompanions())
     references = explain_references(decisions, delivered, missing, key).get(key, ())
     return found._replace(references=references, targets=related.targets, targeted_by=related.targeted_by)
+
+
+def _list_copies(plan: Plan, key: Key) -> tuple[str, ...]:
+    """Return where copies of a workload stay for an overlap, also those with its former name."""
+    copies = [copy for copy in plan.retained if key in (copy.workload, copy.follows)]
+    if not copies:
+        return ()
+    from gitsched.report.retained_copies import describe_retained_copies  # few workloads have any
+
+    return tuple(describe_retained_copies(copies))
 
 
 def _add_document_errors(found: Explanation, key: Key, findings: Iterable[Finding]) -> Explanation:
@@ -110,7 +121,10 @@ def explain_workloads(repository: Repository, plan: Plan) -> dict[Key, Explanati
         if explanation:
             related = companions.get(key, ExplainedCompanions())
             explanation = explanation._replace(
-                references=references.get(key, ()), targets=related.targets, targeted_by=related.targeted_by
+                references=references.get(key, ()),
+                targets=related.targets,
+                targeted_by=related.targeted_by,
+                copies=_list_copies(plan, key),
             )
             found[key] = locate_explanation(explanation, repository, locations)
     return found

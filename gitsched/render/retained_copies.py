@@ -19,13 +19,17 @@ def write_retained_copy(copy: RetainedCopy) -> Body:
         entry["replicas"] = copy.replicas
     if copy.paths != _list_default_paths(copy.workload, copy.cluster):
         entry["paths"] = list(copy.paths)
-    if copy.start is not None:
-        entry["start"] = format_time(copy.start)
-    if copy.counted_from is not None:
-        entry["countedFrom"] = format_time(copy.counted_from)
+    times = {"start": copy.start, "countedFrom": copy.counted_from, "until": copy.until}
+    entry |= {name: format_time(time) for name, time in times.items() if time is not None}
     if copy.follows is not None:
         entry["follows"] = _write_key(copy.follows)
     return entry
+
+
+def read_retained_copies(value: Any) -> tuple[RetainedCopy, ...]:
+    """Return the copies that entries describe, without entries that are not complete."""
+    entries = value if isinstance(value, list) else []
+    return tuple(copy for entry in entries if (copy := read_retained_copy(as_object(entry))) is not None)
 
 
 def read_retained_copy(entry: Body) -> RetainedCopy | None:
@@ -45,6 +49,7 @@ def read_retained_copy(entry: Body) -> RetainedCopy | None:
         tuple(map(str, paths)) if isinstance(paths, list) else _list_default_paths(workload, cluster),
         parse_time(entry.get("start")),
         parse_time(entry.get("countedFrom")),
+        parse_time(entry.get("until")),
         _read_key(entry.get("follows")),
     )
 

@@ -116,6 +116,11 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         found = value.get("formatVersion") if isinstance(value, dict) else None
         raise Permanent(f"{RUN_METADATA} of the output branch has format version {found!r}; this gitsched reads {FORMAT_VERSION}")
     findings = value.get("findings")
+    retained: tuple[RetainedCopy, ...] = ()
+    if value.get("retainedCopies"):
+        from gitsched.render.retained_copies import read_retained_copies  # most outputs have none
+
+        retained = read_retained_copies(value["retainedCopies"])
     retiring, workloads = as_object(value.get("retiring")), value.get("workloads")
     return RunMetadata(
         source=_as_text(value.get("source")),
@@ -138,17 +143,9 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         workloads={state: count for state, count in workloads.items() if isinstance(count, int)}
         if isinstance(workloads, dict)
         else None,
-        retained=_read_retained(value.get("retainedCopies")),
+        retained=retained,
         guard=as_object(value.get("guard")),
     )
-
-
-def _read_retained(value: Any) -> tuple[RetainedCopy, ...]:
-    if not isinstance(value, list) or not value:
-        return ()
-    from gitsched.render.retained_copies import read_retained_copy  # most outputs have none
-
-    return tuple(copy for entry in value if (copy := read_retained_copy(as_object(entry))) is not None)
 
 
 def write_hydrator_metadata(
@@ -271,6 +268,7 @@ class ReadmeContent(NamedTuple):
     decisions: Sequence[DecisionRow] = ()
     recorded: Sequence[RecordedRow] = ()
     held: Sequence[HeldRow] = ()
+    copies: Sequence[str] = ()
     findings: Mapping[str, int] = {}
     unclaimed: int = 0
     repository: str | None = None
@@ -285,7 +283,7 @@ class ReadmeContent(NamedTuple):
 def write_readme(summary: ReadmeContent) -> NewBlob:
     """Return README.md: how to reproduce the decisions, the findings by severity, and at most 200 rows of clusters and decisions.
 
-    The sections of held workloads and of recorded decisions are left out if there are none.
+    The sections of held workloads, of recorded decisions and of `copies` that stay for an overlap are left out if there are none.
     """
     workloads = max(summary.workloads, len(summary.decisions))
     clusters = max(summary.clusters, len(summary.fleet))
@@ -308,6 +306,8 @@ def write_readme(summary: ReadmeContent) -> NewBlob:
         text += (
             f"\n## Recorded decisions\n\n{_format_table(_RECORDED_HEADER, map(_format_recorded_row, recorded), more, '`status/`')}"
         )
+    if summary.copies:
+        text += "\n## Copies that stay for an overlap\n\n" + "".join(f"- {format_code(line)}\n" for line in summary.copies)
     return NewBlob(text.encode())
 
 

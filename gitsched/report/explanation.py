@@ -37,6 +37,7 @@ def write_explanation(value: Explanation, width: int) -> str:
             lines += _write_section("Attached to", list(value.attached_to), width)
             lines += _write_section("Trigger", [value.trigger], width)
             lines += _write_section("Result", [_format_share(share) for share in value.result] or ["nowhere"], width)
+            lines += _write_section("Copies", list(value.copies), width)
             lines += _write_section("Overrides, in order", list(map(describe_override, value.overrides)), width)
         lines += [line for title, entries in list_related_objects(value) for line in _write_section(title, entries, width)]
         lines += _write_section("Findings", [str(finding) for finding in value.findings], width)
@@ -62,6 +63,7 @@ def write_explanation(value: Explanation, width: int) -> str:
     lines += _write_section("Selection", [*value.selection], width)
     lines += _write_section("Division", [*value.division_rule, *map(_format_weighted_share, value.division)], width)
     lines += _write_section("Result", [_format_share(share) for share in value.result] or ["nowhere"], width)
+    lines += _write_section("Copies", list(value.copies), width)
     lines += _write_section("Overrides, in order", list(map(describe_override, value.overrides)), width)
     lines += [line for title, entries in list_related_objects(value) for line in _write_section(title, entries, width)]
     lines += _write_section("Would be selected if", list_counterfactuals(value), width)
@@ -90,6 +92,7 @@ def list_explanation_blocks(value: Explanation) -> list[Block]:
     return [
         Paragraph(value.title, heading=True),
         ListBlock("Result", [] if value.only_some_clusters and not value.result else result),
+        ListBlock("Copies", value.copies),
         ListBlock("Policy", list(filter(None, [policy, value.claim, *rejected]))),
         ListBlock("Attached to", value.attached_to),
         ListBlock("Trigger", [value.trigger] if value.trigger and not value.only_some_clusters else []),

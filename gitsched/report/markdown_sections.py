@@ -11,6 +11,7 @@ from gitsched.model.markdown import format_code, format_code_block, format_text
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.report.causes import describe_unproved, list_cause_texts, list_common_causes, list_reasons
+from gitsched.report.retained_copies import COPIES_SHOWN, describe_retained_copies
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses, format_loss_row, list_loss_headers
 from gitsched.report.summary import (
@@ -85,6 +86,7 @@ def write_sections(data: CommentData, detail: DetailLevel, identity: str) -> str
         _write_summary(data, detail),
         _write_causes(data, detail),
         _write_moves(moves, detail, omitted),
+        _write_retained_copies(review, detail),
         _write_reasons(moves, detail, omitted),
         _write_record_changes(review, detail, omitted),
         _write_held(review, detail, omitted),
@@ -246,6 +248,14 @@ def _write_held(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
         omitted.append(f"{more} held workloads")
         lines.append(f"- and {more} more")
     return f"**{describe_held(review.held)[0]}**\n\n" + "\n".join(lines)
+
+
+def _write_retained_copies(review: Review, detail: DetailLevel) -> str:
+    """Return the copies that stay for an overlap."""
+    if not review.retained_copies:
+        return ""
+    lines = describe_retained_copies(review.retained_copies, min(detail.retained, COPIES_SHOWN))
+    return "**Copies that stay for an overlap:**\n\n" + "\n".join(f"- {format_text(line, _MAX_LINE)}" for line in lines)
 
 
 def _write_retained(review: Review, detail: DetailLevel, omitted: list[str]) -> str:

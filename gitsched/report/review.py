@@ -10,7 +10,15 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.changes import NOTHING_WITHHELD, ManifestChange, Move, RecordChange, RetainedWorkload, WithheldChanges
+from gitsched.model.changes import (
+    NOTHING_WITHHELD,
+    ManifestChange,
+    Move,
+    RecordChange,
+    RetainedCopy,
+    RetainedWorkload,
+    WithheldChanges,
+)
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome, RecordedDecision, RecordTarget
@@ -66,7 +74,8 @@ class Review(NamedTuple):
     `resilience` is the result of --resilience, a comparison if there is a base commit. `review_messages` are the result of the
     comparison with a reviewed plan. `withheld` are the changes over the limits of the guard: a plan shows them among the moves, a run
     leaves them out. `race` is "" unless another run made the new commit; then "same" if it has the content that this run planned, else
-    "different". `held` are the workloads with data that keep their clusters until they are released.
+    "different". `held` are the workloads with data that keep their clusters until they are released. `retained_copies` stay for an overlap,
+    that of `ended_copies` is over.
     """
 
     source: str
@@ -100,6 +109,8 @@ class Review(NamedTuple):
     withheld: WithheldChanges = NOTHING_WITHHELD
     race: str = ""
     held: Mapping[Key, HeldPlacement] = MappingProxyType({})
+    retained_copies: Sequence[RetainedCopy] = ()
+    ended_copies: Sequence[RetainedCopy] = ()
 
     @property
     def new_findings(self) -> list[Finding]:

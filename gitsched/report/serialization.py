@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from gitsched.model.changes import Cause, Move, RecordChange, WithheldChanges
+from gitsched.model.changes import Cause, Move, RecordChange, RetainedCopy, WithheldChanges
 from gitsched.model.document import Key
 from gitsched.model.explanation import Explanation, ReplicaShare
 from gitsched.model.finding import SEVERITIES, Finding
@@ -111,11 +111,22 @@ def serialize_review(review: Review) -> dict[str, Any]:
             }
             for workload in review.retained
         ],
+        "retainedCopies": list(map(_serialize_retained_copy, review.retained_copies)),
         "findings": _serialize_review_findings(review),
         "manifests": [
             entry._asdict() | {"clusters": list(entry.clusters), "verb": entry.verb} for entry in review.delivery.rendered
         ],
         "nextWakeup": format_time(review.next_wakeup) if review.next_wakeup else None,
+    }
+
+
+def _serialize_retained_copy(copy: RetainedCopy) -> dict[str, Any]:
+    return {
+        "workload": _serialize_key(copy.workload),
+        "cluster": copy.cluster,
+        "replicas": copy.replicas,
+        "start": format_time(copy.start) if copy.start else None,
+        "until": format_time(copy.until) if copy.until else None,
     }
 
 

@@ -69,6 +69,7 @@ def write_plan(review: Review, width: int) -> str:
         _summary_lines(review, width),
         _cause_lines(review.moves, width),
         _move_lines(sort_moves(review.moves), width),
+        _copy_lines(review, width),
         _record_lines(review.record_changes, width),
         _held_lines(review, width),
         _retained_lines(review, width),
@@ -86,6 +87,7 @@ def write_run(review: Review, width: int) -> str:
         wrap_all(review.review_messages, width),
         wrap(f"Refused: {review.refused}", width) if review.refused else [],
         _move_lines(review.moves, width),
+        _copy_lines(review, width),
         _withheld_lines(review, width),
         _held_lines(review, width),
         _record_lines(review.record_changes, width),
@@ -185,6 +187,15 @@ def _move_lines(moves: Sequence[Move], width: int) -> list[str]:
         return format_key(move.key), format_clusters(move.before, shown), format_clusters(move.after, shown)
 
     return [*_change_lines("WORKLOAD", moves[:MOVES_SHOWN], format_cells, width), *_count_omitted(len(moves) - MOVES_SHOWN)]
+
+
+def _copy_lines(review: Review, width: int) -> list[str]:
+    """Return the copies that stay for an overlap, and those that go because it is over."""
+    if not review.retained_copies and not review.ended_copies:
+        return []
+    from gitsched.report.retained_copies import describe_ended_copies, describe_retained_copies  # few plans have any
+
+    return wrap_all([*describe_retained_copies(review.retained_copies), *describe_ended_copies(review.ended_copies)], width)
 
 
 def _record_lines(changes: Sequence[RecordChange], width: int) -> list[str]:

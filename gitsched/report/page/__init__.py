@@ -30,6 +30,7 @@ from gitsched.report.page.content import (
     build_summary_row,
     list_totals,
 )
+from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.review import Review
 from gitsched.report.summary import describe_withheld, escape_unprintable, list_comparison_notes, list_summary_rows, sort_moves
 from gitsched.report.text import summarize_plan
@@ -83,6 +84,7 @@ def write_page(review: Review, fleet: FleetView) -> str:
         recorded=[build_recorded_row(decision) for decision in review.recorded[:RECORDS_SHOWN]],
         recorded_more=max(len(review.recorded) - RECORDS_SHOWN, 0),
         retained=[build_retained_row(workload) for workload in review.retained],
+        copies=[escape_unprintable(line) for line in describe_retained_copies(review.retained_copies)],
         resilience=losses,
         manifests=[build_manifest_entry(entry) for entry in shown],
         manifests_more=more,

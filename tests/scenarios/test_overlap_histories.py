@@ -1,0 +1,119 @@
+"""Random histories: whatever moves workloads, and however late the runs are, no commit takes a copy away before its replacement is there.
+
+Between two consecutive commits a workload that stays wanted only gets replicas or only loses them: what is removed was replaced in an
+earlier commit, so the delivered replicas never fall below the lesser of those before and those after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+import pytest
+import yaml
+
+from gitsched.decide.plan import Plan
+from gitsched.model.scheduling import Outcome
+from gitsched.reconcile import Reconciler
+from gitsched.render.output_files import relative_path
+from tests.scenarios.conftest import START, Fleet, allow_withheld, cluster
+from tests.scenarios.histories import POLICIES, Files, History
+from tests.search_depth import count_examples
+
+APIS = ((), ("ocm",), ("ocm", "krake"), ("knative", "ocm"))
+STEPS, DEADLINES = 10, 12
+MAXIMUM = timedelta(hours=1)
+ANY = 1_000
+Deliveries = Mapping[str, Mapping[str, int]]
+
+
+def move_more(dice: Random, changes: Files) -> Files:
+    """Return changes that often move workloads. Without an autoscaler: the numbers in the manifests of its target do not count."""
+    if dice.random() < 0.4:
+        changes |= {"policies/all.yaml": dice.choice(POLICIES)}
+    if dice.random() < 0.3:
+        name = dice.choice(("first", "second", "third"))
+        changes |= {f"clusters/{name}.yaml": dice.choice((cluster(name), cluster(name, "power:NoExecute")))}
+    return {path: text for path, text in changes.items() if path != "apps/scaler.yaml"}
+
+
+def read_deliveries(fleet: Fleet, commit: str) -> dict[str, dict[str, int]]:
+    """Return the replicas of each manifest by cluster: those of a Deployment or StatefulSet, else one. A manifest whose number is none has
+    as many as any."""
+    found: dict[str, dict[str, int]] = {}
+    for path, blob in fleet.files(commit).items():
+        parts = path.split("/", 2)
+        if parts[0] == "clusters" and "/" in parts[2] and "/namespace-" not in f"/{parts[2]}":
+            found.setdefault(parts[2], {})[parts[1]] = count_replicas(fleet, blob)
+    return found
+
+
+@lru_cache(maxsize=10_000)
+def count_replicas(fleet: Fleet, blob: str) -> int:
+    document: Any = yaml.safe_load(fleet.git("cat-file", "blob", blob))
+    scalable = isinstance(document, dict) and document.get("kind") in ("Deployment", "StatefulSet")
+    replicas = document["spec"].get("replicas", 1) if scalable else 1
+    return replicas if isinstance(replicas, int) else ANY
+
+
+def list_wanted(outcome: Outcome) -> set[str]:
+    """Return the paths of a workload that is still selected."""
+    keys = [outcome.key] if outcome.manifests is None else [key for key, _ in outcome.manifests]
+    return set(map(relative_path, keys))
+
+
+def check_step(before: Deliveries, after: Deliveries, plan: Plan) -> None:
+    wanted = {path for outcome in plan.outcomes.values() for path in list_wanted(outcome)}
+    for path in before.keys() & wanted:
+        one, other = before[path], after.get(path, {})
+        if ANY in (*one.values(), *other.values()):
+            one, other = dict.fromkeys(one, 1), dict.fromkeys(other, 1)
+        common = sum(min(count, other.get(cluster, 0)) for cluster, count in one.items())
+        assert common >= min(sum(one.values()), sum(other.values())), (path, one, other)
+        assert other.keys() & one.keys(), f"{path} has no copy that both commits have: {one} -> {other}"
+
+
+def check_ends(plan: Plan, now: datetime) -> None:
+    for copy in plan.retained:
+        assert copy.start is None or (copy.until is not None and copy.until <= copy.start + MAXIMUM), copy
+        assert copy.start is None or copy.start <= now, copy
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("seed", range(count_examples(4)))
+def test_no_commit_takes_a_copy_away_before_its_replacement_is_there(fleet: Fleet, seed: int) -> None:
+    dice = Random(seed)
+    history = History(dice, APIS[seed % len(APIS)])
+    fleet.commit(move_more(dice, history.files))
+    hour, deliveries, retained = 0.0, {}, 0
+
+    def run(now: float) -> Plan:
+        nonlocal deliveries, retained
+        result = Reconciler(settings := allow_withheld(fleet.settings(now))).run(settings.now)
+        if result.after is not None:
+            new = read_deliveries(fleet, result.after)
+            check_step(deliveries, new, result.plan)
+            deliveries = new
+        check_ends(result.plan, settings.now)
+        retained += len(result.plan.retained)
+        return result.plan
+
+    for _ in range(STEPS):
+        gap = dice.choice((0.05, 0.1, 0.3, 1, 2.5))
+        now, end = hour + dice.choice((0, 0, 0.01, gap / 2)), hour + gap
+        for _ in range(DEADLINES):
+            wakeup = run(now).next_wakeup
+            due = max((wakeup - START) / timedelta(hours=1), now + 0.001) + dice.choice((0, 0, 0.05)) if wakeup is not None else end
+            if due >= end:
+                break
+            now = due
+        hour = end
+        fleet.commit(move_more(dice, history.go_on(0.3)), hour=hour)
+    assert retained > 0, "nothing was ever retained"
+    for _ in range(DEADLINES):
+        hour += 24
+        last = run(hour)
+    assert all(copy.start is None for copy in last.retained), "a copy with a replacement stays for ever"
