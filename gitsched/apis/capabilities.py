@@ -58,6 +58,22 @@ class AvailabilityReporting(Protocol):
         ...
 
 
+class HealthReport(NamedTuple):
+    """What a cluster reports about a workload, and when it was reported at the latest."""
+
+    is_healthy: bool
+    time: datetime
+
+
+@runtime_checkable
+class HealthReporting(Protocol):
+    """Capability of an engine that reads from the source or from commit statuses whether workloads are healthy in their clusters."""
+
+    def list_health_reports(self, template: Document, /) -> Mapping[str, HealthReport]:
+        """Return the last report of each cluster about a workload; empty if no cluster reports."""
+        ...
+
+
 @runtime_checkable
 class ReferenceReading(Protocol):
     """Capability of an engine that reads documents outside the API's own groups: these are not counted as unclaimed workloads."""

@@ -45,7 +45,7 @@ def _find_sealed(document: Document, outcome: Outcome) -> tuple[Finding, ...]:
     if annotations.get(SEALING_KEY) == "shared":
         return ()
     clusters = sorted(target.cluster for target in outcome.targets if not target.evicting)
-    before = sorted(target.cluster for target in outcome.previous_targets)
+    before = sorted(target.cluster for target in outcome.previous_targets if not target.evicting)
     if len(clusters) > 1:
         where = f"goes to {len(clusters)} clusters ({format_names(clusters, _MAX_NAMES)})"
     elif clusters and before and not set(clusters) <= set(before):

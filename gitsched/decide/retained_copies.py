@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from gitsched.apis.capabilities import HealthReport, HealthReporting
 from gitsched.apis.gitsched.overlap_config import OverlapConfig
 from gitsched.apis.policy_api import RemovedWorkload
 from gitsched.decide.decisions import DecisionSet
@@ -138,43 +139,64 @@ class _Retention:
 
     def _retain_workload(self, outcome: Outcome) -> None:
         """Retain the copies that a workload would lose, and those of other objects that follow it."""
-        placement = self._read_placement(outcome)
-        known = self._own.get(outcome.key, {})
+        placement, known = self._read_placement(outcome), self._own.get(outcome.key, {})
         losses = [copy for copy in placement.losses if copy.cluster not in outcome.released]
-        start = choose_start(max(outcome.time, self._times.source_time), self._times.now, self._config.duration)
-        for copy in losses:
-            is_new = copy.cluster not in known
+        if not placement.grows and placement.after:  # what an eviction still keeps is no loss
+            losses = [copy for copy in losses if copy.cluster in known or not _is_evicting(outcome, copy.cluster)]
+        followers = [copy for copy in self._followers.get(outcome.key, ()) if not self._is_live(copy)]
+        start = choose_start(self._find_event(outcome), self._times.now, self._config.duration)
+        for copy in (*losses, *followers):
+            is_new = copy.follows is None and copy.cluster not in known
             if not placement.after:
                 self._add(copy._replace(start=None, counted_from=None))
             elif placement.grows or (is_new and copy.cluster not in self._known):
-                self._add(copy._replace(start=copy.start or start, counted_from=start))
+                self._add(self._count_from(copy._replace(start=copy.start or start, counted_from=start), outcome, placement))
             elif not is_new:
-                self._continue(copy, start, outcome)
-        for copy in self._followers.get(outcome.key, ()):
-            if self._is_live(copy):
-                continue
-            if not placement.after:
-                self._add(copy._replace(start=None, counted_from=None))
-            elif placement.grows:
-                self._add(copy._replace(start=copy.start or start, counted_from=start))
-            else:
-                self._continue(copy, start)
+                self._continue(copy._replace(start=copy.start or start), outcome, placement)
         if losses and not placement.after:
             self._findings.append(self._make_unplaced_finding(outcome, losses))
+
+    def _find_event(self, outcome: Outcome) -> datetime:
+        """Return the time of the event that led to an outcome: the commit, or a later deadline or observation."""
+        deadlines = (engine.time for engine in self._decisions.engines if engine.name == outcome.api and engine.time is not None)
+        return max((outcome.time, self._times.source_time, *deadlines))
 
     def _is_live(self, copy: RetainedCopy) -> bool:
         """Return whether a workload that follows another one is placed again in the cluster of its copy."""
         outcome = self._decisions.outcomes.get(copy.workload)
         return outcome is not None and copy.cluster in outcome.replicas_by_cluster
 
-    def _continue(self, copy: RetainedCopy, start: datetime, outcome: Outcome | None = None) -> None:
+    def _continue(self, copy: RetainedCopy, outcome: Outcome, placement: _Placement) -> None:
         """Add a copy of an earlier run unless it is over. What the API itself still delivers does not go, so its end is no event."""
-        copy = copy if copy.start is not None else copy._replace(start=start, counted_from=start)
+        copy = self._count_from(copy, outcome, placement)
         end = find_end(copy, self._config)
         if end is None or end > self._times.now:
             self._add(copy)
-        elif outcome is None or not any(target.evicting and target.cluster == copy.cluster for target in outcome.targets):
+        elif copy.follows is not None or not _is_evicting(outcome, copy.cluster):
             self._ended.append(copy._replace(until=end))
+
+    def _count_from(self, copy: RetainedCopy, outcome: Outcome, placement: _Placement) -> RetainedCopy:
+        """Return a copy with the time from which its overlap counts: that of the delivery or, where clusters report health, that of the
+        last report about the replacement if all are good.
+
+        A report is made after the delivery that it is about, so its own time counts, however late the run is.
+        """
+        reports = self._list_reports(outcome)
+        if not reports or copy.start is None:
+            return copy._replace(counted_from=copy.counted_from or copy.start)
+        about = [reports.get(cluster) for cluster in placement.after]
+        times = [report.time for report in about if report is not None and report.is_healthy and report.time >= copy.start]
+        if len(times) < len(about):
+            return copy._replace(counted_from=None)
+        return copy._replace(counted_from=copy.counted_from or max(times))
+
+    def _list_reports(self, outcome: Outcome) -> Mapping[str, HealthReport]:
+        """Return what clusters report about a workload."""
+        template = self._decisions.templates[outcome.key]
+        for engine in self._decisions.engines:
+            if engine.name == outcome.api and isinstance(engine, HealthReporting):
+                return engine.list_health_reports(template)
+        return {}
 
     def _add(self, copy: RetainedCopy) -> None:
         self._copies.setdefault((copy.workload, copy.cluster), copy)
@@ -183,7 +205,11 @@ class _Retention:
         full = outcome.replicas or 1
         before = dict(self._own.get(outcome.key, {}))
         move = self._moves.get(outcome.key)
-        for cluster, count in (outcome.replicas_by_cluster if move is None else move.before).items():
+        replicas = dict(outcome.replicas_by_cluster if move is None else move.before)
+        for target in outcome.previous_targets if move is not None else ():
+            if target.evicting:
+                replicas.setdefault(target.cluster, target.replicas)
+        for cluster, count in replicas.items():
             if cluster not in before and (paths := self._list_delivered(self._list_paths(outcome, cluster))):
                 before[cluster] = RetainedCopy(outcome.key, cluster, count, paths)
         after: dict[str, int] = {}
@@ -286,6 +312,10 @@ class _Retention:
         )
         template = self._decisions.templates[outcome.key]
         return Finding("warning", "copy-retained", message, locate_document(template), outcome.key.resource)
+
+
+def _is_evicting(outcome: Outcome, cluster: str) -> bool:
+    return any(target.evicting and target.cluster == cluster for target in outcome.targets)
 
 
 def _list_object_paths(keys: Iterable[Key], cluster: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from gitsched.apis.capabilities import ChangeProposal, Companions, ExpiredDocument
+from gitsched.apis.capabilities import ChangeProposal, Companions, ExpiredDocument, HealthReport
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS
 from gitsched.apis.karmada.binding.resource_binding import (
@@ -139,6 +139,10 @@ class KarmadaEngine(PolicyEngine):
     def records(self) -> Iterable[tuple[Key, Body]]:
         state = self.state
         return (*state.inventory.records, *state.taint_policies.records, *state.reschedule_triggers.records)
+
+    def list_health_reports(self, template: Document) -> Mapping[str, HealthReport]:
+        reported = self.state.failover.read_health(template.key)
+        return {cluster: HealthReport(health == "Healthy", self.state.snapshot.at) for cluster, health in reported.items()}
 
     def selects(self, template: Document) -> bool:
         return self.state.find_policy(template)[0] is not None

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gitsched.apis.capabilities import ChangeProposal
+from gitsched.apis.capabilities import ChangeProposal, HealthReport
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.availability import NO_SELECT, find_availability_findings, write_cluster_record
@@ -28,7 +28,7 @@ from gitsched.apis.ocm.placement import parse_placement
 from gitsched.apis.ocm.placement_findings import describe_no_decision, describe_skipped, list_findings
 from gitsched.apis.ocm.previous_decisions import DecisionIndex, digest_documents, merge_decisions, write_basis
 from gitsched.apis.ocm.prioritizers import PrioritizerScores
-from gitsched.apis.ocm.rollout import read_previous_rollout, read_reports
+from gitsched.apis.ocm.rollout import SUCCESS, read_previous_rollout, read_reports
 from gitsched.apis.ocm.scheduling import schedule_placements
 from gitsched.apis.policy_api import PolicyEngine, Snapshot, list_previous_records
 from gitsched.apis.replicas import count_copy_replicas
@@ -126,6 +126,11 @@ class OcmEngine(PolicyEngine):
             if taint is not None:
                 found[candidate.name] = f"it has the taint {taint.key}:{taint.effect}"
         return found
+
+    def list_health_reports(self, _template: Document, /) -> Mapping[str, HealthReport]:
+        """Return the reports of clusters about their deliveries; they have none about a single workload."""
+        reports = self._reports.known_at(self.snapshot.now)
+        return {cluster: HealthReport(report.state == SUCCESS, report.time) for cluster, report in reports.items()}
 
     def selects(self, template: Document, /) -> bool:
         return self._read_annotated(template) is not None

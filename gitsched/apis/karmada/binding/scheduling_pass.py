@@ -281,11 +281,16 @@ def merge_target_clusters(
 
 
 def list_previous_targets(assignments: Iterable[Assignment], record: Body | None) -> tuple[TargetCluster, ...]:
-    """Return the clusters that had an object after the last run: its own, and those of its dependents (spec.requiredBy)."""
+    """Return the clusters that had an object after the last run: its own, those of its dependents (spec.requiredBy), and those where a
+    graceful eviction task kept its copy."""
     targets = {a.name: TargetCluster(a.name, a.replicas or None) for a in assignments}
     for entry in list_objects(get_field(record, "spec", "requiredBy")) if record is not None else ():
         for cluster in list_objects(entry.get("clusters")):
             targets.setdefault(str(cluster.get("name")), TargetCluster(str(cluster.get("name"))))
+    for task in list_objects(get_field(record, "spec", "gracefulEvictionTasks")) if record is not None else ():
+        name, replicas = str(task.get("fromCluster")), task.get("replicas")
+        if task.get("purgeMode") != "Directly":
+            targets.setdefault(name, TargetCluster(name, replicas if isinstance(replicas, int) else None, evicting=True))
     return tuple(targets.values())
 
 

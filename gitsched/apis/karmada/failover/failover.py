@@ -169,6 +169,11 @@ class Failover:
             name for name in (*self._list_expired_tolerations(policy.placement.tolerations, time), *failed) if name not in bound
         )
 
+    def read_health(self, workload: Key) -> Mapping[str, str]:
+        """Return the health that clusters report for a workload, without clusters where it is not known."""
+        status = self._find_status(workload)
+        return {cluster: health for cluster, health in status.health.items() if health} if status is not None else {}
+
     def list_reports(self, workload: Key) -> Mapping[str, Body]:
         """Return the entries of aggregatedStatus that were committed for a workload, by cluster."""
         status = self._find_status(workload)
