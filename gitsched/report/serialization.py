@@ -238,6 +238,7 @@ def serialize_explanation(value: Explanation) -> dict[str, Any]:
         "result": [_serialize_share(share) for share in value.result],
         "overrides": [override._asdict() for override in value.overrides],
         "references": [reference._asdict() for reference in value.references],
+        "copies": list(value.copies),
         "targets": [target._asdict() for target in value.targets],
         "targetedBy": [companion._asdict() for companion in value.targeted_by],
         "advice": [

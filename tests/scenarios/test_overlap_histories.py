@@ -19,7 +19,7 @@ from gitsched.decide.plan import Plan
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile import Reconciler
 from gitsched.render.output_files import relative_path
-from tests.scenarios.conftest import START, Fleet, allow_withheld, cluster
+from tests.scenarios.conftest import START, Fleet, allow_withheld, cluster, deployment, policy
 from tests.scenarios.histories import POLICIES, Files, History
 from tests.search_depth import count_examples
 
@@ -112,6 +112,10 @@ def test_no_commit_takes_a_copy_away_before_its_replacement_is_there(fleet: Flee
             now = due
         hour = end
         fleet.commit(move_more(dice, history.go_on(0.3)), hour=hour)
+    for step, names in enumerate(("first", "second")):  # what came before may have moved nothing
+        free = {f"clusters/{name}.yaml": cluster(name) for name in ("first", "second")}
+        fleet.commit({**free, "apps/web.yaml": deployment("web"), "policies/all.yaml": policy(names)}, hour=hour + step)
+        run(hour + step)
     assert retained > 0, "nothing was ever retained"
     for _ in range(DEADLINES):
         hour += 24
