@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -55,6 +55,10 @@ class AvailabilityReporting(Protocol):
 
     def unavailable_clusters(self) -> Mapping[str, str]:
         """Return the clusters that a taint, a condition or a state makes unavailable, with the reason."""
+        ...
+
+    def clusters_reported_unready(self) -> Collection[str]:
+        """Return the unavailable clusters about which only reported facts say so: conditions, states, and taints of controllers."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Find changes that look like a mistake: too many workloads that are removed or move, too many replicas that are lost or added.
 
 Each change of a placed workload counts for the workload, its namespace, the clusters that it leaves, and the fleet. A move away from
-clusters that their API reports as unavailable is failover, and never counts.
+clusters that their API reports as unavailable is failover, and never counts, unless only reported facts make most clusters unavailable.
 """
 
 from __future__ import annotations
@@ -43,34 +43,80 @@ class _Change(NamedTuple):
     amount: int
 
 
-def list_unavailable_clusters(engines: Iterable[PolicyEngine]) -> dict[str, str]:
-    """Return the clusters that their APIs report as unavailable, with the reason."""
-    found: dict[str, str] = {}
-    for engine in engines:
-        if isinstance(engine, AvailabilityReporting):
-            found |= engine.unavailable_clusters()
-    return found
+class GuardedMoves(NamedTuple):
+    """The moves of placed workloads, by key: those that the guard counts, and failover. `reported` are the clusters that are unavailable
+    only by reported facts, `cluster_count` is the number of all clusters."""
+
+    counted: tuple[Move, ...]
+    failover: tuple[Move, ...] = ()
+    reported: frozenset[str] = frozenset()
+    cluster_count: int = 0
+
+    @property
+    def follows_facts(self) -> bool:
+        """Whether a workload leaves a cluster because of reported facts."""
+        return any(_list_left(move) & self.reported for move in self.failover)
 
 
-def list_guarded_moves(moves: Iterable[Move], engines: Iterable[PolicyEngine]) -> list[Move]:
-    """Return the moves that the guard counts, by key: those of placed workloads, without failover."""
-    guarded = sorted((move for move in moves if move.before), key=lambda move: move.key)
-    unavailable = list_unavailable_clusters(engines) if guarded else {}
-    return [move for move in guarded if not _is_failover(move, unavailable)]
+def list_guarded_moves(moves: Iterable[Move], engines: Iterable[PolicyEngine], cluster_count: int = 0) -> GuardedMoves:
+    """Divide the moves of placed workloads into those that the guard counts, and failover."""
+    placed = sorted((move for move in moves if move.before), key=lambda move: move.key)
+    if not placed:
+        return GuardedMoves(())
+    reporting = [engine for engine in engines if isinstance(engine, AvailabilityReporting)]
+    unavailable = frozenset(name for engine in reporting for name in engine.unavailable_clusters())
+    counted: list[Move] = []
+    failover: list[Move] = []
+    for move in placed:
+        (failover if _is_failover(move, unavailable) else counted).append(move)
+    reported = frozenset(name for engine in reporting for name in engine.clusters_reported_unready()) if failover else frozenset()
+    return GuardedMoves(tuple(counted), tuple(failover), reported, cluster_count)
 
 
-def _is_failover(move: Move, unavailable: Mapping[str, str]) -> bool:
+def _list_left(move: Move) -> frozenset[str]:
+    """Return the clusters that a workload leaves."""
+    return frozenset(move.before.keys() - move.after.keys())
+
+
+def _is_failover(move: Move, unavailable: frozenset[str]) -> bool:
     """Return whether a workload leaves only unavailable clusters, and has a cluster afterwards."""
-    left = move.before.keys() - move.after.keys()
-    return bool(move.after) and bool(left) and left <= unavailable.keys()
+    left = _list_left(move)
+    return bool(move.after) and bool(left) and left <= unavailable
 
 
-def find_withheld_changes(guarded: Iterable[Move], placed: Iterable[PlacedWorkload], config: GuardConfig) -> WithheldChanges:
+def find_withheld_changes(guarded: GuardedMoves, placed: Iterable[PlacedWorkload], config: GuardConfig) -> WithheldChanges:
     """Return the changes that exceed a limit. `placed` are the workloads of the previous output.
 
-    While placements are frozen, all guarded moves are withheld.
+    While placements are frozen, all counted moves are withheld. Failover is withheld if it follows facts that look like those of a
+    collector that has stopped.
     """
-    changes = [(move, list(_list_changes(move))) for move in guarded]
+    placed = tuple(placed)
+    suspected = _suspect_facts(guarded, placed, config)
+    failover = tuple(move for move in guarded.failover if _list_left(move) & guarded.reported) if suspected else ()
+    withheld = _find_counted(guarded.counted, placed, config)
+    if suspected is None:
+        return withheld
+    moves = tuple(sorted((*withheld.moves, *failover), key=lambda move: move.key))
+    return WithheldChanges(moves, (suspected, *withheld.limits), compute_digest(moves), config.freeze if withheld.moves else "")
+
+
+def _suspect_facts(guarded: GuardedMoves, placed: tuple[PlacedWorkload, ...], config: GuardConfig) -> ExceededLimit | None:
+    """Return the exceeded limit if facts alone make too many clusters unready: of all clusters, and of those that had workloads and lose
+    some now."""
+    percent = config.limits.get("fleet", {}).get("clustersUnready")
+    if percent is None or percent >= 100 or not guarded.follows_facts:
+        return None
+    busy = {cluster for workload in placed for cluster in workload.replicas}
+    left = {cluster for move in guarded.failover for cluster in _list_left(move) & guarded.reported}
+    unready, known = len(guarded.reported), max(guarded.cluster_count, len(busy | guarded.reported))
+    if 100 * unready <= percent * known or 100 * len(left) <= percent * len(busy):
+        return None
+    return ExceededLimit("fleet", "", "clustersUnready", unready, known, percent)
+
+
+def _find_counted(moves: Iterable[Move], placed: Iterable[PlacedWorkload], config: GuardConfig) -> WithheldChanges:
+    """Return the counted moves that exceed a limit."""
+    changes = [(move, list(_list_changes(move))) for move in moves]
     if not changes:
         return NOTHING_WITHHELD
     amounts: Counter[tuple[GuardScope, str, GuardEffect]] = Counter()
@@ -151,13 +197,15 @@ def compute_digest(moves: Iterable[Move]) -> str:
     return sha256(json.dumps(lines, separators=(",", ":")).encode()).hexdigest()[:_DIGEST_LENGTH]
 
 
-def may_exceed_limit(guarded: Iterable[Move], workloads: int, replicas: int, config: GuardConfig) -> bool:
+def may_exceed_limit(guarded: GuardedMoves, workloads: int, replicas: int, config: GuardConfig) -> bool:
     """Return whether changes may exceed a limit, given at most the numbers of workloads and replicas in the fleet.
 
     For a namespace, cluster or workload the least number counts to which a limit applies, so `find_withheld_changes` has the last word.
     """
+    if guarded.follows_facts:
+        return True
     amounts: Counter[str] = Counter()
-    for change in (change for move in guarded for change in _list_changes(move)):
+    for change in (change for move in guarded.counted for change in _list_changes(move)):
         if change.scope != "namespace":  # the fleet has the same amount
             amounts[change.effect] += change.amount
     if amounts["removed"] > MIN_SCOPE_SIZE or (config.freeze and amounts):

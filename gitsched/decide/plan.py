@@ -300,8 +300,8 @@ def _find_withheld(
     active = (
         move._replace(before={cluster: count for cluster, count in move.before.items() if had_workloads(cluster)}) for move in moves
     )
-    guarded = list_guarded_moves(active, decisions.engines)
-    if not guarded:
+    guarded = list_guarded_moves(active, decisions.engines, len(decisions.cluster_facts))
+    if not guarded.counted and not guarded.follows_facts:
         return NOTHING_WITHHELD
     placed = [
         PlacedWorkload(outcome.key, before, outcome.replicas or 0)

@@ -62,11 +62,11 @@ class Move(NamedTuple):
 ALLOW_TRAILER = "Gitsched-Allow"
 """The trailer of a source commit that allows the withheld changes with its digest."""
 GuardScope = Literal["fleet", "namespace", "cluster", "workload"]
-GuardEffect = Literal["removed", "moved", "replicasLost", "replicasAdded"]
+GuardEffect = Literal["removed", "moved", "replicasLost", "replicasAdded", "clustersUnready"]
 
 
 class ExceededLimit(NamedTuple):
-    """A limit of the guard that changes exceed: `amount` of `size` workloads or replicas of a scope, more than `percent`.
+    """A limit of the guard that changes exceed: `amount` of `size` workloads, replicas or clusters of a scope, more than `percent`.
 
     `name` is the namespace, cluster or workload, "" for the fleet.
     """
@@ -79,6 +79,11 @@ class ExceededLimit(NamedTuple):
     percent: float
 
     def __str__(self) -> str:
+        if self.effect == "clustersUnready":
+            return (
+                f"{self.amount} of {self.size} clusters are not ready by reported facts alone, as if these were no longer collected "
+                f"(limit: {self.percent:g} %)"
+            )
         where = {"fleet": "the fleet", "workload": self.name}.get(self.scope, f"{self.scope} {self.name or '(none)'}")
         if self.effect in ("removed", "moved"):
             what = (

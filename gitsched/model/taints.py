@@ -10,6 +10,14 @@ from gitsched.model.time import parse_time
 NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "NoExecute"
 
 
+_CONTROLLER_TAINTS = (
+    "cluster.karmada.io/not-ready",
+    "cluster.karmada.io/unreachable",
+    "node.kubernetes.io/",
+)
+"""Keys, and prefixes of keys that end in a slash, of taints that controllers add by themselves when a cluster or node is not ready."""
+
+
 class Taint(NamedTuple):
     """A taint; `since` is timeAdded, or None if the document does not set it."""
 
@@ -41,6 +49,11 @@ class Toleration(NamedTuple):
         if self.operator == "Exists":
             return True
         return self.operator in ("", "Equal") and self.value == taint.value
+
+
+def is_controller_taint(taint: Taint) -> bool:
+    """Return whether a controller adds a taint by itself when a cluster or a node is not ready."""
+    return any(taint.key == key or (key.endswith("/") and taint.key.startswith(key)) for key in _CONTROLLER_TAINTS)
 
 
 def parse_taint(value: Any) -> Taint:

@@ -241,3 +241,67 @@ def test_bundles_keep_their_objects(fleet: Fleet) -> None:
         assert "4 of 4 workloads would be removed from the fleet (limit: 20 %)" in withheld(run)
     fleet.reconcile(4, allowed=(run.plan.withheld.digest,))
     assert not objects.keys() & fleet.files().keys()
+
+
+def ready(name: str, status: str, *taints: str) -> str:
+    return f'{cluster(name, *taints)}status:\n  conditions:\n  - {{type: Ready, status: "{status}"}}\n'
+
+
+def place_one_on_each(fleet: Fleet, clusters: int) -> None:
+    """Place a workload on each of some clusters, with any other one to fall back on."""
+    settings = SETTINGS.format("karmada: {failover: cluster}")
+    files = {f"clusters/{n}.yaml": ready(f"c{n}", "True") for n in range(clusters)} | {"gitsched.yaml": settings}
+    for n in range(clusters):
+        files |= {f"{n}.yaml": labelled(f"w{n}", f"w{n}"), f"policy-{n}.yaml": select(f"w{n}", f"c{n}", "")}
+    fleet.commit(files)
+    fleet.reconcile()
+    assert all(fleet.where(f"default/deployment-w{n}") == [f"c{n}"] for n in range(clusters))
+
+
+def report(status: str, numbers: range, *taints: str) -> dict[str, str | None]:
+    return {f"clusters/{n}.yaml": ready(f"c{n}", status, *taints) for n in numbers}
+
+
+@pytest.mark.parametrize("status", ["False", "Unknown"])
+def test_failover_is_withheld_if_facts_alone_make_most_clusters_unready(fleet: Fleet, status: str) -> None:
+    place_one_on_each(fleet, 6)
+    fleet.commit(report(status, range(4)), hour=1)
+    for hour in (1, 3):
+        run = fleet.reconcile(hour)
+        assert withheld(run) == (
+            "4 of 6 clusters are not ready by reported facts alone, as if these were no longer collected (limit: 50 %)",
+        )
+        assert all(f"c{n}" in fleet.where(f"default/deployment-w{n}") for n in range(6))
+    assert [finding.severity for finding in run.plan.findings if finding.code == "changes-withheld"] == ["error"]
+    fleet.reconcile(3, allowed=(run.plan.withheld.digest,))
+    fleet.reconcile(5)
+    assert not any(f"c{n}" in fleet.where(f"default/deployment-w{n}") for n in range(4))
+
+
+def test_failover_resumes_when_the_collector_reports_again(fleet: Fleet) -> None:
+    place_one_on_each(fleet, 6)
+    fleet.commit(report("Unknown", range(6)), hour=1)
+    fleet.reconcile(1)
+    fleet.commit({**report("True", range(6)), **report("False", range(1))}, hour=2)
+    assert withheld(fleet.reconcile(2)) == ()
+    fleet.reconcile(4)
+    assert "c0" not in fleet.where("default/deployment-w0")
+    assert all(fleet.where(f"default/deployment-w{n}") == [f"c{n}"] for n in range(1, 6))
+
+
+@pytest.mark.parametrize(
+    ("edits", "setting"),
+    [
+        pytest.param(report("False", range(3)), "", id="half of the clusters"),
+        pytest.param(report("True", range(4), "power:NoExecute"), "", id="taints that a person commits"),
+        pytest.param(report("False", range(4)), "guard: {fleet: {clustersUnready: 70}}, ", id="within a wider limit"),
+    ],
+)
+def test_other_failover_passes(fleet: Fleet, edits: dict[str, str | None], setting: str) -> None:
+    place_one_on_each(fleet, 6)
+    fleet.commit({"gitsched.yaml": SETTINGS.format(f"{setting}karmada: {{failover: cluster}}")}, hour=1)
+    fleet.reconcile(1)
+    fleet.commit(edits, hour=2)
+    assert withheld(fleet.reconcile(2)) == ()
+    fleet.reconcile(4)
+    assert not any(f"c{n}" in fleet.where(f"default/deployment-w{n}") for n in range(len(edits)))

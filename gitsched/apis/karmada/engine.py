@@ -40,7 +40,7 @@ from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome
-from gitsched.model.taints import NO_EXECUTE
+from gitsched.model.taints import NO_EXECUTE, is_controller_taint
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.schedule import pipeline
 from gitsched.schedule.estimator import Capacity
@@ -296,6 +296,16 @@ class KarmadaEngine(PolicyEngine):
             elif candidate.name in self.state.unready_clusters:
                 found[candidate.name] = "it is not ready"
         return found
+
+    def clusters_reported_unready(self) -> frozenset[str]:
+        state, found = self.state, set[str]()
+        for candidate in state.fleet.candidates:
+            evicting = [taint for taint in candidate.taints if taint.effect == NO_EXECUTE]
+            added = {entry.taint for entry in state.added_taints.get(candidate.name, ())}
+            is_reported = candidate.name in state.unready_clusters or bool(evicting)
+            if is_reported and not candidate.deleting and all(t in added or is_controller_taint(t) for t in evicting):
+                found.add(candidate.name)
+        return frozenset(found)
 
     def evaluate_own(self, _kind: str, _name: str, _namespace: str, /) -> list[CandidateResult] | None:
         return None

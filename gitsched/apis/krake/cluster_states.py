@@ -22,6 +22,8 @@ FAILURE_STATES: Final = {
     "DEGRADED": "it could not be created or changed as its document says",
 }
 """States of an existing cluster that is unreachable or not healthy, with their meaning."""
+OBSERVED_FAILURES: Final = frozenset({"CONNECTING", OFFLINE, UNHEALTHY, NOTREADY})
+"""States that Krake's observer of clusters sets."""
 
 
 class ClusterState(NamedTuple):

@@ -8,6 +8,7 @@ from datetime import datetime
 from gitsched.apis.capabilities import ChangeProposal, ExpiredDocument
 from gitsched.apis.krake.applications import FINAL_APPLICATION_STATES, list_manifests
 from gitsched.apis.krake.candidates import ResourceCandidate, is_deleted
+from gitsched.apis.krake.cluster_states import OBSERVED_FAILURES
 from gitsched.apis.krake.generated_clusters import find_unused_clusters
 from gitsched.apis.krake.metrics import NO_METRICS
 from gitsched.apis.krake.names import APPLICATION, ResourceRef, cluster_directory
@@ -68,6 +69,14 @@ class KrakeEngine(PolicyEngine):
             for key, cluster in self.scheduler.clusters.items()
             if not cluster.candidate.online
         }
+
+    def clusters_reported_unready(self) -> frozenset[str]:
+        """Return the clusters in a state that Krake's observer of clusters reports."""
+        return frozenset(
+            cluster_directory(key.namespace, key.name)
+            for key, cluster in self.scheduler.clusters.items()
+            if not cluster.candidate.online and cluster.candidate.state in OBSERVED_FAILURES
+        )
 
     def records(self) -> Iterable[tuple[Key, Body]]:
         scheduler = self.scheduler

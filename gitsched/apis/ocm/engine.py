@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gitsched.apis.capabilities import ChangeProposal, HealthReport
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.ocm import names
-from gitsched.apis.ocm.availability import NO_SELECT, find_availability_findings, write_cluster_record
+from gitsched.apis.ocm.availability import NO_SELECT, TAINT_KEYS, find_availability_findings, write_cluster_record
 from gitsched.apis.ocm.cel.cluster_expressions import ExpressionCompiler
 from gitsched.apis.ocm.managed_clusters import ClusterSets, read_managed_clusters
 from gitsched.apis.ocm.manifestworkreplicaset import (
@@ -131,6 +131,15 @@ class OcmEngine(PolicyEngine):
         """Return the reports of clusters about their deliveries; they have none about a single workload."""
         reports = self._reports.known_at(self.snapshot.now)
         return {cluster: HealthReport(report.state == SUCCESS, report.time) for cluster, report in reports.items()}
+
+    def clusters_reported_unready(self) -> frozenset[str]:
+        """Return the clusters whose taints against selection are only those of a condition."""
+        keys = frozenset(TAINT_KEYS.values())
+        return frozenset(
+            candidate.name
+            for candidate in self.fleet.candidates
+            if (taints := [taint for taint in candidate.taints if taint.effect == NO_SELECT]) and {t.key for t in taints} <= keys
+        )
 
     def selects(self, template: Document, /) -> bool:
         return self._read_annotated(template) is not None
