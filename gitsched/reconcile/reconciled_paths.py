@@ -103,22 +103,52 @@ def build_reconciled_paths(
     selection = PathSelection(list_selectors(index.list_read_documents()), reader)
     if not found and not paths.bundled:
         return NO_PATHS if selection.is_empty else NO_PATHS._replace(findings=tuple(dict.fromkeys(paths.findings)))
-    read_commit = partial(_read_commit, reader, config, context)
+    read_commit = partial(_EarlierCommit, reader, config, context)
     return _PathBuilds(commit, index, paths, selection, reader, context, config.kinds, read_commit).run(found)
 
 
-def _read_commit(reader: FileReader, config: Config, context: BuildContext, oid: str) -> Mapping[str, list[RawDocument]]:
-    """Return everything that tools build of an earlier commit, by the name of the path."""
-    repository = context.repository
-    commit = open_commit_tree(context, repository.entries(repository.commit(oid).tree), reader)
-    index = DocumentIndex(commit, {}, reader)
-    tool_documents = index.list_groups(TOOL_GROUPS)
-    paths = ToolPathReader(commit, tool_documents, [], reader, config)
-    found = paths.read_all()
-    builds = _PathBuilds(commit, index, paths, PathSelection((WorkloadSelector(),), reader), reader, context, config.kinds)
-    if found:
-        builds.run(found)
-    return builds.by_name
+class _EarlierCommit:
+    """What tools build of an earlier commit. Only what is asked for is built, as far as it depends on no other build."""
+
+    def __init__(self, reader: FileReader, config: Config, context: BuildContext, oid: str) -> None:
+        repository = context.repository
+        commit = open_commit_tree(context, repository.entries(repository.commit(oid).tree), reader)
+        index = DocumentIndex(commit, {}, reader)
+        paths = ToolPathReader(commit, index.list_groups(TOOL_GROUPS), [], reader, config)
+        self._found = paths.read_all()
+        self._open_builds = partial(
+            _PathBuilds, commit, index, paths, PathSelection((WorkloadSelector(),), reader), reader, context, config.kinds
+        )
+        self._direct: dict[str, list[ReconciledPath]] = {}
+        for path in _list_direct(self._found, paths):
+            self._direct.setdefault(path.name, []).append(path)
+        self._built: dict[str, list[RawDocument]] = {}
+        self._all: Mapping[str, list[RawDocument]] | None = None
+
+    def read(self, name: str) -> list[RawDocument]:
+        """Return the objects of a path by its name; none if there is no such path."""
+        direct = self._direct.get(name, [])
+        if self._all is None and direct and not any(_has_value_sources(path) for path in direct):
+            if name not in self._built:
+                self._built[name] = self._open_builds().build_only(direct).get(name, [])
+            return self._built[name]
+        if self._all is None:
+            builds = self._open_builds()
+            if self._found:
+                builds.run(self._found)
+            self._all = builds.by_name
+        return self._all.get(name, [])
+
+
+def _list_direct(found: list[ReconciledPath], paths: ToolPathReader) -> list[ReconciledPath]:
+    """Return the paths whose documents are what the files have: no other path builds them."""
+    builders = _index_builders(path for path in found if path.changes_objects())
+    return [path for path in found if not paths.is_part(path) and not _is_built_by_another(path, builders)]
+
+
+def _has_value_sources(path: ReconciledPath) -> bool:
+    """Return whether a build reads values of variables from objects that other builds may print."""
+    return path.recipe.substitution is not None and bool(path.recipe.substitution.sources)
 
 
 class _PathBuilds:
@@ -131,7 +161,7 @@ class _PathBuilds:
         reader: FileReader,
         context: BuildContext,
         kinds: Iterable[KindScope],
-        read_commit: Callable[[str], Mapping[str, list[RawDocument]]] = lambda _: {},
+        read_commit: Callable[[str], _EarlierCommit] | None = None,
     ) -> None:
         self._commit, self._index, self._paths, self._selection = commit, index, paths, selection
         self._reader, self._context = reader, context
@@ -148,15 +178,20 @@ class _PathBuilds:
         self._failed = False
         self._kept: dict[str, str] = {}
         self._read_commit = read_commit
-        self._earlier: dict[str, Mapping[str, list[RawDocument]]] = {}
+        self._earlier: dict[str, _EarlierCommit | None] = {}
         self.by_name: dict[str, list[RawDocument]] = {}
+
+    def build_only(self, paths: list[ReconciledPath]) -> Mapping[str, list[RawDocument]]:
+        """Build some paths, and nothing that their builds print; return what each one prints, by name."""
+        self._build([path for path in paths if self._is_wanted(path)])
+        return self.by_name
 
     def run(self, found: list[ReconciledPath]) -> ReconciledPaths:
         """Build the paths of the files, and then those of the documents that these builds print."""
         changing = [path for path in found if path.changes_objects()]
         left_to_bundles = list(self._paths.bundled)
         builders = _index_builders(changing)
-        reached = rest = [path for path in found if not self._paths.is_part(path) and not _is_built_by_another(path, builders)]
+        reached = rest = _list_direct(found, self._paths)
         seen = {path.content for path in rest}
         above: dict[_Identity, frozenset[_Identity]] = {}
         for _ in range(MAX_DEPTH):
@@ -296,17 +331,20 @@ class _PathBuilds:
         if not last:
             return []
         commits = self._context.list_earlier(MAX_EARLIER_COMMITS)
-        introduced = list_introduced(commits, lambda oid: self._read_commit_objects(oid).get(name))
-        oid, found = next(introduced, None) or (last, self._read_commit_objects(last).get(name, []))
+        introduced = list_introduced(commits, lambda oid: self._read_commit_objects(oid, name) or None)
+        oid, found = next(introduced, None) or (last, self._read_commit_objects(last, name))
         if found:
             self._kept[name] = oid
         return found
 
-    def _read_commit_objects(self, oid: str) -> Mapping[str, list[RawDocument]]:
-        """Return what tools build of an earlier commit; nothing if it is not available."""
+    def _read_commit_objects(self, oid: str, name: str) -> list[RawDocument]:
+        """Return the objects of a path as an earlier commit has it; none if it is not available."""
         if oid not in self._earlier:
-            self._earlier[oid] = self._read_commit(oid) if self._context.fetch_commit(oid) else {}
-        return self._earlier[oid]
+            self._earlier[oid] = (
+                self._read_commit(oid) if self._read_commit is not None and self._context.fetch_commit(oid) else None
+            )
+        earlier = self._earlier[oid]
+        return earlier.read(name) if earlier is not None else []
 
     def _list_parts(self, reached: Iterable[ReconciledPath]) -> frozenset[str]:
         """Return the files whose documents are parts. Those of directories that are not built become documents that are not placed."""

@@ -7,6 +7,7 @@ import textwrap
 import pytest
 import yaml
 
+from gitsched.build import scratch
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult
@@ -394,6 +395,35 @@ def test_a_change_takes_effect_although_the_directory_cannot_be_built_afterwards
     run = fleet.reconcile(1)
     assert fleet.load("clusters/one/shop/deployment-web.yaml")["spec"]["replicas"] == 5
     assert f"that of commit {valid[:10]}" in findings(run)[0].message
+
+
+@pytest.mark.parametrize(
+    ("source", "built"), [("", []), ("postBuild: {substituteFrom: [{kind: ConfigMap, name: values}]}", ["docs"])]
+)
+def test_other_directories_of_an_earlier_commit_are_built_only_for_their_values(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, source: str, built: list[str]
+) -> None:
+    others = {
+        "clusters/prod/apps.yaml": kustomization(f"targetNamespace: shop\n{source}"),
+        "clusters/prod/docs.yaml": kustomization("targetNamespace: flux-system", "docs", "./docs"),
+        "apps/kustomization.yaml": "resources: [web/deployment.yaml]\n",
+        "docs/kustomization.yaml": "resources: [values.yaml]\ncommonLabels: {a: b}\n",
+        "docs/values.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values}\ndata: {HOST: shop.example.com}\n",
+    }
+    fleet.commit({**LAYOUT, **others})
+    fleet.reconcile()
+    roots: list[str] = []
+    run = scratch.run_isolated
+
+    def record(*arguments):  # type: ignore[no-untyped-def]  # as run_isolated
+        roots.append(arguments[1][-1].removeprefix("{root}/"))
+        return run(*arguments)
+
+    monkeypatch.setattr(scratch, "run_isolated", record)
+    fleet.commit({"apps/kustomization.yaml": "resources: [missing.yaml]\n"}, hour=1)
+    assert "kustomize-missing" in codes(fleet.reconcile(1))
+    assert "clusters/one/shop/deployment-web.yaml" in fleet.files()
+    assert roots == built
 
 
 def test_a_kustomization_that_is_changed_by_an_unknown_build_holds_its_objects_back(fleet: Fleet) -> None:
