@@ -17,8 +17,6 @@ _MAX_ROUNDS = 100
 """The maximum number of times that workloads are divided into smaller groups because a result does not hold for some of them."""
 
 Changes = frozenset[Change]
-_Search = Generator[Sequence[Changes], Sequence[bool], tuple[Changes, ...]]
-"""A search yields sets of changes, and receives whether taking each back undoes the move. It returns the sets that explain it."""
 
 
 class Subject(NamedTuple):
@@ -32,8 +30,6 @@ class Subject(NamedTuple):
 
 
 Request = tuple[Subject, Changes]
-Rank = Callable[[Subject, Key], int]
-"""The relevance of a changed document to a subject: 0 for its own, the smaller the higher."""
 
 
 class Counterfactuals(Protocol):
@@ -56,19 +52,37 @@ class Counterfactuals(Protocol):
         """The cost of one evaluation without its decisions."""
         ...
 
-    def evaluate(self, requests: Iterable[Request], /) -> Mapping[Request, bool]:
-        """Return for each request whether taking the changes back undoes the change of the subject."""
+    def evaluate(self, requests: Iterable[Request], /, *, optional: bool = False) -> Mapping[Request, bool]:
+        """Return for each request whether taking the changes back undoes the change of the subject.
+
+        `optional` requests are only answered while most of the decisions are left.
+        """
         ...
 
 
 class SearchSpace(NamedTuple):
-    """What the search knows: the documents with the smallest ranks, up to each of `nearest`, are tried together before all of them.
-    `group` says which moves look alike.
+    """What the search knows of the changes.
+
+    `list_near` returns the documents that are closest to a subject: its own, its policies and its clusters. `units` are sets of changes
+    that are taken back as a whole before their parts are: together they have all changes. `group` says which moves look alike.
     """
 
-    rank: Rank
-    nearest: Sequence[int]
+    list_near: Callable[[Subject], Sequence[Key]]
+    units: Sequence[Changes]
     group: Callable[[Subject], Hashable]
+
+
+class _Step(NamedTuple):
+    """Sets of changes to take back, one after the other."""
+
+    sets: Sequence[Changes]
+    optional: bool = False
+
+
+_Search = Generator[_Step, Sequence[bool], tuple[Changes, ...]]
+"""A search yields steps and receives for each set whether taking it back undoes the move. It returns the sets that explain the move."""
+_Part = Generator[_Step, Sequence[bool], list[Changes]]
+"""A part of a search, which returns sets in the same way."""
 
 
 def find_explanations(
@@ -133,66 +147,84 @@ def _run_searches(
     subjects: Collection[Subject], pool: Changes, counterfactuals: Counterfactuals, space: SearchSpace
 ) -> dict[Subject, tuple[Changes, ...]]:
     """Run the searches for several subjects step by step, so that they share evaluations."""
-    affordable = counterfactuals.remaining // (3 * (counterfactuals.engine_cost + len(subjects)))
-    searches = {subject: _search(subject, pool, counterfactuals, space, affordable) for subject in subjects}
-    steps: dict[Subject, Sequence[Changes]] = {}
+    searches = {subject: _search(subject, pool, counterfactuals, space) for subject in subjects}
+    steps: dict[Subject, _Step] = {}
     found: dict[Subject, tuple[Changes, ...]] = {}
-    answers: Mapping[Request, bool] = {}
+    answers: dict[Request, bool] = {}
     while searches:
         for subject, search in list(searches.items()):
-            received = [answers[subject, changes] for changes in steps[subject]] if subject in steps else None
+            received = [answers[subject, changes] for changes in steps[subject].sets] if subject in steps else None
             try:
                 steps[subject] = next(search) if received is None else search.send(received)
             except StopIteration as end:
                 found[subject] = end.value
                 del searches[subject]
-        answers = counterfactuals.evaluate((subject, changes) for subject in searches for changes in steps[subject])
+        answers = {}
+        for optional in (False, True):
+            wanted = ((subject, changes) for subject in searches for changes in steps[subject].sets)
+            requests = [request for request in wanted if steps[request[0]].optional == optional]
+            answers |= counterfactuals.evaluate(requests, optional=optional)
     return found
 
 
-def _search(subject: Subject, pool: Changes, counterfactuals: Counterfactuals, space: SearchSpace, affordable: int) -> _Search:
+def _search(subject: Subject, pool: Changes, counterfactuals: Counterfactuals, space: SearchSpace) -> _Search:
     """Search the smallest sets of changes that undo a move which taking back the whole pool undoes.
 
-    Documents that undo it alone come first. Else, documents are left out one after the other as long as the rest undoes it.
+    Units that undo it alone come first. Else, units are left out one after the other as long as the rest undoes it. What is found is
+    divided into documents and fields as far as the work allows; each set that is kept is proved.
     """
-    by_key: dict[Key, set[Change]] = {}
-    for change in pool:
-        by_key.setdefault(change.key, set()).add(change)
-    ranks = {key: space.rank(subject, key) for key in by_key}
-    ordered = sorted(by_key, key=lambda key: (ranks[key], key))
-    documents = [frozenset(by_key[key]) for key in ordered]
-    tried = documents[: max(affordable, sum(rank <= max(space.nearest) for rank in ranks.values()))]
-    alone = yield tried
+    if len(pool) == 1:
+        return (pool,)
+    own = counterfactuals.changes.list_changes(subject.key) & pool
+    units = [unit & pool for unit in space.units]
+    units = list(dict.fromkeys(filter(None, [own, *units])))
+    near = space.list_near(subject)
+    alone = yield _Step(units)
+    found = [unit for unit, undone in zip(units, alone, strict=True) if undone and unit != pool]
+    found = [unit for unit in found if not any(other < unit for other in found)]
     sets: list[Changes] = []
-    for document, undone in zip(tried, alone, strict=True):
-        if undone and len(sets) < MAX_SETS:
-            sets += yield from _narrow(document)
+    for unit in found[:MAX_SETS]:
+        sets += yield from _divide(unit, near)
     if not sets:
-        start = documents
-        for nearest in space.nearest:
-            near = [document for key, document in zip(ordered, documents, strict=True) if ranks[key] <= nearest]
-            if 1 < len(near) < len(documents) and (yield [_unite(near)])[0]:
-                start = near
-                break
-        kept = yield from _minimize(start)
-        fields = yield from _minimize([frozenset({change}) for document in kept for change in sorted(document)])
+        kept = _unite((yield from _minimize(units, optional=False)))
         if counterfactuals.exhausted:
             return ()  # the rest is too large to be named
-        sets = [_unite(fields)]
-    return tuple(sets[:MAX_SETS])
+        sets += yield from _divide(kept, near)
+    return tuple(dict.fromkeys(sets))[:MAX_SETS]
 
 
-def _narrow(document: Changes) -> Generator[Sequence[Changes], Sequence[bool], list[Changes]]:
-    """Return the fields of a document that undo a move alone, else the fewest that undo it together."""
-    fields = [frozenset({change}) for change in sorted(document)]
+def _divide(changes: Changes, near: Sequence[Key]) -> _Part:
+    """Return the documents of a set of changes that undo a move alone, else the fewest that undo it together, and of these the fields."""
+    by_key: dict[Key, set[Change]] = {}
+    for change in changes:
+        by_key.setdefault(change.key, set()).add(change)
+    close = [frozenset(by_key[key]) for key in near if key in by_key]
+    if len(by_key) > 1 and close:
+        alone = yield _Step(close, optional=True)
+        found = [document for document, undone in zip(close, alone, strict=True) if undone]
+        if found:
+            sets = []
+            for document in found[:MAX_SETS]:
+                sets += yield from _divide(document, near)
+            return sets
+        if 1 < len(close) < len(by_key) and (yield _Step([_unite(close)], optional=True))[0]:
+            return (yield from _divide(_unite(close), ()))
+    if len(by_key) > 1:
+        documents = yield from _minimize([frozenset(by_key[key]) for key in sorted(by_key)], optional=True)
+        return [_unite((yield from _minimize_fields(_unite(documents))))]
+    fields = [frozenset({change}) for change in sorted(changes)]
     if len(fields) == 1:
         return fields
-    alone = yield fields
+    alone = yield _Step(fields, optional=True)
     found = [field for field, undone in zip(fields, alone, strict=True) if undone]
-    return found or [_unite((yield from _minimize(fields)))]
+    return found or [_unite((yield from _minimize_fields(changes)))]
 
 
-def _minimize(sets: Sequence[Changes]) -> Generator[Sequence[Changes], Sequence[bool], list[Changes]]:
+def _minimize_fields(changes: Changes) -> _Part:
+    return (yield from _minimize([frozenset({change}) for change in sorted(changes)], optional=True))
+
+
+def _minimize(sets: Sequence[Changes], *, optional: bool) -> _Part:
     """Leave out sets as long as the union of the others undoes a move: first many at a time, the last ones first, then each one."""
     kept, size = list(sets), len(sets) // 2
     while size and len(kept) > 1:
@@ -200,7 +232,7 @@ def _minimize(sets: Sequence[Changes]) -> Generator[Sequence[Changes], Sequence[
         while end > 0:
             start = max(end - size, 0)
             others = kept[:start] + kept[end:]
-            if others and (yield [_unite(others)])[0]:
+            if others and (yield _Step([_unite(others)], optional))[0]:
                 kept = others
             end = start
         size //= 2

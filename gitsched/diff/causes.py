@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import NamedTuple
 
-from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.registry import reserved_groups
-from gitsched.diff.cause_search import Changes, Rank, SearchSpace, Subject, find_explanations
+from gitsched.diff.cause_search import Changes, SearchSpace, Subject, find_explanations
+from gitsched.diff.changed_documents import ChangedDocuments
 from gitsched.diff.counterfactual_placements import CounterfactualPlacements, Placement
 from gitsched.diff.document_changes import OBSERVATIONS, READ_ORDER, RELEASES, SETTINGS, TIME, WHOLE, Change, DocumentChanges
 from gitsched.model.changes import Cause, Move, RecordChange
@@ -19,9 +20,10 @@ from gitsched.model.time import format_time
 
 MIN_DECISIONS, DECISIONS_PER_WORKLOAD = 6_000, 3
 """How many decisions the search for causes may make: a minimum, and some for each workload of the plan."""
+MAX_NAMED = 20
+"""The number of changes of one set that are each a cause; where there are more, the same change of several documents is one cause."""
 MAX_UNPROVED = 3
 """The number of changed documents that are listed for a move without a proved cause; the others are counted."""
-_OWN, _POLICY, _CLUSTER, _OTHER, _OTHER_CLUSTER, _NAMESPACE, _TEMPLATE = range(7)
 _SPECIAL_TEXTS = {
     SETTINGS: "the settings changed",
     READ_ORDER: "the order of documents changed",
@@ -53,9 +55,10 @@ def find_causes(
     expected |= {Subject(record.subject, record.target_kind): record.before for record in records}
     limit = MIN_DECISIONS + DECISIONS_PER_WORKLOAD * len(decided.outcomes)
     counterfactuals = CounterfactualPlacements(changes, decided, expected, limit)
-    view = _SubjectView(moves, records, outcomes, decided, changes)
-    found = find_explanations(expected, counterfactuals, SearchSpace(view.rank, (_CLUSTER, _OTHER), view.group))
-    writer = CauseWriter(changes, view.rank)
+    documents = ChangedDocuments(changes)
+    view = _SubjectView(moves, records, outcomes, decided, documents, changes)
+    found = find_explanations(expected, counterfactuals, SearchSpace(view.list_near, documents.list_units(), view.group))
+    writer = CauseWriter(changes, view.list_near)
     return Causes(
         tuple(move._replace(causes=writer.write(Subject(move.key), found, move.causes)) for move in moves),
         tuple(record._replace(causes=writer.write(Subject(record.subject, record.target_kind), found)) for record in records),
@@ -64,7 +67,7 @@ def find_causes(
 
 
 class _SubjectView:
-    """Sorts changed documents by their relevance to a subject, and groups subjects that change alike."""
+    """Finds the documents that are close to a subject, and groups subjects that change alike."""
 
     def __init__(
         self,
@@ -72,9 +75,10 @@ class _SubjectView:
         records: Iterable[RecordChange],
         outcomes: Mapping[Key, Outcome],
         decided: DecisionSet,
+        documents: ChangedDocuments,
         changes: DocumentChanges,
     ) -> None:
-        self._changes, self._cluster_kinds = changes, list_cluster_kinds()
+        self._documents, self._changes = documents, changes
         self._policies: dict[Subject, tuple[str, ...]] = {}
         self._clusters: dict[Subject, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         for move in moves:
@@ -86,22 +90,11 @@ class _SubjectView:
             before, after = ((target.name for target in targets) for targets in (record.before, record.after))
             self._clusters[subject] = tuple(sorted(before)), tuple(sorted(after))
 
-    def rank(self, subject: Subject, key: Key) -> int:
-        """Return the relevance of a changed document, the smaller the higher."""
-        if key == subject.key:
-            return _OWN
-        if any(name in (key.title, str(key)) for policies in self._policies.get(subject, ()) for name in policies.split(", ")):
-            return _POLICY
+    def list_near(self, subject: Subject) -> list[Key]:
+        """Return the changed documents that are closest to a subject: its own, its policies, and its clusters."""
+        policies = [name for names in self._policies.get(subject, ()) for name in names.split(", ")]
         before, after = self._clusters[subject]
-        name = f"{key.namespace}.{key.name}" if key.namespace else key.name
-        is_target = name in before or name in after
-        if key[:2] in self._cluster_kinds:
-            # A workload that no policy selects any more loses its clusters whatever happens to these.
-            near = _OTHER if not after else _CLUSTER
-            return near if is_target else _OTHER_CLUSTER
-        if key.group in reserved_groups or key in _SPECIAL_TEXTS or key == TIME:
-            return _CLUSTER if is_target or not after else _OTHER
-        return _NAMESPACE if key.namespace == subject.key.namespace else _TEMPLATE
+        return self._documents.list_near(subject.key, policies, (*before, *after))
 
     def group(self, subject: Subject) -> tuple[object, ...]:
         """Return what subjects that change alike have in common."""
@@ -113,32 +106,45 @@ class _SubjectView:
 class CauseWriter:
     """Describes changes as causes."""
 
-    def __init__(self, changes: DocumentChanges, rank: Rank) -> None:
-        self._changes, self._rank = changes, rank
+    def __init__(self, changes: DocumentChanges, list_near: Callable[[Subject], Sequence[Key]]) -> None:
+        self._changes, self._list_near = changes, list_near
         self._written: dict[Change, Cause] = {}
+        self._ordered = sorted(changes.by_key, key=lambda key: key.group not in reserved_groups)
 
     def write(
         self, subject: Subject, found: Mapping[Subject, tuple[Changes, ...]], known: tuple[Cause, ...] = ()
     ) -> tuple[Cause, ...]:
         """Return the causes of one subject, the nearest first. `known` describes why its own document was removed."""
+        near = {key: position for position, key in enumerate(self._list_near(subject))}
         causes: list[Cause] = []
         number = 0
         for changes in found.get(subject, ()):
             number += len(changes) > 1
-            ordered = sorted(changes, key=lambda change: (self._rank(subject, change.key), change))
-            for change in ordered:
-                own = change.key == subject.key and change.position == WHOLE and not subject.aspect
-                cause = self._write_own(change, known) if own else self._write_change(change)
-                causes.append(cause._replace(together=number if len(changes) > 1 else 0))
-        return tuple(causes or [cause._replace(proved=False) for cause in known] or self._list_unproved(subject))
+            ordered = sorted(changes, key=lambda change: (near.get(change.key, len(near)), change))
+            whole = ordered[0].key == subject.key and ordered[0].position == WHOLE and not subject.aspect
+            found_causes = [self._write_own(ordered[0], known)] if whole else []
+            found_causes += self._merge(ordered[whole:])
+            causes += [cause._replace(together=number if len(changes) > 1 else 0) for cause in found_causes]
+        return tuple(causes or [cause._replace(proved=False) for cause in known] or self._list_unproved(near))
 
-    def _list_unproved(self, subject: Subject) -> Iterator[Cause]:
-        keys = sorted(self._changes.by_key, key=lambda key: (self._rank(subject, key), key))
-        for key in keys[:MAX_UNPROVED]:
-            change = self._changes.by_key[key].changes[0]
-            yield self._write_change(change)._replace(proved=False)
-        if len(keys) > MAX_UNPROVED:
-            yield Cause(f"{len(keys) - MAX_UNPROVED} more documents", proved=False)
+    def _list_unproved(self, near: Collection[Key]) -> Iterator[Cause]:
+        """Yield some of the changed documents, the nearest first and those of workloads last, and the number of others."""
+        others = (key for key in self._ordered if key not in near)
+        for key in islice(chain(near, others), MAX_UNPROVED):
+            yield self._write_change(self._changes.by_key[key].changes[0])._replace(proved=False)
+        if len(self._ordered) > MAX_UNPROVED:
+            yield Cause(f"{len(self._ordered) - MAX_UNPROVED} more documents", proved=False)
+
+    def _merge(self, changes: Iterable[Change]) -> list[Cause]:
+        """Return a cause for each change, or if there are many, one for the same change of several documents."""
+        causes = [self._write_change(change) for change in changes]
+        if len(causes) <= MAX_NAMED:
+            return causes
+        same: dict[tuple[str, str], list[Cause]] = {}
+        for cause in causes:
+            title, _, detail = cause.text.partition(" ")
+            same.setdefault((title.partition("/")[0], detail), []).append(cause)
+        return [_combine(group) for group in same.values()]
 
     def _write_own(self, change: Change, known: tuple[Cause, ...]) -> Cause:
         text = self._changes.by_key[change.key].text
@@ -171,3 +177,12 @@ class CauseWriter:
         difference = document.differences[change.position]
         field = FieldOrigin(shown.origin, difference.pointer) if shown.origin else None
         return Cause(f"{change.key.title}: {difference.text}", locate_document(shown), field)
+
+
+def _combine(causes: Sequence[Cause]) -> Cause:
+    """Return one cause for the same change of several documents, with the location of the first."""
+    first = causes[0]
+    if len(causes) == 1:
+        return first
+    title, _, detail = first.text.partition(" ")
+    return first._replace(text=f"{title.removesuffix(':')} and {len(causes) - 1} more{':' if title.endswith(':') else ''} {detail}")

@@ -45,23 +45,24 @@ class CounterfactualPlacements:
         catalog = self.changes.after.catalog
         return ENGINE_COST + sum(map(len, catalog.api_documents.values())) // 2 + len(catalog.templates) // 100
 
-    def evaluate(self, requests: Iterable[Request]) -> dict[Request, bool]:
-        """Return for each request whether taking the changes back undoes the change of the subject."""
+    def evaluate(self, requests: Iterable[Request], /, *, optional: bool = False) -> dict[Request, bool]:
+        """See `Counterfactuals`."""
         wanted = list(dict.fromkeys(requests))
-        shared: dict[frozenset[Change], list[tuple[Subject, frozenset[Change]]]] = {}
+        by_changes: dict[frozenset[Change], list[Subject]] = {}
         for request in wanted:
-            subject, changes = request
-            if request in self._answers:
-                continue
+            if request not in self._answers:
+                by_changes.setdefault(request[1], []).append(request[0])
+        shared: dict[frozenset[Change], list[tuple[Subject, frozenset[Change]]]] = {}
+        for changes, subjects in by_changes.items():
             if not self.changes.is_possible(changes):
-                self._answers[request] = False
+                self._answers.update(((subject, changes), False) for subject in subjects)
                 continue
-            own = (
-                frozenset(change for change in changes if change.key == subject.key) if self._can_combine(subject) else frozenset()
-            )
-            shared.setdefault(changes - own, []).append((subject, own))
+            for subject in subjects:
+                alone = len(subjects) == 1 and self._can_combine(subject)
+                own = self.changes.list_changes(subject.key) & changes if alone else frozenset[Change]()
+                shared.setdefault(changes - own if own else changes, []).append((subject, own))
         for common, members in shared.items():
-            self._evaluate_common(common, members)
+            self._evaluate_common(common, members, self._limit // 2 if optional else 0)
         return {request: self._answers.get(request, False) for request in wanted}
 
     def _can_combine(self, subject: Subject) -> bool:
@@ -69,8 +70,13 @@ class CounterfactualPlacements:
         key = subject.key
         return not subject.aspect and key.group not in reserved_groups and key not in self._read_by_engines
 
-    def _evaluate_common(self, common: frozenset[Change], members: Iterable[tuple[Subject, frozenset[Change]]]) -> None:
-        """Answer requests that differ only in changes of the subjects' own documents, with as few evaluations as possible."""
+    def _evaluate_common(
+        self, common: frozenset[Change], members: Iterable[tuple[Subject, frozenset[Change]]], reserve: int
+    ) -> None:
+        """Answer requests that differ only in changes of the subjects' own documents, with as few evaluations as possible.
+
+        Without `reserve` decisions left after it, no evaluation is made.
+        """
         layers: list[tuple[_Evaluation, list[Subject]]] = []
         for subject, own in members:
             for layer, subjects in layers:
@@ -80,14 +86,14 @@ class CounterfactualPlacements:
             else:
                 layers.append(({subject.key: own}, [subject]))
         for layer, subjects in layers:
-            decided = self._decide(common.union(*layer.values()), subjects)
+            decided = self._decide(common.union(*layer.values()), subjects, reserve)
             if decided is None:
                 continue
             combined = sum(map(bool, layer.values())) > 1
             dependent = [subject for subject in subjects if combined and self._depends_on_others(subject, decided)]
             self._answer(common, layer, [subject for subject in subjects if subject not in set(dependent)], decided)
             for subject in dependent:
-                alone = self._decide(common | layer[subject.key], [subject])
+                alone = self._decide(common | layer[subject.key], [subject], reserve)
                 if alone is not None:
                     self._answer(common, layer, [subject], alone)
 
@@ -109,11 +115,13 @@ class CounterfactualPlacements:
                 placement = outcome.replicas_by_cluster if outcome is not None else {}
             self._answers[subject, common | layer[subject.key]] = placement == self._before[subject]
 
-    def _decide(self, changes: frozenset[Change], subjects: Collection[Subject]) -> tuple[DecisionInput, PartialDecisions] | None:
+    def _decide(
+        self, changes: frozenset[Change], subjects: Collection[Subject], reserve: int
+    ) -> tuple[DecisionInput, PartialDecisions] | None:
         """Decide the subjects with changes taken back; None if that would exceed the limit."""
         cost = self.engine_cost + len(subjects)
-        if self.spent + cost > self._limit:
-            self.exhausted = True
+        if self.spent + cost > self._limit - reserve:
+            self.exhausted |= not reserve
             return None
         self.spent += cost
         source = self.changes.revert(changes)

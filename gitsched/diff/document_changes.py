@@ -81,6 +81,7 @@ class DocumentChanges:
             one, other = old.find(key), new.find(key)
             if one is not other and one.content != other.content:
                 self.by_key[key] = _compare_states(key, one, other)
+        self._possible: dict[frozenset[Change], bool] = {}
         self._reverted: dict[tuple[Key, frozenset[int]], Document | None] = {}
         self._settings_read = all(parse_document_settings(source.catalog) == source.config for source in (before, after))
 
@@ -135,19 +136,31 @@ class DocumentChanges:
             source = source._replace(source_time=before.source_time, now=before.now)
         return source
 
-    def is_possible(self, changes: Iterable[Change]) -> bool:
+    def list_changes(self, key: Key) -> frozenset[Change]:
+        """Return the smallest changes of a document; none if it has not changed."""
+        return frozenset(self.by_key[key].changes) if key in self.by_key else frozenset()
+
+    def is_possible(self, changes: frozenset[Change]) -> bool:
         """Return whether all of these changes exist and can be taken back."""
+        if changes not in self._possible:
+            self._possible[changes] = self._check_possible(changes)
+        return self._possible[changes]
+
+    def _check_possible(self, changes: Iterable[Change]) -> bool:
         positions: dict[Key, set[int]] = {}
         for change in changes:
-            if change.key not in _SPECIAL and (change.key not in self.by_key or change not in self.by_key[change.key].changes):
-                return False
             positions.setdefault(change.key, set()).add(change.position)
         return all(
-            key in _SPECIAL
-            or WHOLE in found
-            or len(found) == len(self.by_key[key].differences)
-            or self._revert_fields(key, frozenset(found)) is not None
+            key in _SPECIAL or (key in self.by_key and self._has_possible(self.by_key[key], found))
             for key, found in positions.items()
+        )
+
+    def _has_possible(self, document: DocumentChange, positions: set[int]) -> bool:
+        if WHOLE in positions or not document.differences:
+            return not document.differences and positions == {WHOLE}
+        count = len(document.differences)
+        return max(positions) < count and (
+            len(positions) == count or self._revert_fields(document.key, frozenset(positions)) is not None
         )
 
     def _revert_fields(self, key: Key, positions: frozenset[int]) -> Document | None:

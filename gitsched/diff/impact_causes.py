@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.decisions import DecisionCache, decide_input
-from gitsched.decide.registry import reserved_groups
 from gitsched.diff.cause_search import Request, SearchSpace, Subject, find_explanations
 from gitsched.diff.causes import CauseWriter
+from gitsched.diff.changed_documents import ChangedDocuments
 from gitsched.diff.counterfactual_placements import ENGINE_COST
 from gitsched.diff.document_changes import Change, DocumentChanges
 from gitsched.model.document import Key
@@ -20,7 +19,6 @@ from gitsched.simulate.simulation import simulate
 
 MIN_DECISIONS, DECISIONS_PER_WORKLOAD = 20_000, 10
 """How many decisions the search for causes may make: a minimum, and some for each workload of the plan."""
-_OWN, _POLICY, _CLUSTER, _OTHER, _REST = range(5)
 
 Impact = tuple[int | None, bool]
 """The replicas that a loss stops, None without the workload or the failure domain, and whether the workload becomes unplaced."""
@@ -44,9 +42,10 @@ def add_causes(
     documents, entries = DocumentChanges(base.decisions.input, head.decisions.input), list(changes)
     domains = {_identify(entry): entry.domain for entry in entries}
     counterfactuals = _CounterfactualImpacts(documents, head, domains, expected, unreachable=unreachable)
-    view = _ImpactView(base, head)
-    found = find_explanations(domains, counterfactuals, SearchSpace(view.rank, (_POLICY, _CLUSTER, _OTHER), view.group))
-    writer = CauseWriter(documents, view.rank)
+    changed = ChangedDocuments(documents)
+    view = _ImpactView(base, head, changed)
+    found = find_explanations(domains, counterfactuals, SearchSpace(view.list_near, changed.list_units(), view.group))
+    writer = CauseWriter(documents, view.list_near)
     return [entry._replace(causes=writer.write(_identify(entry), found)) for entry in entries]
 
 
@@ -80,8 +79,8 @@ class _CounterfactualImpacts:
         """The decisions that are left."""
         return self._limit - self.spent
 
-    def evaluate(self, requests: Iterable[Request]) -> dict[Request, bool]:
-        """Return for each request whether taking the changes back gives the loss its earlier impact."""
+    def evaluate(self, requests: Iterable[Request], /, *, optional: bool = False) -> dict[Request, bool]:
+        """See `Counterfactuals`."""
         wanted = list(dict.fromkeys(requests))
         together: dict[frozenset[Change], list[Subject]] = {}
         for subject, changes in wanted:
@@ -89,19 +88,19 @@ class _CounterfactualImpacts:
                 together.setdefault(changes, []).append(subject)
         for changes, subjects in together.items():
             if self.changes.is_possible(changes):
-                self._simulate(changes, subjects)
+                self._simulate(changes, subjects, self._limit // 2 if optional else 0)
             else:
                 self._answers.update(dict.fromkeys(((subject, changes) for subject in subjects), False))
         return {request: self._answers.get(request, False) for request in wanted}
 
-    def _simulate(self, changes: frozenset[Change], subjects: Iterable[Subject]) -> None:
+    def _simulate(self, changes: frozenset[Change], subjects: Iterable[Subject], reserve: int) -> None:
         """Decide with changes taken back, and simulate the losses that the subjects are about."""
         by_domain: dict[FailureDomain, list[Subject]] = {}
         for subject in subjects:
             by_domain.setdefault(self._domains[subject], []).append(subject)
         cost = self.engine_cost + len(by_domain) * (ENGINE_COST + len(self._head.decisions.outcomes) // 10)
-        if self.spent + cost > self._limit:
-            self.exhausted = True
+        if self.spent + cost > self._limit - reserve:
+            self.exhausted |= not reserve
             return
         self.spent += cost
         source = self.changes.revert(changes)
@@ -117,25 +116,22 @@ class _CounterfactualImpacts:
 
 
 class _ImpactView:
-    """Sorts changed documents by their relevance to a workload, and groups workloads that are affected alike."""
+    """Finds the documents that are close to a workload, and groups workloads that are affected alike."""
 
-    def __init__(self, base: Baseline, head: Baseline) -> None:
-        self._baselines, self._cluster_kinds = (base, head), list_cluster_kinds()
+    def __init__(self, base: Baseline, head: Baseline, documents: ChangedDocuments) -> None:
+        self._baselines, self._documents = (base, head), documents
 
-    def rank(self, subject: Subject, key: Key) -> int:
-        if key == subject.key:
-            return _OWN
-        name = f"{key.namespace}.{key.name}" if key.namespace else key.name
+    def list_near(self, subject: Subject) -> list[Key]:
+        """Return the workload's own document, its policies, and the clusters that may run it."""
+        policies: list[str] = []
+        clusters: set[str] = set()
         for baseline in self._baselines:
             outcome = baseline.decisions.outcomes.get(subject.key)
-            if outcome is None:
-                continue
-            if any(policy in (key.title, str(key)) for policy in outcome.policy.split(", ")):
-                return _POLICY
-            relevant = baseline.relevant_clusters.get(subject.key)
-            if key[:2] in self._cluster_kinds and (relevant is None or name in relevant):
-                return _CLUSTER
-        return _OTHER if key.group in reserved_groups else _REST
+            if outcome is not None:
+                policies += outcome.policy.split(", ")
+                relevant = baseline.relevant_clusters.get(subject.key)
+                clusters |= self._documents.clusters.keys() if relevant is None else relevant
+        return self._documents.list_near(subject.key, policies, sorted(clusters))
 
     def group(self, subject: Subject) -> tuple[object, ...]:
         """Workloads of one policy in the same clusters share a search for each loss."""

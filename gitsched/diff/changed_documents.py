@@ -1,0 +1,57 @@
+"""Changed documents by what they are to a workload, and in units that are taken back as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gitsched.apis.topology import list_cluster_kinds
+from gitsched.decide.registry import reserved_groups
+from gitsched.diff.cause_search import Changes
+from gitsched.diff.document_changes import OBSERVATIONS, TIME, Change, DocumentChange, DocumentChanges
+from gitsched.model.document import Key
+
+MAX_UNITS = 50
+"""The number of units of documents of policy APIs; the documents of smaller ones are combined."""
+
+
+class ChangedDocuments:
+    """`clusters` are the changed documents of clusters by the name of the cluster."""
+
+    def __init__(self, changes: DocumentChanges) -> None:
+        self._changes = changes
+        self._names: dict[str, Key] = {}
+        self.clusters: dict[str, list[Key]] = {}
+        kinds = list_cluster_kinds()
+        for key in changes.by_key:
+            if key[:2] in kinds:
+                self.clusters.setdefault(f"{key.namespace}.{key.name}" if key.namespace else key.name, []).append(key)
+            elif key.group in reserved_groups:
+                self._names |= {key.title: key, str(key): key}
+
+    def list_near(self, own: Key, policies: Iterable[str], clusters: Iterable[str]) -> list[Key]:
+        """Return the changed ones among a document, policies by their names, and clusters, in this order."""
+        found = [own] if own in self._changes.by_key else []
+        found += [self._names[name] for name in policies if name in self._names]
+        found += [key for name in clusters for key in self.clusters.get(name, ())]
+        return list(dict.fromkeys(found))
+
+    def list_units(self) -> list[Changes]:
+        """Return the units: documents of policy APIs with the same change, everything else, and all other documents at the end."""
+        units: dict[object, set[Change]] = {}
+        others: set[Change] = set()
+        for key, document in self._changes.by_key.items():
+            target = units.setdefault(_describe(document), set()) if key.group in reserved_groups else others
+            target.update(document.changes)
+        ordered = sorted(units.values(), key=lambda unit: (-len(unit), min(unit)))
+        rest = [change for unit in ordered[MAX_UNITS:] for change in unit]
+        special = [Change(key) for key in self._changes.others if key != OBSERVATIONS]
+        conditions = [Change(key) for key in self._changes.others if key == OBSERVATIONS] + [
+            Change(TIME)
+        ] * self._changes.time_differs
+        sets = [*ordered[:MAX_UNITS], rest, *([change] for change in (*special, *conditions)), others]
+        return [frozenset(unit) for unit in sets if unit]
+
+
+def _describe(document: DocumentChange) -> object:
+    """Return what documents with the same change have in common."""
+    return (document.key[:2], document.text, *(difference.text for difference in document.differences))
