@@ -18,7 +18,7 @@ from gitsched.build.scratch import run_on_files, select_contents
 from gitsched.build.template_calls import check_stable, is_error
 from gitsched.model.errors import Permanent
 
-_FORMAT = 1
+_FORMAT = 2
 """Changes with what `ChartResult` means, so that cached results of other versions are not read."""
 _DOCUMENT = re.compile(rb"^---[ \t]*\n", re.MULTILINE)
 _SOURCE = re.compile(rb"\A(?:[ \t]*\n)*# Source: ([^\n]*)\n")
@@ -80,7 +80,11 @@ def render_chart(chart: ChartFiles, blobs: Mapping[str, bytes], helm: Builder, l
         return ChartResult((), (_locate_error(chart, f"helm cannot render this: {done}", main),))
     templates = {path: contents[path] for path in chart.files}
     problems = check_stable(
-        chart.request.chart, templates, done, lambda changed: _run(chart, {**contents, **changed}, helm, limits)
+        chart.request.chart,
+        templates,
+        done,
+        lambda changed: _run(chart, {**contents, **changed}, helm, limits),
+        chart.list_inline_files(),
     )
     objects = () if any(map(is_error, problems)) else _split(chart, done)
     return ChartResult(tuple(objects), tuple(problems))

@@ -21,19 +21,33 @@ _MAX_REQUEST = 1 << 16
 _LIBRARY = ctypes.CDLL(None, use_errno=True)
 
 
-def isolate(directory: str) -> str:
-    """Enter a network namespace without interfaces, and make the directory the root. Return the root as the program sees it.
+MAX_PROCESSES = 512
+"""Processes and threads of a program."""
+
+
+def isolate(directory: str) -> tuple[str, bool]:
+    """Enter a network namespace without interfaces, and make the directory the root. Return the root as the program sees it, and whether
+    the program has a user namespace of its own.
 
     A machine that forbids namespaces to this user runs the program without them: nothing that it reads names a file or host outside.
     """
-    if _LIBRARY.unshare(_NEW_USER | _NEW_NETWORK) != 0 and _LIBRARY.unshare(_NEW_NETWORK) != 0:
-        return directory
+    own = _LIBRARY.unshare(_NEW_USER | _NEW_NETWORK) == 0
+    if not own and _LIBRARY.unshare(_NEW_NETWORK) != 0:
+        return directory, False
     try:
         os.chroot(directory)
     except OSError:
-        return directory
+        return directory, own
     os.chdir("/")
-    return "/"
+    return "/", own
+
+
+def limit_processes(most: int = MAX_PROCESSES) -> None:
+    """Limit the processes and threads in a user namespace of its own. The kernel counts those of each namespace since version 5.14; before,
+    it counted those of the user, so there is no limit. Processes of root have none."""
+    major, minor = (int("".join(filter(str.isdigit, part)) or "0") for part in os.uname().release.split(".")[:2])
+    if (major, minor) >= (5, 14):
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 
 def end_with_parent() -> None:
@@ -63,7 +77,9 @@ def run(request: dict, executable: int, output: int, errors: int) -> None:  # ty
     os.close(errors)
     directory = request["directory"]
     os.chdir(directory)
-    root = isolate(directory)
+    root, own = isolate(directory)
+    if own:
+        limit_processes()
     limit(request["memory"], request["seconds"], request["written"])
     os.set_inheritable(executable, False)
     environment = {**request["environment"], "TMPDIR": _name_root(request["environment"]["TMPDIR"], root)}

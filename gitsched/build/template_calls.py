@@ -15,6 +15,8 @@ _RANDOM = re.compile(
     rb"SignedCert|SignedCertWithKey)|uuidv4|shuffle|bcrypt|htpasswd|encryptAES|now|ago)(?![\w.\"])"
 )
 """Functions of Helm's templates that return something else each time."""
+_EVALUATE = re.compile(rb"(?<![\w.$\"])tpl(?=[\s(])")
+"""The function that evaluates a text as a template: values and other files may call functions as well."""
 _LOOKUP = re.compile(rb"(?<![\w.$\"])lookup(?=\s)")
 _NOW = re.compile(rb"(?<![\w.$\"])now(?![\w.\"])")
 _ANOTHER_TIME = b'(toDate "2006-01-02" "2001-02-03")'
@@ -29,15 +31,22 @@ def is_error(problem: BuildProblem) -> bool:
 
 
 def check_stable(
-    name: str, files: Mapping[str, bytes], output: bytes, render: Callable[[Mapping[str, bytes]], bytes | str]
+    name: str,
+    files: Mapping[str, bytes],
+    output: bytes,
+    render: Callable[[Mapping[str, bytes]], bytes | str],
+    inline: Mapping[str, bytes] | None = None,
 ) -> list[BuildProblem]:
     """Return an error if another rendering or another time changes the output, and a warning if the result of `lookup` does.
 
-    `files` are those of the charts by path; `render` returns the output with other contents for some of them. It is called only if a
-    template calls one of these functions.
+    `files` are those of the charts by path, `inline` have values that are in no file; `render` returns the output with other contents for
+    some of them. It is called only if a template calls one of these functions, or evaluates texts, which may call any of them.
     """
-    calls = list(_list_calls(files))
+    evaluated = next(_list_evaluations(files), None)
+    calls = [*_list_calls(files, evaluated is not None), *([evaluated] if evaluated is not None else [])]
     templates = {path: data for path, data in files.items() if _is_template(path)}
+    if evaluated is not None:
+        templates = {**{path: data for path, data in files.items() if not path.endswith(_ARCHIVES)}, **(inline or {})}
     random = next(((path, line, call) for path, line, call in calls if call != "lookup"), None)
     lookup = next(((path, line) for path, line, call in calls if call == "lookup"), None)
 
@@ -57,10 +66,21 @@ def _is_template(path: str) -> bool:
     return "/templates/" in f"/{path}" and not path.endswith("/NOTES.txt")
 
 
-def _list_calls(files: Mapping[str, bytes]) -> Iterator[tuple[str, int, str]]:
-    """Yield the calls of random functions and of lookup: path, line, and name."""
+def _list_evaluations(files: Mapping[str, bytes]) -> Iterator[tuple[str, int, str]]:
+    """Yield the calls of the function that evaluates texts: path, line, and name."""
     for path, data in sorted(files.items()):
         if _is_template(path):
+            for action in _ACTION.finditer(data):
+                for call in _EVALUATE.finditer(action[0]):
+                    yield path, data.count(b"\n", 0, action.start() + call.start()) + 1, call[0].decode()
+        elif path.endswith(_ARCHIVES) and _EVALUATE.search(_decompress(data)):
+            yield path, 1, "tpl"
+
+
+def _list_calls(files: Mapping[str, bytes], everywhere: bool) -> Iterator[tuple[str, int, str]]:
+    """Yield the calls of random functions and of lookup in templates, or `everywhere`: path, line, and name."""
+    for path, data in sorted(files.items()):
+        if _is_template(path) or (everywhere and not path.endswith(_ARCHIVES)):
             for action in _ACTION.finditer(data):
                 for call in (*_RANDOM.finditer(action[0]), *_LOOKUP.finditer(action[0])):
                     line = data.count(b"\n", 0, action.start() + call.start()) + 1

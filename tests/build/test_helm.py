@@ -158,6 +158,30 @@ def test_a_chart_that_cannot_be_rendered_is_a_located_problem(
     assert text in found.message
 
 
+EVALUATE = "kind: Secret\nmetadata: {name: b}\ndata:\n  a: {{ tpl .Values.text . | quote }}\n"
+
+
+@pytest.mark.parametrize(
+    ("values", "inline", "path", "line"),
+    [
+        ("text: '{{ randAlphaNum 8 }}'\n", {}, "charts/web/values.yaml", 1),
+        ("a: b\ntext: '{{ now | date `2006` }}'\n", {}, "charts/web/values.yaml", 2),
+        ("text: none\n", {"text": "{{ uuidv4 }}"}, "charts/web/templates/b.yaml", 4),
+        ("text: none\n", {"text": "{{ now | date `2006` }}"}, "charts/web/templates/b.yaml", 4),
+        ("text: '{{ tpl (printf `{{ %s 9 }}` .Values.name) . }}'\nname: randAlpha\n", {}, "charts/web/templates/b.yaml", 4),
+        ("text: '{{ .Values.name }}'\nname: web\n", {}, None, 0),
+        ("text: '{{ .Values.name }}'\nname: randAlpha 5\n", {"other": "now"}, None, 0),
+    ],
+)
+def test_a_text_that_a_template_evaluates_cannot_hide_random_values(
+    values: str, inline: Mapping[str, str], path: str | None, line: int
+) -> None:
+    files = {**CHART, "charts/web/values.yaml": values, "charts/web/templates/b.yaml": EVALUATE}
+    result = render(files, values=inline)
+    assert [(found.code, found.path, found.line) for found in result.problems] == ([("helm-random", path, line)] if path else [])
+    assert bool(result.objects) == (path is None)
+
+
 def test_random_functions_that_do_not_change_the_output_are_no_problem() -> None:
     template = "kind: Secret\nmetadata: {name: b}\ndata:\n  a: {{ .Values.password | default (randAlphaNum 8) }}\n"
     files = {**CHART, "charts/web/templates/b.yaml": template}

