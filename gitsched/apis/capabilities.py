@@ -79,6 +79,16 @@ class HealthReporting(Protocol):
 
 
 @runtime_checkable
+class SharedDecisions(Protocol):
+    """Capability of an engine whose workloads follow decisions that they share with others, such as that of a Placement."""
+
+    def list_shared_records(self, document: Document, /) -> Mapping[Key, frozenset[Key]]:
+        """Return the decisions that a workload follows, by the key of the document that they are about, each with the keys of its records
+        now and in the previous output."""
+        ...
+
+
+@runtime_checkable
 class ReferenceReading(Protocol):
     """Capability of an engine that reads documents outside the API's own groups: these are not counted as unclaimed workloads."""
 

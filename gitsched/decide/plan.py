@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
+from gitsched.apis.gitsched.guard_config import GuardConfig
 from gitsched.decide.catalog import KustomizedDocument, RawDocument
 from gitsched.decide.companion_placement import NO_COMPANIONS, CompanionPlacements, FeatureCache, compare_companions
 from gitsched.decide.decisions import DecisionCache, DecisionSet, decide
@@ -36,6 +37,7 @@ from gitsched.render.output_files import escape_segment, kept_path
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 if TYPE_CHECKING:
+    from gitsched.decide.guard import GuardedMoves, PlacedWorkload
     from gitsched.decide.removals import RemovedPlacement
     from gitsched.model.holds import Releases
 
@@ -294,7 +296,7 @@ def _find_withheld(
     source: PlanInput, decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement], moves: tuple[Move, ...]
 ) -> WithheldChanges:
     """Return the changes that exceed a limit of the guard."""
-    from gitsched.decide.guard import PlacedWorkload, find_withheld_changes, list_guarded_moves  # most plans move nothing
+    from gitsched.decide.guard import PlacedWorkload, list_guarded_moves  # most plans move nothing
 
     had_workloads, own = _find_active_clusters(source.previous), source.source.config.guard
     active = (
@@ -309,9 +311,20 @@ def _find_withheld(
         if (before := list_previous_replicas(outcome, had_workloads))
     ]
     placed += [PlacedWorkload(key, entry.workload.replicas) for key, entry in removed.items()]
-    withheld = find_withheld_changes(guarded, placed, source.guard.choose_settings(own))
+    withheld = _find_all_withheld(guarded, placed, source.guard.choose_settings(own), decisions)
     later = source.guard.choose_later_settings(own, withheld) if withheld.moves else None
-    return withheld if later is None else find_withheld_changes(guarded, placed, later)
+    return withheld if later is None else _find_all_withheld(guarded, placed, later, decisions)
+
+
+def _find_all_withheld(
+    guarded: GuardedMoves, placed: list[PlacedWorkload], config: GuardConfig, decisions: DecisionSet
+) -> WithheldChanges:
+    """Return the changes that exceed a limit, and those of other workloads that follow the same decisions."""
+    from gitsched.decide.guard import find_withheld_changes  # most plans move nothing
+    from gitsched.decide.withheld_changes import extend_to_followers  # few changes exceed a limit
+
+    withheld = find_withheld_changes(guarded, placed, config)
+    return extend_to_followers(withheld, (*guarded.counted, *guarded.failover), decisions) if withheld.moves else withheld
 
 
 def _record_guard(source: PlanInput, withheld: WithheldChanges) -> GuardRecord:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from gitsched.decide.decisions import DecisionSet
+from gitsched.apis.capabilities import SharedDecisions
+from gitsched.decide.decisions import DecisionSet, EngineRecords
+from gitsched.decide.guard import compute_digest
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.removals import RemovedPlacement
 from gitsched.decide.variant_outcomes import read_kept_paths
-from gitsched.model.changes import WithheldChanges
+from gitsched.model.changes import Move, WithheldChanges
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, format_names
 from gitsched.model.scheduling import Outcome, TargetCluster
@@ -18,6 +20,48 @@ from gitsched.model.variants import BUNDLE_KIND
 MAX_NAMED_WORKLOADS = 5
 """The maximum number of workloads that the message about withheld changes lists."""
 WITHHELD_REASON = "its change is withheld by the guard"
+
+
+def extend_to_followers(withheld: WithheldChanges, moves: Iterable[Move], decisions: DecisionSet) -> WithheldChanges:
+    """Return the withheld changes with those of all workloads that follow the same decision, such as that of a Placement.
+
+    A decision has one record, which cannot have changed for some of its workloads only.
+    """
+    engines = [engine for engine in decisions.engines if isinstance(engine, SharedDecisions)]
+    if not engines or not withheld.moves:
+        return withheld
+    followed = {move.key: frozenset(_list_shared_records(move.key, decisions)) for move in moves}
+    keys = {move.key for move in withheld.moves}
+    pending = set().union(*(followed.get(key, frozenset()) for key in keys))
+    while pending:
+        added = {key for key, found in followed.items() if key not in keys and found & pending}
+        pending = set().union(*(followed[key] for key in added)) - pending
+        keys |= added
+    if len(keys) == len(withheld.moves):
+        return withheld
+    extended = tuple(sorted((move for move in moves if move.key in keys), key=lambda move: move.key))
+    return withheld._replace(moves=extended, digest=compute_digest(extended))
+
+
+def _list_shared_records(key: Key, decisions: DecisionSet) -> dict[Key, frozenset[Key]]:
+    """Return the decisions that a workload follows together with others, each with the keys of its records."""
+    document = decisions.templates.get(key)
+    found: dict[Key, frozenset[Key]] = {}
+    if document is None:
+        return found
+    for engine in decisions.engines:
+        if isinstance(engine, SharedDecisions):
+            found |= engine.list_shared_records(document)
+    return found
+
+
+def _keep_shared_records(decisions: DecisionSet, keys: Iterable[Key], previous: Mapping[Key, Body]) -> EngineRecords:
+    """Return the records of the engines, with the previous ones of decisions that workloads with withheld changes follow."""
+    kept = {record for key in keys for records in _list_shared_records(key, decisions).values() for record in records}
+    if not kept:
+        return decisions.engine_records
+    others = (entry for entry in decisions.engine_records if entry[0] not in kept)
+    return (*others, *((key, previous[key]) for key in sorted(kept) if key in previous))
 
 
 def withhold(
@@ -46,6 +90,7 @@ def withhold(
         templates=templates,
         quarantined=decisions.quarantined | keys,
         withheld=keys,
+        engine_records=_keep_shared_records(decisions, sorted(keys), previous),
     )
 
 

@@ -305,3 +305,54 @@ def test_other_failover_passes(fleet: Fleet, edits: dict[str, str | None], setti
     assert withheld(fleet.reconcile(2)) == ()
     fleet.reconcile(4)
     assert not any(f"c{n}" in fleet.where(f"default/deployment-w{n}") for n in range(len(edits)))
+
+
+def choose_stage(stage: str) -> str:
+    selector = f"requiredClusterSelector: {{labelSelector: {{matchLabels: {{stage: {stage}}}}}}}"
+    head = PLACEMENT.partition("  numberOfClusters")[0]
+    return f"{head}  predicates: [{{{selector}}}]\n"
+
+
+def placement_records(fleet: Fleet) -> dict[str, str]:
+    return {path: blob for path, blob in fleet.files().items() if path.startswith(("status/cluster.open", "status/gitsched.io"))}
+
+
+def follow_placement(fleet: Fleet, followers: dict[str, str | None], settings: str = "") -> None:
+    """Place ConfigMaps by a Placement on `ash`."""
+    files = {"ash.yaml": managed("ash", "prod"), "bru.yaml": managed("bru", "test"), "sets.yaml": SETS} | followers
+    files |= {"gitsched.yaml": SETTINGS.format(settings)} if settings else {}
+    fleet.commit({**files, "placement.yaml": choose_stage("prod")})
+    fleet.reconcile()
+    assert fleet.where("shop/configmap-map-0") == ["ash"]
+
+
+@pytest.mark.parametrize("edit", [choose_stage("test"), None], ids=["other clusters", "no Placement"])
+def test_the_record_of_a_placement_stays_with_its_workloads(fleet: Fleet, edit: str | None) -> None:
+    follow_placement(fleet, {f"map-{n}.yaml": FOLLOWER % (f"map-{n}", "everywhere", 1) for n in range(12)})
+    before = placement_records(fleet)
+    assert any("placementdecision" in path for path in before)
+    fleet.commit({"placement.yaml": edit, "new.yaml": MAP % "other"}, hour=1)
+    for hour in (1, 2):
+        run = fleet.reconcile(hour)
+        assert len(run.plan.withheld.moves) == 12
+        assert (run.record_changes, placement_records(fleet)) == ((), before)
+    fleet.reconcile(2, allowed=(run.plan.withheld.digest,))
+    assert placement_records(fleet) != before
+    assert fleet.reconcile(20).plan.withheld.moves == ()
+    assert fleet.where("shop/configmap-map-0") == (["bru"] if edit else [])
+
+
+def test_all_workloads_of_a_placement_are_withheld_together(fleet: Fleet) -> None:
+    """The limit is that of one namespace, and workloads of another one follow the same Placement."""
+    maps: dict[str, str | None] = {f"map-{n}.yaml": FOLLOWER % (f"map-{n}", "everywhere", 1) for n in range(12)}
+    side = FOLLOWER.replace("namespace: shop", "namespace: side") % ("extra", "shop/everywhere", 1)
+    limits = "guard: {fleet: {moved: 100}, cluster: {removed: 100}, namespace: {moved: 10, removed: 100}}"
+    follow_placement(fleet, {**maps, "side.yaml": side}, limits)
+    before = placement_records(fleet)
+    fleet.commit({"placement.yaml": choose_stage("test")}, hour=1)
+    run = fleet.reconcile(1)
+    assert withheld(run) == ("12 of 12 workloads would move in namespace shop (limit: 10 %)",)
+    assert (len(run.plan.withheld.moves), placement_records(fleet)) == (13, before)
+    assert fleet.where("side/configmap-extra") == ["ash"]
+    fleet.reconcile(1, allowed=(run.plan.withheld.digest,))
+    assert placement_records(fleet) != before

@@ -26,14 +26,14 @@ from gitsched.apis.ocm.manifestworkreplicaset import (
 )
 from gitsched.apis.ocm.placement import parse_placement
 from gitsched.apis.ocm.placement_findings import describe_no_decision, describe_skipped, list_findings
-from gitsched.apis.ocm.previous_decisions import DecisionIndex, digest_documents, merge_decisions, write_basis
+from gitsched.apis.ocm.previous_decisions import BASIS_KEY, DecisionIndex, digest_documents, merge_decisions, write_basis
 from gitsched.apis.ocm.prioritizers import PrioritizerScores
 from gitsched.apis.ocm.rollout import SUCCESS, read_previous_rollout, read_reports
 from gitsched.apis.ocm.scheduling import schedule_placements
 from gitsched.apis.policy_api import PolicyEngine, Snapshot, list_previous_records
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
-from gitsched.model.document import Body, Document, Key, get_field
+from gitsched.model.document import Body, Document, Key, get_field, read_labels
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
@@ -50,6 +50,7 @@ class OcmEngine(PolicyEngine):
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
+        self._recorded_decisions: dict[Key, list[Key]] | None = None
         self._clusters = read_managed_clusters(self._documents(names.MANAGED_CLUSTER), snapshot.previous, snapshot.at)
         self.fleet = self._clusters.fleet
         placements = [parse_placement(document) for document in self._documents(names.PLACEMENT)]
@@ -97,6 +98,7 @@ class OcmEngine(PolicyEngine):
         ):
             return False
         self.snapshot, self.time = snapshot, None
+        self._recorded_decisions = None
         return True
 
     def own_workloads(self) -> Iterator[tuple[Document, Outcome]]:
@@ -169,6 +171,26 @@ class OcmEngine(PolicyEngine):
         if self._followers is None:
             return frozenset()
         return frozenset(self._followers.update(dirty, self.snapshot.templates)) - dirty
+
+    def list_shared_records(self, document: Document, /) -> Mapping[Key, frozenset[Key]]:
+        """Return the Placements of a workload, each with its records and the record of what all decisions were made from."""
+        workload = self._read_workload(document)
+        found: dict[Key, frozenset[Key]] = {}
+        for placement, _ in workload.references if workload is not None else ():
+            state = self._placement_states.get(placement)
+            decisions = (key for key, _ in state.decisions) if state is not None else ()
+            found[placement] = frozenset({placement, BASIS_KEY, *decisions, *self._list_recorded_decisions(placement)})
+        return found
+
+    def _list_recorded_decisions(self, placement: Key) -> list[Key]:
+        """Return the PlacementDecisions of a Placement in the previous output, also if the Placement is no longer in the source."""
+        if self._recorded_decisions is None:
+            recorded: dict[Key, list[Key]] = {}
+            for key, body in list_previous_records(self.snapshot.previous, names.GROUP, names.PLACEMENT_DECISION):
+                name = read_labels(body).get(names.PLACEMENT_LABEL, "")
+                recorded.setdefault(names.placement_key(key.namespace, name), []).append(key)
+            self._recorded_decisions = recorded
+        return self._recorded_decisions.get(placement, [])
 
     def keep_previous(self, template: Document, reason: str) -> Outcome | None:
         is_replica_set = (template.key.group, template.key.kind) == (names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET)
