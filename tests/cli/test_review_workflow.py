@@ -71,8 +71,8 @@ def holds(git: Git, at: Path, *paths: str) -> Callable[[], bool]:
 
 
 def normal(text: str) -> str:
-    """Return the comment without commit ids, which differ between runs."""
-    return re.sub(r"`[0-9a-f]{10}`", "`1234567890`", text)
+    """Return the comment without commit ids and times, which differ between runs."""
+    return re.sub(r"`20[0-9T:-]+Z`", "`2026-01-01T00:00:00Z`", re.sub(r"`[0-9a-f]{10}`", "`1234567890`", text))
 
 
 def test_a_change_from_pull_request_to_merge(
