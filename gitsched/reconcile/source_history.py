@@ -21,8 +21,8 @@ MAX_COMMITS = 1_000
 """Commits since the last run that are searched for valid versions."""
 MAX_FETCHES = 20
 """Commits of a shallow local clone that are fetched one by one."""
-MAX_LOOKUPS = 100_000
-"""Lookups of a path in a commit."""
+MAX_CHANGES = 1_000_000
+"""Changed paths of all these commits."""
 MAX_VERSIONS = 2_000
 """Earlier versions of files that are read."""
 MAX_SIZE = 32 * 1024 * 1024
@@ -55,7 +55,7 @@ class SourceHistory:
         self._source, self._fetched = context.source, fetched
         self._last = fetched.record.source if fetched.record is not None else ""
         self._kept_files: Mapping[str, str] = fetched.record.kept_files if fetched.record is not None else {}
-        self._fetches = self._lookups = self._versions = self._size = 0
+        self._fetches = self._changes = self._versions = self._size = 0
         self._incomplete = False
 
     @cached_property
@@ -72,24 +72,15 @@ class SourceHistory:
         """Yield the earlier versions of a file, the newest first: those since the last run, that of the last run, and the one that the
         output branch keeps."""
         repository, fetched = self._source.repository, self._fetched
-        blobs: dict[str, str] = {}
-
-        def find_blob(oid: str) -> str:
-            if oid not in blobs:
-                self._lookups += 1
-                known = self._lookups <= MAX_LOOKUPS and repository.has(oid)
-                entry = repository.find_entry(repository.commit(oid).tree, path) if known else None
-                blobs[oid] = entry[0] if entry is not None and entry[1] in REGULAR_FILE_MODES else ""
-            return blobs[oid]
-
         seen: set[str] = set()
-        for oid, blob in list_introduced(self.commits, find_blob):
-            if blob not in seen:
-                seen.add(blob)
+        for commit in self._commits_by_path.get(path, ()):
+            entry = repository.find_entry(commit.tree, path)
+            if entry is not None and entry[1] in REGULAR_FILE_MODES and entry[0] not in seen:
+                seen.add(entry[0])
                 self._versions += 1
-                self._size += repository.blob_size(blob)
+                self._size += repository.blob_size(entry[0])
                 if self._versions <= MAX_VERSIONS and self._size <= MAX_SIZE:
-                    yield FileVersion(repository, blob, oid)
+                    yield FileVersion(repository, entry[0], commit.oid)
         self._incomplete |= self._is_cut_short
         if self._last and self._source.fetch_commit(self._last):
             entry = repository.find_entry(repository.commit(self._last).tree, path)
@@ -116,9 +107,23 @@ class SourceHistory:
         )
         return [Finding("warning", "history-incomplete", message)]
 
+    @cached_property
+    def _commits_by_path(self) -> dict[str, list[Commit]]:
+        """The commits that introduce a version of each path, the newest first: those in which it differs from all parents."""
+        repository, found = self._source.repository, dict[str, list[Commit]]()
+        for commit in self.commits:
+            trees: list[str | None] = [repository.commit(parent).tree for parent in commit.parents if repository.has(parent)]
+            changed = [repository.changed_paths(tree, commit.tree) for tree in trees or [None]]
+            for path in set(changed[0]).intersection(*changed[1:]):
+                found.setdefault(path, []).append(commit)
+                self._changes += 1
+            if self._changes > MAX_CHANGES:
+                break
+        return found
+
     @property
     def _is_cut_short(self) -> bool:
-        limits = self._lookups > MAX_LOOKUPS or self._versions > MAX_VERSIONS or self._size > MAX_SIZE
+        limits = self._changes > MAX_CHANGES or self._versions > MAX_VERSIONS or self._size > MAX_SIZE
         return limits or self._range.truncated or bool(self._range.missing)
 
     @cached_property

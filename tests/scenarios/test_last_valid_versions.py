@@ -18,8 +18,7 @@ WEB = "default/deployment-web"
 FIRST = "clusters/first.yaml"
 DRAINED = cluster("first", "power:NoExecute")
 TYPO = "  oops: [\n"
-NOW_ON_SECOND = ["first", "second"]
-"""The clusters with a copy while the old one is evicted."""
+NOW_ON_SECOND = ["second"]
 
 
 def find(run: RunResult, code: str) -> list[Finding]:
