@@ -108,28 +108,51 @@ def flux(
     show_default=True,
     help="Generate from cluster.json files, whose members are template parameters, or from directories.",
 )
+@click.option(
+    "--bundles",
+    type=click.Choice(["set", "hub"]),
+    default="set",
+    show_default=True,
+    help="How the Applications of Bundles get to Argo CD: an ApplicationSet creates them, or one Application delivers the directory "
+    "hub/argocd.",
+)
 @options.SOURCE
 @options.TARGET
 @options.NOW
 @options.FORMAT
 @options.LOG
 def argocd(
-    clusters: tuple[str, ...], url: str | None, name: str, namespace: str, project: str, generator: Any, form: str, **chosen: Any
+    clusters: tuple[str, ...],
+    url: str | None,
+    name: str,
+    namespace: str,
+    project: str,
+    generator: Any,
+    bundles: str,
+    form: str,
+    **chosen: Any,
 ) -> None:
     """Print an ApplicationSet that creates an Application for each cluster, to be applied where Argo CD runs.
 
-    Argo CD must know the clusters by the same names as gitsched. If the plan has Bundles with delivery argocd, a second ApplicationSet
-    creates an Application for each of them and each of its clusters.
+    Argo CD must know the clusters by the same names as gitsched. If the plan has Bundles with delivery argocd, a second object brings
+    along the Application of each of them and each of its clusters.
     """
     from gitsched.render.delivery_tools import ArgoOptions, make_argocd_objects
 
+    if clusters and bundles == "hub":
+        raise click.UsageError("--bundles hub delivers the Applications of all clusters: omit --cluster")
     found = _read_delivery(url, clusters, chosen)
     selected = clusters or None
     objects = make_argocd_objects(found.branch, selected, ArgoOptions(name, namespace, project, generator))
     if found.has_applications:
-        from gitsched.render.bundle_delivery.argocd import make_application_set
+        from gitsched.render.bundle_delivery.argocd import make_application_set, make_hub_application
 
-        objects.append(make_application_set(found.branch, selected, f"{name}-bundles", namespace, found.prunes_applications))
+        prune, title = found.prunes_applications, f"{name}-bundles"
+        objects.append(
+            make_application_set(found.branch, selected, title, namespace, prune)
+            if bundles == "set"
+            else make_hub_application(found.branch, title, namespace, project, prune)
+        )
     _print_objects(objects, form)
 
 

@@ -244,6 +244,13 @@ def test_argocd_export_has_an_application_set_of_bundles(
     (only, _) = check(gitsched("export", "argocd", "--cluster", "one").stdout)
     assert "syncPolicy" in only["spec"]
     assert "syncPolicy" not in made["spec"]
+    _, hub = check(gitsched("export", "argocd", "--name", "fleet", "--namespace", "gitops", "--bundles", "hub").stdout)
+    assert (hub["kind"], hub["metadata"]) == ("Application", {"name": "fleet-bundles", "namespace": "gitops"})
+    assert (hub["spec"]["source"]["path"], hub["spec"]["source"]["targetRevision"]) == ("hub/argocd", "placements")
+    assert f"{hub['spec']['source']['path']}/kustomization.yaml" in files
+    assert hub["spec"]["destination"] == {"name": "in-cluster", "namespace": "gitops"}
+    refused = gitsched("export", "argocd", "--cluster", "one", "--bundles", "hub")
+    assert (refused.returncode, "omit --cluster" in refused.stderr) == (2, True)
 
 
 def expand_set(spec: dict[str, Any], parameters: dict[str, Any], directory: Path) -> dict[str, Any]:

@@ -120,6 +120,21 @@ def make_application_set(branch: OutputBranch, clusters: Collection[str] | None,
     }
 
 
+def make_hub_application(branch: OutputBranch, name: str, namespace: str, project: str, prune: bool) -> Body:
+    """Return the Application that delivers the Applications of the output branch to the cluster of Argo CD."""
+    return {
+        "apiVersion": _VERSION,
+        "kind": "Application",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "project": project,
+            "destination": {"name": "in-cluster", "namespace": namespace},
+            "source": {"repoURL": branch.url, "targetRevision": branch.name, "path": f"{branch.prefix}{HUB}"},
+            "syncPolicy": {"automated": {"prune": prune, "selfHeal": True}},
+        },
+    }
+
+
 def _make_options(delivery: BundleDelivery) -> Body:
     """Return the options of the tool that builds the source; Argo CD recognizes a kustomization and a chart by their files."""
     helm = delivery.source.helm
