@@ -10,10 +10,11 @@ from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.delivered_objects import Clusters, DeliveredObjects
 from gitsched.decide.reference_findings import MAX_FINDINGS, LocatedFinding, describe_placement, join_names
 from gitsched.kinds.companion_kinds import COMPANION_KINDS, FOLLOW_ANNOTATION
+from gitsched.kinds.companion_targets import FOLLOW_VALUES, read_follow_annotation
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding, Location, Severity, locate_document
 
-SEPARATED, NOT_SELECTED = "companion-separated", "companion-not-selected"
+SEPARATED, NOT_SELECTED, UNKNOWN_VALUE = "companion-separated", "companion-not-selected", "companion-annotation"
 _SETTING = "followTargets: true in gitsched.yaml"
 
 
@@ -22,6 +23,7 @@ def list_companion_findings(
 ) -> Iterator[LocatedFinding]:
     """Yield a finding for each companion that is apart from its targets, and one for all companions of the workloads of one policy that no
     policy selects."""
+    yield from _list_unknown_values(companions, decisions)
     apart = sorted((one for one in companions.placements if one.lacking or one.idle), key=_get_order)
     for placement in apart[:MAX_FINDINGS]:
         yield _locate(placement.companion.owner, decisions), _make_separated_finding(placement, decisions, delivered)
@@ -37,6 +39,19 @@ def list_companion_findings(
     for (api, policy), group in sorted(by_policy.items()):
         group.sort(key=lambda one: one.companion.key)
         yield _locate(group[0].companion.key, decisions), _make_unselected_finding(api, policy, group, decisions)
+
+
+def _list_unknown_values(companions: CompanionPlacements, decisions: DecisionSet) -> Iterator[LocatedFinding]:
+    """Yield a finding for each annotation of a companion or policy that is neither true nor false."""
+    values = [(decisions.catalog.templates.get(key), features.annotation) for key, features in companions.features.items()]
+    values += [(document, read_follow_annotation(document.body)) for document in decisions.catalog.api_documents_by_key.values()]
+    for document, value in values:
+        if document is not None and value and value not in FOLLOW_VALUES:
+            message = (
+                f'the annotation {FOLLOW_ANNOTATION} of {document.key} is {value!r}, so it has no effect: write "true" or "false"'
+            )
+            finding = Finding("warning", UNKNOWN_VALUE, message, locate_document(document), document.key.resource)
+            yield document.key, finding
 
 
 def _get_order(placement: CompanionPlacement) -> tuple[bool, Key, Key]:

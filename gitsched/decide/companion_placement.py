@@ -95,22 +95,24 @@ def compare_companions(
     Left out are companions that are where they are on purpose: their annotation says so, or other clusters reach the Service. What a
     missing reference tells does not count as lacking.
     """
-    index: CompanionIndex[DeliveredCompanion] = CompanionIndex()
+    index: CompanionIndex[int] = CompanionIndex()
+    objects: list[DeliveredCompanion] = []
     cache, pod_paths = cache or FeatureCache(), config.pod_paths
     found: dict[Key, CompanionFeatures] = {}
     for one, document in _list_objects(decisions):
         whole = one.key == one.owner
         features = cache.read(document, pod_paths) if whole else read_features(document.key, document.body, pod_paths)
         if features is not NO_FEATURES:
-            index.add(one, one.key, features)
+            index.add(len(objects), one.key, features)
+            objects.append(one)
             if whole:
                 found[one.key] = features
     told = {one.key: one.reported for one in missing}
-    comparison = _Comparison(index, delivered, told, config, _list_shared_services(decisions))
+    comparison = _Comparison(index, objects, delivered, told, config, _list_shared_services(decisions))
     placements: list[CompanionPlacement] = []
     unselected: list[UnselectedCompanion] = []
-    for companion in index.list_companions():
-        compared = comparison.compare(companion)
+    for number in index.list_companions():
+        compared = comparison.compare(number)
         if isinstance(compared, UnselectedCompanion):
             unselected.append(compared)
         elif compared is not None:
@@ -121,26 +123,30 @@ def compare_companions(
 class _Comparison:
     def __init__(
         self,
-        index: CompanionIndex[DeliveredCompanion],
+        index: CompanionIndex[int],
+        objects: list[DeliveredCompanion],
         delivered: DeliveredObjects,
         told: dict[Key, Clusters],
         config: Config,
         shared: frozenset[tuple[str, str]],
     ) -> None:
-        self._index, self._delivered, self._told, self._config, self._shared = index, delivered, told, config, shared
+        self._index, self._objects, self._delivered = index, objects, delivered
+        self._told, self._config, self._shared = told, config, shared
         self._references: set[tuple[Key, Key]] | None = None
 
-    def compare(self, companion: DeliveredCompanion) -> CompanionPlacement | UnselectedCompanion | None:
+    def compare(self, number: int) -> CompanionPlacement | UnselectedCompanion | None:
         """Return where a companion and its targets go; None if there is nothing to compare."""
-        features = self._index.find_features(companion)
+        companion, features = self._objects[number], self._index.find_features(number)
         if features is None or features.follows is False or (companion.state and not companion.clusters):
             return None
         key = companion.key
-        targets = [target for target in self._index.list_targets(companion) if not _is_one_set(companion, target)]
+        direct = (self._objects[target] for target in self._index.list_targets(number))
+        targets = [target for target in direct if not _is_one_set(companion, target)]
         if not targets:
             return None
         if not companion.state:
-            workloads = sorted((one for one in self._index.list_workloads(companion) if one.state), key=_get_key)
+            behind = (self._objects[workload] for workload in self._index.list_workloads(number))
+            workloads = sorted((one for one in behind if one.state), key=_get_key)
             wanted = self._without_known(key, NO_CLUSTERS.union(*(one.active for one in workloads)))
             return UnselectedCompanion(companion, tuple(workloads), wanted) if workloads else None
         present = NO_CLUSTERS.union(*(self._delivered.find_clusters(target.key) for target in targets))

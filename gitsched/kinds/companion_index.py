@@ -60,10 +60,6 @@ class CompanionIndex(Generic[E]):
         for values, keys in _list_anchors(features.selection):
             self._selecting[keys][values].pop(entry, None)
 
-    def find_key(self, entry: E) -> Key:
-        """Return the key of an entry."""
-        return self._entries[entry].key
-
     def find_features(self, entry: E) -> CompanionFeatures | None:
         """Return the features of an entry; None if there is none."""
         known = self._entries.get(entry)
@@ -125,20 +121,17 @@ class CompanionIndex(Generic[E]):
 
     def _select(self, selection: Selection) -> list[E]:
         """Return what a selector selects; nothing if that may be more than MAX_TARGETS."""
-        positive = [requirement for requirement in selection.selector.requirements if is_positive(requirement)]
-        candidates = min(
-            (self._list_candidates(selection, requirement) for requirement in positive),
-            key=lambda groups: sum(map(len, groups)),
-            default=[],
-        )
-        if sum(map(len, candidates)) > MAX_TARGETS:
+        requirements = selection.selector.requirements
+        groups = sorted((self._list_candidates(selection, one) for one in requirements if is_positive(one)), key=_count)
+        if not groups or _count(groups[0]) > MAX_TARGETS:
             return []
-        return [
-            entry
-            for group in candidates
-            for entry in group
-            if selection.selector.matches(dict(_get_labels(self._entries[entry].features, selection.kind)))
-        ]
+        found = [entry for group in groups[0] for entry in group]
+        for others in groups[1:]:
+            found = [entry for entry in found if any(entry in group for group in others)]
+        if len(groups) < len(requirements):
+            labels = (dict(_get_labels(self._entries[entry].features, selection.kind)) for entry in found)
+            found = [entry for entry, own in zip(found, labels, strict=True) if selection.selector.matches(own)]
+        return found
 
     def _list_candidates(self, selection: Selection, requirement: Requirement) -> list[dict[E, None]]:
         values = requirement.values if requirement.operator == "In" else (None,)
@@ -146,6 +139,10 @@ class CompanionIndex(Generic[E]):
         if selection.namespaces is None:
             return [entries for groups in by_namespace for entries in groups.values()]
         return [groups[name] for groups in by_namespace for name in selection.namespaces if name in groups]
+
+
+def _count(groups: list[dict[E, None]]) -> int:
+    return sum(map(len, groups))
 
 
 def _get_labels(features: CompanionFeatures, kind: str) -> Labels:

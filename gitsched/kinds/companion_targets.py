@@ -40,10 +40,10 @@ class Selection(NamedTuple):
 class CompanionFeatures(NamedTuple):
     """What decides whose companion an object is, and whose target: its `selection` or the `names` of its targets, and the labels of its
     pods or, for a Service, its own. `is_companion` says that it may have targets, `is_workload` that it can be at the end of a chain of
-    these. Of a companion, `follows` is what its annotation says, and `is_shared` says that it may be where no target is."""
+    these. Of a companion, `annotation` is the value that FOLLOW_ANNOTATION has, and `is_shared` says that it may be where no target is."""
 
     is_companion: bool = False
-    follows: bool | None = None
+    annotation: str = ""
     is_shared: bool = False
     selection: Selection | None = None
     names: tuple[Key, ...] = ()
@@ -51,7 +51,14 @@ class CompanionFeatures(NamedTuple):
     labels: Labels = ()
     is_workload: bool = False
 
+    @property
+    def follows(self) -> bool | None:
+        """Whether a companion follows its targets by its annotation; None if that does not say so."""
+        return FOLLOW_VALUES.get(self.annotation)
 
+
+FOLLOW_VALUES = {"true": True, "false": False}
+"""What the values of FOLLOW_ANNOTATION mean."""
 NO_FEATURES = CompanionFeatures()
 _SCALABLE = CompanionFeatures(is_workload=True)
 
@@ -66,7 +73,7 @@ def read_features(key: Key, body: Body, pod_paths: PodPaths) -> CompanionFeature
     if kind is not None:
         names = tuple(_list_names(key, body, kind))
         return CompanionFeatures(
-            True, read_follows(body), is_shared_service(body), _read_selection(key, body, kind), names, labels=labels
+            True, read_follow_annotation(body), is_shared_service(body), _read_selection(key, body, kind), names, labels=labels
         )
     pods = list(_list_pod_metadata(key, body, pod_paths))
     if not pods:
@@ -83,11 +90,16 @@ def _is_scalable(key: Key) -> bool:
     return row is None or row.replicas is not None
 
 
-def read_follows(body: Body) -> bool | None:
-    """Return what the annotation of a companion or policy says about following targets; None if there is no such annotation."""
+def read_follow_annotation(body: Body) -> str:
+    """Return the value that FOLLOW_ANNOTATION has on a companion or policy; "" without it."""
     metadata = body.get("metadata")
-    text = as_object(metadata.get("annotations")).get(FOLLOW_ANNOTATION) if isinstance(metadata, dict) else None
-    return {"true": True, "false": False}.get(text) if isinstance(text, str) else None
+    text = as_object(metadata.get("annotations")).get(FOLLOW_ANNOTATION, "") if isinstance(metadata, dict) else ""
+    return text if isinstance(text, str) else ""
+
+
+def read_follows(body: Body) -> bool | None:
+    """Return what the annotation of a companion or policy says about following targets; None if it does not say anything."""
+    return FOLLOW_VALUES.get(read_follow_annotation(body))
 
 
 def is_shared_service(body: Body) -> bool:

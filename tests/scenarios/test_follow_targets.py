@@ -84,6 +84,17 @@ def test_what_lets_companions_follow(fleet: Fleet, files: Mapping[str, str], fol
     assert where(fleet) == {name: ["first"] for name in (WEB, *following)}
 
 
+def test_another_value_of_the_annotation_is_a_finding_and_has_no_effect(fleet: Fleet) -> None:
+    fleet.commit({**FLEET, **choose("first", metadata=ON_POLICY.replace("true", "yes")), **write(service=FOLLOW % "no")})
+    run = fleet.reconcile()
+    assert where(fleet) == {WEB: ["first"]}
+    found = [finding for finding in run.plan.findings if finding.code == "companion-annotation"]
+    assert [(finding.location.path, finding.location.line) for finding in found if finding.location] == [
+        (f"apps/{SERVICE}.yaml", 1),
+        ("policies/all.yaml", 1),
+    ]
+
+
 def test_followers_move_with_their_target_and_its_record_stays_the_same(fleet: Fleet) -> None:
     fleet.commit({**FLEET, **choose("first"), **write()})
     fleet.reconcile()
