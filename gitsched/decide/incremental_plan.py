@@ -115,8 +115,8 @@ def make_incremental_plan(
             continue
         if outcome.manifests is not None:
             return None  # another workload may render manifests with the same paths
-        if row is not None and (outcome.held is None) != (row.outcome.held is None):
-            return None  # the directory of a cluster without a document may come or go
+        if outcome.held is not None and outcome.held.lost:
+            return None  # it keeps the directory of a cluster without a document
         outcome = _add_move_finding(outcome, document, state, snapshot)
         workloads[key] = render_workload(outcome, document, False, find_blob, cache)
         (unstable.discard if is_unchanged(outcome, snapshot.previous) else unstable.add)(key)
@@ -332,7 +332,9 @@ def _update_totals(
         findings_by_file=by_file,
         first_outcomes=first_outcomes,
         first_clusters=first_clusters,
-        held=held,
+        held=held
+        if held == totals.held
+        else dict(sorted(held.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0]))),
     )
 
 

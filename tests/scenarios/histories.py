@@ -84,6 +84,21 @@ spec:
   scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: %s}
   maxReplicas: %d
 """
+STORES = ("store", "files")
+STORE = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %s, namespace: default, labels: {gitsched.io/stateful: '%s'}, annotations: {gitsched.io/release: '%s'}}
+spec:
+  replicas: %d
+  template: {spec: {containers: [], volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}}
+"""
+CLAIM = """\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: default}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: %dGi}}}
+"""
 NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {team: '%s'}}\n"
 TENANT = "apiVersion: example.com/v1\nkind: Tenant\nmetadata: {name: acme}\nspec: {size: %s}\n"
 CLASS = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: gold}\nvalue: %d\n"
@@ -137,6 +152,8 @@ def start_karmada(dice: Random) -> Files:
         "policies/mirror.yaml": mirror("mirror.example.net", "second"),
         "gitsched.yaml": SETTINGS % ("Never", 20, 60, "false"),
     }
+    files |= {f"apps/{name}.yaml": STORE % (name, "true", "", 2) for name in STORES} | {"apps/claim.yaml": CLAIM % 1}
+    files |= {"policies/claims.yaml": policy("", name="claims", kind="PersistentVolumeClaim").replace("apps/v1", "v1")}
     files |= {f"apps/{name}.yaml": LABELLED % (name, 2, name) for name in TIERS}
     files |= {f"apps/service-{name}.yaml": SERVICE % (name, 1, name) for name in TIERS}
     files |= {
@@ -173,6 +190,13 @@ def edit_companion(dice: Random) -> Files:
         {"apps/ingress.yaml": INGRESS % (tier, number)},
     )
     return dice.choice(changes)
+
+
+def edit_store(dice: Random) -> Files:
+    """Change a workload with data, its release, or its claim."""
+    name, number = dice.choice(STORES), dice.randrange(1, 9)
+    label, release = dice.choice(("true", "true", "false")), dice.choice(("", "", "first", "second,third"))
+    return dice.choice(({f"apps/{name}.yaml": STORE % (name, label, release, number)}, {"apps/claim.yaml": CLAIM % number}))
 
 
 def edit_several(dice: Random) -> Files:
@@ -280,7 +304,16 @@ class History:
 
     def __init__(self, dice: Random, apis: tuple[str, ...]) -> None:
         self._dice = dice
-        self._small: list[Draw] = [edit_workload, edit_workload, edit_needed, edit_several, edit_companion, edit_companion]
+        self._small: list[Draw] = [
+            edit_workload,
+            edit_workload,
+            edit_needed,
+            edit_several,
+            edit_companion,
+            edit_companion,
+            edit_store,
+            edit_store,
+        ]
         self._large: list[Draw] = [turn_karmada, turn_karmada, turn_karmada]
         self.files = start_karmada(dice)
         if "ocm" in apis:

@@ -20,6 +20,7 @@ from tests.scenarios.histories import History, differs
 
 APIS = (("ocm",), (), ("ocm",), ("knative",), ("ocm", "krake"), ())
 STEPS = 16
+RELEASED = ("default/store", "default/files, default/data", "default/nothing")
 
 
 class ReconcilerVariant:
@@ -51,6 +52,7 @@ def summarize(run: RunResult) -> dict[str, object]:
         "unclaimed": plan.unclaimed,
         "time": plan.time,
         "retiring": dict(plan.retiring),
+        "held": dict(plan.totals.held),
         "refused": run.refused,
         "withheld": (plan.withheld.digest, plan.withheld.limits),
         "moves": list(map(str, plan.moves)),
@@ -113,7 +115,8 @@ def play(fleet: Fleet, where: Path, seed: int, apis: tuple[str, ...], steps: int
     for step in range(steps):
         if step and dice.random() < 0.85:
             hour += dice.choice((0, 0.1, 0.1, 0.6, 2))
-            fleet.commit(history.go_on(1 if step < 7 else 0.7), hour=hour + dice.choice((0, 0, 0, -1, 3)))
+            message = f"Change\n\nGitsched-Release: {dice.choice(RELEASED)}" if dice.random() < 0.1 else "Change"
+            fleet.commit(history.go_on(1 if step < 7 else 0.7), hour=hour + dice.choice((0, 0, 0, -1, 3)), message=message)
         spoil(dice, either.cache, where / "attic")
         if step > 4 and dice.random() < 0.1:
             interfere(dice, fleet, branches)
@@ -143,5 +146,5 @@ def test_an_incremental_plan_equals_the_complete_plan(
     fleet: Fleet, tmp_path: Path, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL)
-    amended = play(fleet, tmp_path, seed, APIS[seed], STEPS)
+    amended = play(fleet, tmp_path, seed + len(APIS), APIS[seed], STEPS)
     assert "krake" in APIS[seed] or "knative" in APIS[seed] or amended, "the first edits are small"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -252,6 +253,56 @@ def test_gitsched_schedule_holds_nothing_without_the_setting() -> None:
 
     assert decide({}) == [{"name": "bay", "replicas": 3}]
     assert decide({"guard": {"holdStateful": True}}) == [{"name": "ash", "replicas": 3}]
+
+
+EVENTS: tuple[tuple[str, ...], ...] = (
+    ("clusters/ash.yaml", "cluster ash drain", "cluster ash"),
+    ("clusters/bay.yaml", "cluster bay drain", "cluster bay", ""),
+    ("clusters/cod.yaml", "", "cluster cod"),
+    ("policy.yaml", "policy ash bay", "policy bay,cod ash", "policy cod", "duplicated ash,bay", "duplicated bay", ""),
+    ("apps/db.yaml", *(f"statefulset db replicas={count}" for count in (0, 1, 4, 7))),
+    ("apps/db.yaml", "statefulset db image=postgres:17"),
+    ("gitsched.yaml", "settings karmada={failback: WhenUnschedulable}", "settings karmada={evictionPurgeMode: Directly}", ""),
+    ("apps/web.yaml", "deployment web", "deployment web replicas=5"),
+)
+"""Files with the texts that they may have; "" is no file."""
+
+
+def list_decided(fleet: Fleet, name: str) -> set[str]:
+    """Return the clusters of a workload, without those where a copy only stays until an eviction ends."""
+    path = f"placements/shop/{name}.yaml"
+    return {each["clusterProfileRef"]["name"] for each in fleet.load(path)["decisions"]} if path in fleet.files() else set()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_workload_with_data_leaves_no_cluster_unless_it_is_released(fleet: Fleet, seed: int) -> None:
+    dice = Random(seed)
+    files = {f"clusters/{name}.yaml": f"cluster {name}" for name in NAMES} | {"policy.yaml": "policy ash,bay cod"}
+    fleet.commit(make_files({**files, "apps/db.yaml": "statefulset db", "apps/files.yaml": "claimed files"}))
+    fleet.reconcile()
+    workloads = ("statefulset-db", "deployment-files", "persistentvolumeclaim-files")
+    before = {name: list_decided(fleet, name) for name in workloads}
+    moved = 0
+    for hour in range(1, 18):
+        for _ in range(dice.choice((1, 1, 2))):
+            path, *texts = dice.choice(EVENTS)
+            text = dice.choice(texts)
+            if text or (fleet.path / path).exists():
+                fleet.write(make_files({path: text or None}))
+        released = dice.random() < 0.2
+        message = "Change\n\nGitsched-Release: shop/db, shop/files" if released else "Change"
+        fleet.commit({}, hour=hour, message=message)
+        run = fleet.reconcile(hour)
+        after = {name: list_decided(fleet, name) for name in workloads}
+        assert all(after[name] <= set(fleet.delivered(f"shop/{name}")) for name in workloads)
+        left = {name: before[name] - after[name] for name in workloads if before[name] - after[name]}
+        assert not left or released, f"hour {hour}: {left}"
+        reported = {finding.resource for finding in run.plan.findings if finding.code == "stateful-move"}
+        assert len(reported) >= len(left), f"hour {hour}: every move is a finding"
+        moved += len(left)
+        assert after["deployment-files"] <= after["persistentvolumeclaim-files"], "a claim stays with its workload"
+        before = after
+    assert run.plan.totals.held or moved, "something would have moved"
 
 
 def test_json_lists_held_workloads(held: Fleet) -> None:
