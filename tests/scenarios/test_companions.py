@@ -16,7 +16,7 @@ from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult
 
 from .conftest import Fleet
-from .test_references import CODES, FLEET, place, settings
+from .test_references import CODES, FLEET, WORK, place, settings
 
 CASES = yaml.safe_load((Path(__file__).parent / "companions.yaml").read_text())
 
@@ -95,3 +95,20 @@ def test_many_companions_that_no_policy_selects_are_one_finding(fleet: Fleet) ->
     assert "Service/shop/w00, Service/shop/w01, Service/shop/w02, Service/shop/w03, Service/shop/w04 and 15 more" in finding.message
     assert "ClusterPropagationPolicy/deployments: {apiVersion: v1, kind: Service}, set followTargets" in finding.message
     assert str(finding.location) == "00.yaml:1:1"
+
+
+def test_objects_of_a_set_are_compared_with_objects_outside_of_it(fleet: Fleet) -> None:
+    """What is in one ManifestWorkReplicaSet goes together; nothing follows it from outside."""
+    manifests = json.dumps([deployment("web"), service("web"), service("db")])[1:-1]
+    others = {
+        "alone.yaml": json.dumps(service("alone") | {"spec": {"selector": {"app": "web"}}}),
+        "db.yaml": json.dumps(deployment("db")),
+    }
+    fleet.commit({"work.yaml": WORK % manifests, **others})
+    run = fleet.preview()
+    found = {finding.message.partition(" ")[0]: finding for finding in list_found(run)}
+    assert sorted(found) == ["Service/shop/db", "no"]
+    unselected = found["no"].message
+    assert "no policy selects Service/shop/alone: it belongs to Deployment.apps/shop/web in " in unselected
+    assert "add it to ManifestWorkReplicaSet.work.open-cluster-management.io/default/app" in unselected
+    assert "for Deployment.apps/shop/db, no policy selects it" in found["Service/shop/db"].message
