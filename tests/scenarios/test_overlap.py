@@ -1,0 +1,350 @@
+"""A workload that moves stays in the cluster that it leaves until its replacement had its time, whatever moves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from gitsched.model.errors import Permanent
+
+from .conftest import Fleet, at_hour, cluster, deployment, policy
+from .test_dependencies import workload
+
+WEB, CONF = "default/deployment-web", "default/configmap-conf"
+MINUTE = 1 / 60
+OVERLAP = 10 * MINUTE
+ACCOUNTS = {"README.md", "gitsched.json"}
+SETTINGS = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {output: {%s}}\n"
+JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: web, namespace: default}\nspec: {template: {spec: {}}}\n"
+
+
+def fill(fleet: Fleet, *names: str, **files: str) -> None:
+    """Commit three clusters and `web` with a policy for clusters of these names, and reconcile."""
+    clusters = {f"clusters/{name}.yaml": cluster(name) for name in ("ash", "bru", "cph")}
+    fleet.commit({**clusters, "web.yaml": deployment("web"), "policy.yaml": policy(",".join(names)), **files})
+    fleet.reconcile()
+
+
+def move(fleet: Fleet, names: str, hour: float, *, late: float = 0) -> None:
+    fleet.commit({"policy.yaml": policy(names)}, hour=hour)
+    fleet.reconcile(hour + late)
+
+
+def codes(fleet: Fleet, hour: float) -> set[str]:
+    return {finding.code for finding in fleet.reconcile(hour).plan.findings if finding.severity != "info"}
+
+
+def test_an_edit_of_the_policy_keeps_the_old_copy_for_the_overlap(fleet: Fleet) -> None:
+    fill(fleet, "ash")
+    fleet.commit({"policy.yaml": policy("bru")}, hour=1)
+    run = fleet.reconcile(1)
+    assert (fleet.where(WEB), fleet.delivered(WEB)) == (["bru"], ["ash", "bru"])
+    assert run.plan.next_wakeup == at_hour(1 + OVERLAP)
+    assert fleet.reconcile(1 + 9 * MINUTE).after is None
+    assert fleet.reconcile(2).after is not None
+    assert fleet.delivered(WEB) == ["bru"]
+    assert fleet.trailers()["Gitsched-Cause"] == "deadline"
+    assert (
+        fleet.git("log", "-1", "--format=%ct %s", "placements")
+        == f"{int(at_hour(1 + OVERLAP).timestamp())} place: 1 overlap ended (Change)"
+    )
+    assert "retainedCopies" not in fleet.load("gitsched.json")
+
+
+def test_a_shift_keeps_the_previous_replicas_and_an_image_where_there_are_fewer(fleet: Fleet) -> None:
+    def weighted(first: int) -> str:
+        weights = "".join(
+            f"\n      - {{targetCluster: {{clusterNames: [{name}]}}, weight: {n}}}" for name, n in (("ash", first), ("bru", 1))
+        )
+        text = policy("ash,bru", scheduling="Divided")
+        return text.replace(
+            "Weighted}",
+            f"Weighted, weightPreference: {{staticWeightList: [{weights}\n    ]}}}}".replace("\n      -", ",")
+            .replace("[,", "[")
+            .replace("\n    ]", "]"),
+        )
+
+    fleet.commit({"a.yaml": cluster("ash"), "b.yaml": cluster("bru"), "web.yaml": deployment("web", 4), "policy.yaml": weighted(3)})
+    fleet.reconcile()
+    before = fleet.read(f"clusters/ash/{WEB}.yaml")
+    named = "{apiVersion: apps/v1, kind: Deployment, name: web, namespace: default}"
+    rebalancer = "apiVersion: apps.karmada.io/v1alpha1\nkind: WorkloadRebalancer\nmetadata: {name: again}\n"
+    rebalancer += f"spec: {{workloads: [{named}]}}\n"
+    fleet.commit({"policy.yaml": weighted(1), "again.yaml": rebalancer}, hour=1)
+    fleet.reconcile(1)
+    shares = {entry["name"]: entry["replicas"] for entry in fleet.binding("web-deployment")["spec"]["clusters"]}
+    assert shares == {"ash": 2, "bru": 2}, "the record is that of Karmada"
+    assert (fleet.read(f"clusters/ash/{WEB}.yaml"), fleet.load(f"clusters/bru/{WEB}.yaml")["spec"]["replicas"]) == (before, 2)
+    fleet.reconcile(1 + OVERLAP)
+    assert fleet.load(f"clusters/ash/{WEB}.yaml")["spec"]["replicas"] == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "files"),
+    [
+        pytest.param("ash", {}, id="fewer clusters"),
+        pytest.param("ash,bru", {"web.yaml": deployment("web", 1)}, id="fewer replicas"),
+        pytest.param("ash,bru", {"web.yaml": None}, id="the workload is deleted"),
+        pytest.param("ash,bru", {"policy.yaml": None}, id="no policy selects it"),
+    ],
+)
+def test_what_is_not_replaced_goes_at_once(fleet: Fleet, names: str, files: dict[str, str | None]) -> None:
+    fill(fleet, "ash", "bru")
+    fleet.commit({"policy.yaml": policy(names), **files}, hour=1)
+    fleet.reconcile(1)
+    assert "retainedCopies" not in fleet.load("gitsched.json")
+    assert fleet.delivered(WEB) == fleet.where(WEB) == ([] if None in files.values() else names.split(","))
+
+
+def test_a_workload_that_is_deleted_during_the_overlap_goes_at_once(fleet: Fleet) -> None:
+    fill(fleet, "ash")
+    move(fleet, "bru", 1)
+    fleet.commit({"web.yaml": None}, hour=1 + MINUTE)
+    fleet.reconcile(1 + MINUTE)
+    assert fleet.delivered(WEB) == []
+
+
+def test_jobs_are_never_in_two_clusters(fleet: Fleet) -> None:
+    select = policy("ash", kind="Job").replace("apps/v1", "batch/v1")
+    fill(fleet, "cph", **{"job.yaml": JOB, "jobs.yaml": select.replace("name: all", "name: jobs")})
+    assert fleet.delivered("default/job.batch-web") == ["ash"]
+    fleet.commit({"jobs.yaml": select.replace("name: all", "name: jobs").replace("[ash]", "[bru]")}, hour=1)
+    fleet.reconcile(1)
+    assert fleet.delivered("default/job.batch-web") == ["bru"]
+
+
+@pytest.mark.parametrize(
+    "behavior", ["cluster: {purgeMode: Directly}", "application: {purgeMode: Directly, decisionConditions: {}}"]
+)
+def test_purge_mode_directly_never_overlaps(fleet: Fleet, behavior: str) -> None:
+    more = f"  propagateDeps: true\n  failover: {{{behavior}}}\n"
+    fill(fleet, "ash", **{"policy.yaml": policy("ash", more=more)})
+    fleet.commit({"policy.yaml": policy("bru", more=more)}, hour=1)
+    fleet.reconcile(1)
+    assert fleet.delivered(WEB) == ["bru"]
+
+
+def test_moves_during_an_overlap_keep_all_copies_until_the_last_one_had_its_time(fleet: Fleet) -> None:
+    fill(fleet, "ash")
+    move(fleet, "bru", 1)
+    move(fleet, "cph", 1 + 6 * MINUTE)
+    assert fleet.delivered(WEB) == ["ash", "bru", "cph"]
+    fleet.reconcile(1 + 12 * MINUTE)
+    assert fleet.delivered(WEB) == ["ash", "bru", "cph"], "bru had only six minutes"
+    fleet.reconcile(1 + 16 * MINUTE)
+    assert fleet.delivered(WEB) == ["cph"]
+
+
+def test_a_workload_that_returns_has_only_its_first_copy(fleet: Fleet) -> None:
+    fill(fleet, "ash")
+    before = fleet.files()
+    move(fleet, "bru", 1)
+    move(fleet, "ash", 1 + 5 * MINUTE)
+    assert fleet.delivered(WEB) == ["ash"], "it never left, so nothing replaces the copy in bru"
+    assert fleet.files()[f"clusters/ash/{WEB}.yaml"] == before[f"clusters/ash/{WEB}.yaml"]
+
+
+def test_a_workload_that_keeps_moving_loses_its_first_copy_after_the_maximum(fleet: Fleet) -> None:
+    fill(fleet, "ash")
+    for step in range(9):
+        move(fleet, ("bru", "cph")[step % 2], 1 + 8 * step * MINUTE)
+        fleet.reconcile(1 + (8 * step + 1) * MINUTE)
+        if 8 * step < 60:
+            assert "ash" in fleet.delivered(WEB), step
+    assert "ash" not in fleet.delivered(WEB), "an hour has passed"
+
+
+def test_a_workload_without_a_cluster_keeps_its_copy_until_it_has_one(fleet: Fleet) -> None:
+    fill(fleet, "ash")
+    fleet.commit({"policy.yaml": policy("nowhere")}, hour=1)
+    assert codes(fleet, 1) >= {"copy-retained", "unschedulable"}
+    fleet.reconcile(100)
+    assert (fleet.where(WEB), fleet.delivered(WEB)) == ([], ["ash"])
+    move(fleet, "bru", 101)
+    assert fleet.delivered(WEB) == ["ash", "bru"]
+    fleet.reconcile(102)
+    assert fleet.delivered(WEB) == ["bru"]
+
+
+def test_a_drain_that_is_merged_two_days_later_keeps_the_copies_for_the_overlap(fleet: Fleet) -> None:
+    fill(fleet, "ash,bru", **{"policy.yaml": policy("ash", "bru")})
+    fleet.git("checkout", "-q", "-b", "drain")
+    fleet.commit({"clusters/ash.yaml": cluster("ash", "power:NoExecute")}, hour=1)
+    fleet.git("checkout", "-q", "main")
+    fleet.git("merge", "-q", "--ff-only", "drain")
+    assert fleet.reconcile(49).plan.next_wakeup == at_hour(49 + OVERLAP)
+    assert (fleet.where(WEB), fleet.delivered(WEB)) == (["bru"], ["ash", "bru"])
+    fleet.reconcile(49 + 9 * MINUTE)
+    assert fleet.delivered(WEB) == ["ash", "bru"]
+    fleet.reconcile(49 + OVERLAP)
+    assert fleet.delivered(WEB) == ["bru"]
+
+
+@pytest.mark.parametrize("late", [0, 0.5, 1])
+def test_punctual_runs_write_the_same_bytes(make_fleet: Callable[[str], Fleet], late: float) -> None:
+    heads = []
+    for fleet, delay in ((make_fleet("punctual"), 0.0), (make_fleet("late"), late * MINUTE)):
+        fill(fleet, "ash")
+        move(fleet, "bru", 1, late=delay)
+        fleet.reconcile(1 + OVERLAP + delay)
+        fleet.commit({"clusters/bru.yaml": None, "policy.yaml": policy("ash,bru")}, hour=1.5)
+        for hour in (1.5, 1.5 + OVERLAP, 26):
+            fleet.reconcile(hour + delay)
+        heads.append(fleet.git("rev-list", "placements").splitlines())
+    assert heads[0] == heads[1]
+
+
+def test_a_late_run_differs_only_in_the_clocks(make_fleet: Callable[[str], Fleet]) -> None:
+    punctual, late = make_fleet("punctual"), make_fleet("late")
+    for fleet, delay in ((punctual, 0.0), (late, 5 * MINUTE)):
+        fill(fleet, "ash")
+        move(fleet, "bru", 1, late=delay)
+    differing = {path for path, blob in punctual.files().items() if late.files()[path] != blob}
+    assert (differing, punctual.files().keys()) == (ACCOUNTS, late.files().keys())
+    one, other = (fleet.load("gitsched.json") for fleet in (punctual, late))
+    assert {name for name in one if one[name] != other[name]} == {"retainedCopies", "nextWakeup"}
+    for times in ("start", "countedFrom", "until"):
+        one["retainedCopies"][0].pop(times)
+        other["retainedCopies"][0].pop(times)
+    assert one["retainedCopies"] == other["retainedCopies"]
+    dates = [fleet.git("log", "-1", "--format=%ct", "placements") for fleet in (punctual, late)]
+    assert dates[0] == dates[1], "the date is that of the source commit"
+    for fleet in (punctual, late):
+        fleet.reconcile(3)
+    assert {path for path, blob in punctual.files().items() if late.files().get(path) != blob} <= ACCOUNTS
+
+
+def test_without_an_overlap_copies_go_in_the_commit_that_replaces_them(fleet: Fleet) -> None:
+    fill(fleet, "ash", **{"gitsched.yaml": SETTINGS % "overlap: 0s"})
+    move(fleet, "bru", 1)
+    assert fleet.delivered(WEB) == ["bru"]
+    fleet.commit({"clusters/bru.yaml": None, "policy.yaml": policy("bru", "cph")}, hour=2)
+    fleet.reconcile(2)
+    assert fleet.delivered(WEB) == ["cph"]
+
+
+def test_an_overlap_that_is_turned_off_ends(fleet: Fleet) -> None:
+    fill(fleet, "ash")
+    move(fleet, "bru", 1)
+    fleet.commit({"gitsched.yaml": SETTINGS % "overlap: 0s"}, hour=1 + MINUTE)
+    fleet.reconcile(1 + MINUTE)
+    assert fleet.delivered(WEB) == ["bru"]
+
+
+def test_a_maximum_below_the_overlap_is_an_error(fleet: Fleet) -> None:
+    with pytest.raises(Permanent, match="overlapMax must be a duration that is not shorter"):
+        fill(fleet, "ash", **{"gitsched.yaml": SETTINGS % "overlap: 2h, overlapMax: 1h"})
+
+
+def test_a_dependency_stays_as_long_as_the_copy_that_brought_it(fleet: Fleet) -> None:
+    conf = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf, namespace: default}\n"
+    select = policy("ash", more="  propagateDeps: true\n")
+    fill(fleet, "ash", **{"web.yaml": workload("web", "configmap/conf"), "conf.yaml": conf, "policy.yaml": select})
+    fleet.commit({"policy.yaml": select.replace("[ash]", "[bru]"), "web.yaml": deployment("web"), "conf.yaml": None}, hour=1)
+    fleet.reconcile(1)
+    assert (fleet.delivered(WEB), fleet.delivered(CONF)) == (["ash", "bru"], ["ash"]), "the new version needs no ConfigMap"
+    fleet.reconcile(2)
+    assert (fleet.delivered(WEB), fleet.delivered(CONF)) == (["bru"], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "annotation"),
+    [
+        pytest.param("shop", "default", "default/web", id="another name"),
+        pytest.param("web", "shop", "default/web", id="another namespace"),
+        pytest.param("shop", "default", "Deployment/default/web", id="with the kind"),
+    ],
+)
+def test_a_renamed_workload_overlaps_with_the_former_one(fleet: Fleet, name: str, namespace: str, annotation: str) -> None:
+    fill(fleet, "ash")
+    annotated = f"  namespace: {namespace}\n  annotations: {{gitsched.io/renamed-from: {annotation}}}\n"
+    new = deployment(name, namespace=namespace).replace(f"  namespace: {namespace}\n", annotated)
+    select = policy("ash").replace("namespace: default", f"namespace: {namespace}")
+    fleet.commit({"web.yaml": new, "policy.yaml": select}, hour=1)
+    assert codes(fleet, 1) == set()
+    assert (fleet.delivered(WEB), fleet.delivered(f"{namespace}/deployment-{name}")) == (["ash"], ["ash"])
+    fleet.commit({"policy.yaml": select.replace("[ash]", "[bru]")}, hour=1 + 5 * MINUTE)
+    fleet.reconcile(1 + 5 * MINUTE)
+    assert fleet.delivered(WEB) == ["ash"], "the new one moves once more"
+    fleet.reconcile(1 + 15 * MINUTE)
+    assert (fleet.delivered(WEB), fleet.delivered(f"{namespace}/deployment-{name}")) == ([], ["bru"])
+
+
+@pytest.mark.parametrize("annotation", ["default/other", "web", "a/b/c/d"])
+def test_an_annotation_that_names_no_former_workload_is_a_finding(fleet: Fleet, annotation: str) -> None:
+    fill(fleet, "ash")
+    annotated = f"  namespace: default\n  annotations: {{gitsched.io/renamed-from: {annotation}}}\n"
+    fleet.commit({"web.yaml": deployment("shop").replace("  namespace: default\n", annotated)}, hour=1)
+    assert "renamed-from-unknown" in codes(fleet, 1)
+    assert fleet.delivered(WEB) == []
+
+
+def report(**health: str) -> str:
+    entries = "".join(f"\n  - {{clusterName: {name}, health: {state}}}" for name, state in health.items())
+    return (
+        "apiVersion: work.karmada.io/v1alpha2\nkind: ResourceBinding\nmetadata: {name: web-deployment, namespace: default}\n"
+        "spec: {resource: {apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}}\n"
+        f"status:\n  aggregatedStatus:{entries}\n"
+    )
+
+
+def test_the_overlap_counts_from_the_report_that_the_replacement_is_healthy(fleet: Fleet) -> None:
+    fill(fleet, "ash", **{"health.yaml": report(ash="Healthy")})
+    move(fleet, "bru", 1)
+    fleet.reconcile(1.4)
+    assert fleet.delivered(WEB) == ["ash", "bru"], "nothing is reported of bru"
+    fleet.commit({"health.yaml": report(ash="Healthy", bru="Unhealthy")}, hour=1.5)
+    fleet.reconcile(1.5)
+    fleet.commit({"health.yaml": report(ash="Healthy", bru="Healthy")}, hour=1.6)
+    assert fleet.reconcile(1.6).plan.next_wakeup == at_hour(1.6 + OVERLAP)
+    assert fleet.delivered(WEB) == ["ash", "bru"]
+    fleet.reconcile(1.6 + OVERLAP)
+    assert fleet.delivered(WEB) == ["bru"]
+
+
+def test_bad_health_prolongs_the_overlap_to_its_maximum(fleet: Fleet) -> None:
+    fill(fleet, "ash", **{"health.yaml": report(ash="Healthy", bru="Unhealthy")})
+    move(fleet, "bru", 1)
+    assert fleet.reconcile(1.5).plan.next_wakeup == at_hour(2)
+    assert fleet.delivered(WEB) == ["ash", "bru"]
+    fleet.reconcile(2)
+    assert fleet.delivered(WEB) == ["bru"]
+
+
+def test_a_start_in_the_future_that_a_wrong_clock_wrote_ends(fleet: Fleet) -> None:
+    fill(fleet, "ash")
+    move(fleet, "bru", 1, late=100_000)
+    assert fleet.delivered(WEB) == ["ash", "bru"]
+    fleet.reconcile(1.1)
+    fleet.commit({"web.yaml": deployment("web", 3)}, hour=2)
+    fleet.reconcile(2)
+    fleet.reconcile(2 + OVERLAP)
+    assert fleet.delivered(WEB) == ["bru"]
+
+
+def test_a_workload_of_the_same_path_takes_the_place_of_a_copy(fleet: Fleet) -> None:
+    fill(fleet, "ash")
+    move(fleet, "bru", 1)
+    fleet.commit({"policy.yaml": policy("ash,bru"), "web.yaml": deployment("web", 7)}, hour=1 + MINUTE)
+    fleet.reconcile(1 + MINUTE)
+    assert fleet.load(f"clusters/ash/{WEB}.yaml")["spec"]["replicas"] == 7
+    assert "retainedCopies" not in fleet.load("gitsched.json")
+
+
+def test_the_output_says_which_copies_stay_and_until_when(fleet: Fleet) -> None:
+    fill(fleet, "ash")
+    move(fleet, "bru", 1)
+    line = "Deployment default/web stays in ash with 2 replicas until 2026-03-02T09:10:00Z"
+    assert f"- `{line}`\n" in fleet.read("README.md")
+    assert f"- {line}" in fleet.git("log", "-1", "--format=%B", "placements").splitlines()
+    assert fleet.load("gitsched.json")["retainedCopies"] == [
+        {
+            "cluster": "ash",
+            "workload": {"group": "apps", "kind": "Deployment", "namespace": "default", "name": "web"},
+            "replicas": 2,
+            "start": "2026-03-02T09:00:00Z",
+            "countedFrom": "2026-03-02T09:00:00Z",
+            "until": "2026-03-02T09:10:00Z",
+        }
+    ]
