@@ -13,6 +13,8 @@ from gitsched.model.document import Key
 
 MAX_SETS = 5
 """The maximum number of sets of changes that are named for one move, each of which undoes it."""
+_SHARE = 4
+"""The first step of all searches may take one part in this of the work that is left; the units are as small as that allows."""
 _MAX_ROUNDS = 100
 """The maximum number of times that workloads are divided into smaller groups because a result does not hold for some of them."""
 
@@ -63,12 +65,13 @@ class Counterfactuals(Protocol):
 class SearchSpace(NamedTuple):
     """What the search knows of the changes.
 
-    `list_near` returns the documents that are closest to a subject: its own, its policies and its clusters. `units` are sets of changes
-    that are taken back as a whole before their parts are: together they have all changes. `group` says which moves look alike.
+    `list_near` returns the documents that are closest to a subject: its own, its policies and its clusters. `levels` are lists of units,
+    from small to large ones: sets of changes that are taken back as a whole before their parts are, and that together have all changes.
+    `group` says which moves look alike.
     """
 
     list_near: Callable[[Subject], Sequence[Key]]
-    units: Sequence[Changes]
+    levels: Sequence[Sequence[Changes]]
     group: Callable[[Subject], Hashable]
 
 
@@ -147,7 +150,10 @@ def _run_searches(
     subjects: Collection[Subject], pool: Changes, counterfactuals: Counterfactuals, space: SearchSpace
 ) -> dict[Subject, tuple[Changes, ...]]:
     """Run the searches for several subjects step by step, so that they share evaluations."""
-    searches = {subject: _search(subject, pool, counterfactuals, space) for subject in subjects}
+    affordable = counterfactuals.remaining // (_SHARE * (counterfactuals.engine_cost + len(subjects)))
+    units = next((level for level in space.levels if len(level) <= affordable), space.levels[-1])
+    near = {subject: space.list_near(subject) for subject in subjects}
+    searches = {subject: _search(subject, pool, counterfactuals, units, near[subject]) for subject in subjects}
     steps: dict[Subject, _Step] = {}
     found: dict[Subject, tuple[Changes, ...]] = {}
     answers: dict[Request, bool] = {}
@@ -167,7 +173,9 @@ def _run_searches(
     return found
 
 
-def _search(subject: Subject, pool: Changes, counterfactuals: Counterfactuals, space: SearchSpace) -> _Search:
+def _search(
+    subject: Subject, pool: Changes, counterfactuals: Counterfactuals, all_units: Iterable[Changes], near: Sequence[Key]
+) -> _Search:
     """Search the smallest sets of changes that undo a move which taking back the whole pool undoes.
 
     Units that undo it alone come first. Else, units are left out one after the other as long as the rest undoes it. What is found is
@@ -176,9 +184,7 @@ def _search(subject: Subject, pool: Changes, counterfactuals: Counterfactuals, s
     if len(pool) == 1:
         return (pool,)
     own = counterfactuals.changes.list_changes(subject.key) & pool
-    units = [unit & pool for unit in space.units]
-    units = list(dict.fromkeys(filter(None, [own, *units])))
-    near = space.list_near(subject)
+    units = list(dict.fromkeys(filter(None, [own, *(unit & pool for unit in all_units)])))
     alone = yield _Step(units)
     found = [unit for unit, undone in zip(units, alone, strict=True) if undone and unit != pool]
     found = [unit for unit in found if not any(other < unit for other in found)]

@@ -18,7 +18,7 @@ from gitsched.model.finding import FieldOrigin, locate_document
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import format_time
 
-MIN_DECISIONS, DECISIONS_PER_WORKLOAD = 6_000, 3
+MIN_DECISIONS, DECISIONS_PER_WORKLOAD = 5_000, 2
 """How many decisions the search for causes may make: a minimum, and some for each workload of the plan."""
 MAX_NAMED = 20
 """The number of changes of one set that are each a cause; where there are more, the same change of several documents is one cause."""
@@ -57,7 +57,7 @@ def find_causes(
     counterfactuals = CounterfactualPlacements(changes, decided, expected, limit)
     documents = ChangedDocuments(changes)
     view = _SubjectView(moves, records, outcomes, decided, documents, changes)
-    found = find_explanations(expected, counterfactuals, SearchSpace(view.list_near, documents.list_units(), view.group))
+    found = find_explanations(expected, counterfactuals, SearchSpace(view.list_near, documents.list_levels(), view.group))
     writer = CauseWriter(changes, view.list_near)
     return Causes(
         tuple(move._replace(causes=writer.write(Subject(move.key), found, move.causes)) for move in moves),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.registry import reserved_groups
 from gitsched.diff.cause_search import Changes
-from gitsched.diff.document_changes import OBSERVATIONS, TIME, Change, DocumentChange, DocumentChanges
+from gitsched.diff.document_changes import TIME, Change, DocumentChange, DocumentChanges
 from gitsched.model.document import Key
 
 MAX_UNITS = 50
-"""The number of units of documents of policy APIs; the documents of smaller ones are combined."""
+"""The number of units of one level; those of documents of policy APIs beyond it are combined."""
 
 
 class ChangedDocuments:
@@ -35,23 +35,42 @@ class ChangedDocuments:
         found += [key for name in clusters for key in self.clusters.get(name, ())]
         return list(dict.fromkeys(found))
 
-    def list_units(self) -> list[Changes]:
-        """Return the units: documents of policy APIs with the same change, everything else, and all other documents at the end."""
+    def list_levels(self) -> list[list[Changes]]:
+        """Return units of changes, from small to large ones: documents, the same change of documents, the same fields of documents."""
+        by_key = self._changes.by_key
+        levels = [self._list_units(how) for how in (_identify, _describe, _list_fields)]
+        return (
+            [[frozenset(document.changes) for document in by_key.values()] + self._list_others(), *levels]
+            if len(by_key) <= MAX_UNITS
+            else levels
+        )
+
+    def _list_units(self, identify: Callable[[DocumentChange], object]) -> list[Changes]:
+        """Return a unit for the documents of policy APIs with one identity each, and one at the end for all other documents."""
         units: dict[object, set[Change]] = {}
         others: set[Change] = set()
         for key, document in self._changes.by_key.items():
-            target = units.setdefault(_describe(document), set()) if key.group in reserved_groups else others
+            target = units.setdefault(identify(document), set()) if key.group in reserved_groups else others
             target.update(document.changes)
         ordered = sorted(units.values(), key=lambda unit: (-len(unit), min(unit)))
         rest = [change for unit in ordered[MAX_UNITS:] for change in unit]
-        special = [Change(key) for key in self._changes.others if key != OBSERVATIONS]
-        conditions = [Change(key) for key in self._changes.others if key == OBSERVATIONS] + [
-            Change(TIME)
-        ] * self._changes.time_differs
-        sets = [*ordered[:MAX_UNITS], rest, *([change] for change in (*special, *conditions)), others]
-        return [frozenset(unit) for unit in sets if unit]
+        return [frozenset(unit) for unit in (*ordered[:MAX_UNITS], rest, *self._list_others(), others) if unit]
+
+    def _list_others(self) -> list[Changes]:
+        """Return a unit for each change besides documents."""
+        found = [frozenset({Change(key)}) for key in self._changes.others]
+        return [*found, frozenset({Change(TIME)})] if self._changes.time_differs else found
+
+
+def _identify(document: DocumentChange) -> object:
+    return document.key
 
 
 def _describe(document: DocumentChange) -> object:
     """Return what documents with the same change have in common."""
     return (document.key[:2], document.text, *(difference.text for difference in document.differences))
+
+
+def _list_fields(document: DocumentChange) -> object:
+    """Return what documents with changes of the same fields have in common."""
+    return (document.key[:2], document.text, *(difference.pointer for difference in document.differences))

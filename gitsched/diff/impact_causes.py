@@ -44,7 +44,7 @@ def add_causes(
     counterfactuals = _CounterfactualImpacts(documents, head, domains, expected, unreachable=unreachable)
     changed = ChangedDocuments(documents)
     view = _ImpactView(base, head, changed)
-    found = find_explanations(domains, counterfactuals, SearchSpace(view.list_near, changed.list_units(), view.group))
+    found = find_explanations(domains, counterfactuals, SearchSpace(view.list_near, changed.list_levels(), view.group))
     writer = CauseWriter(documents, view.list_near)
     return [entry._replace(causes=writer.write(_identify(entry), found)) for entry in entries]
 
