@@ -299,11 +299,12 @@ def _describe_failures(failures: Iterable[tuple[Closure, BuildResult]], kept: Ma
             text = f"kustomize cannot build this: {result.error}"
             by_problem.setdefault(BuildProblem("kustomize-build", text, closure.kustomization), []).append(closure.root)
     for problem, roots in by_problem.items():
-        commits = dict.fromkeys(abbreviate_oid(kept[root]) for root in roots if root in kept)
-        effect = (
-            f"their objects are those of commit {format_names([*commits], MAX_NAMED_ROOTS)}"
-            if commits
-            else "nothing is known of them"
+        by_commit: dict[str, list[str]] = {}
+        for root in roots:
+            by_commit.setdefault(kept.get(root, ""), []).append(root)
+        effects = (
+            f"{f'with the objects of commit {abbreviate_oid(oid)}' if oid else 'without objects'}: {format_names(named, MAX_NAMED_ROOTS)}"
+            for oid, named in by_commit.items()
         )
-        text = f"{problem.message}. Not built, so that {effect}: {format_names(roots, MAX_NAMED_ROOTS)}"
+        text = f"{problem.message}. Not built, {'; '.join(effects)}"
         yield Finding("error", problem.code, text, Location(problem.path, problem.line, problem.column))

@@ -272,9 +272,10 @@ def test_a_root_that_cannot_be_built_has_the_objects_of_the_newest_commit_that_c
     run = fleet.reconcile(1)
     assert fleet.load("clusters/one/shop/deployment-web.yaml")["spec"]["replicas"] == 8
     assert fleet.load("gitsched.json")["keptRoots"] == {"overlays/prod": valid}
-    assert [f"their objects are those of commit {valid[:10]}" in finding.message for finding in find(run, "kustomize-missing")] == [
-        True
-    ]
+    assert [
+        f"Not built, with the objects of commit {valid[:10]}: overlays/prod" in finding.message
+        for finding in find(run, "kustomize-missing")
+    ] == [True]
 
 
 def test_every_run_of_a_broken_history_gives_the_same_output(pair: Fleet, tmp_path: Path) -> None:
