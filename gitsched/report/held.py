@@ -27,9 +27,8 @@ def describe_held(held: Mapping[Key, HeldPlacement], shown: int = HELD_SHOWN) ->
 
 def describe_held_workload(key: Key, held: HeldPlacement) -> tuple[str, str]:
     """Return where a workload is held and why, and where it would go with what releases it."""
-    lost = f"; {', '.join(held.lost)} is not in the source" if held.lost else ""
     return (
-        f"{format_key(key)} is held on {format_clusters(held.clusters)}: {held.reason}{lost}; data: {', '.join(held.data)}",
+        f"{format_key(key)} is held on {format_clusters(held.clusters)}: {held.reason}; data: {', '.join(held.data)}",
         f"  when released: {format_clusters(held.wanted)}; {describe_release(key, held)}",
     )
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,8 +15,9 @@ import yaml
 
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult
+from tests.builders.ocm import bound_global_set, managed_cluster, placement, to_yaml
 
-from .conftest import Fleet, cluster
+from .conftest import Fleet, at_hour, cluster
 
 STORIES = yaml.safe_load((Path(__file__).parent / "stateful.yaml").read_text())
 NAMES = ("ash", "bay", "cod")
@@ -303,6 +307,125 @@ def test_a_workload_with_data_leaves_no_cluster_unless_it_is_released(fleet: Fle
         assert after["deployment-files"] <= after["persistentvolumeclaim-files"], "a claim stays with its workload"
         before = after
     assert run.plan.totals.held or moved, "something would have moved"
+
+
+OCM_CLAIM = """\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: shop, annotations: {cluster.open-cluster-management.io/placement: here}}
+spec: {resources: {requests: {storage: 1Gi}}}
+"""
+OCM_SET = """\
+apiVersion: work.open-cluster-management.io/v1alpha1
+kind: ManifestWorkReplicaSet
+metadata: {name: db, namespace: shop}
+spec:
+  placementRefs: [{name: here, rolloutStrategy: {type: All}}]
+  manifestWorkTemplate:
+    workload:
+      manifests:
+      - {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: own, namespace: shop}, spec: {resources: {requests: {storage: 2Gi}}}}
+      - {apiVersion: v1, kind: ConfigMap, metadata: {name: conf, namespace: shop}, data: {colour: %s}}
+"""
+
+
+def test_workloads_of_open_cluster_management_are_held_and_rolled_out_where_they_are(fleet: Fleet) -> None:
+    def make(tiers: dict[str, str], colour: str) -> dict[str, str]:
+        rule = {"requiredClusterSelector": {"labelSelector": {"matchLabels": {"tier": "first"}}}}
+        files = {f"clusters/{name}.yaml": to_yaml(managed_cluster(name, {"tier": tier})) for name, tier in tiers.items()}
+        place = {
+            "sets.yaml": to_yaml(*bound_global_set("shop")),
+            "place.yaml": to_yaml(placement("here", "shop", predicates=[rule])),
+        }
+        return {**files, **place, "claim.yaml": OCM_CLAIM, "set.yaml": OCM_SET % colour}
+
+    names = ("persistentvolumeclaim-data", "persistentvolumeclaim-own", "configmap-conf")
+    fleet.commit(make({"ash": "first", "bay": "second"}, "red"))
+    fleet.reconcile()
+    fleet.commit(make({"ash": "second", "bay": "first"}, "blue"), hour=1)
+    run = fleet.reconcile(1)
+    assert list_held(run) == ["ManifestWorkReplicaSet/shop/db", "PersistentVolumeClaim/shop/data"]
+    assert [fleet.where(f"shop/{name}") for name in names] == [["ash"]] * 3
+    assert "colour: blue" in fleet.read("clusters/ash/shop/configmap-conf.yaml"), "changes of the workload are delivered"
+    fleet.commit({"clusters/ash.yaml": None}, hour=2)
+    fleet.reconcile(2)
+    assert [fleet.where(f"shop/{name}") for name in names] == [["ash"]] * 3
+    fleet.commit({}, hour=3, message="Lost\n\nGitsched-Release-Cluster: ash")
+    run = fleet.reconcile(3)
+    assert not run.plan.totals.held
+    fleet.reconcile(4)
+    assert [fleet.delivered(f"shop/{name}") for name in names] == [["bay"]] * 3
+
+
+APPLICATION = """\
+api: kubernetes
+kind: Application
+metadata: {name: db, namespace: tenant}
+spec:
+  constraints: {cluster: {labels: [zone is %s]}}
+  manifest:
+  - {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop}, spec: {resources: {requests: {storage: 1Gi}}}}
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: conf, namespace: shop}, data: {zone: %s}}
+"""
+SITE = """\
+api: kubernetes
+kind: Cluster
+metadata: {name: %s, namespace: tenant, labels: {zone: %s}}
+spec: {kubeconfig: {contexts: [{name: c}], clusters: [{name: c}], users: [{name: u}]}}
+status: {state: ONLINE}
+"""
+
+
+def test_applications_of_krake_are_held_until_they_are_released(fleet: Fleet) -> None:
+    fleet.commit({"a.yaml": SITE % ("ash", "a"), "b.yaml": SITE % ("bay", "b"), "db.yaml": APPLICATION % ("a", "a")})
+    fleet.reconcile()
+    (first,) = fleet.where("shop/persistentvolumeclaim-data")
+    fleet.commit({"db.yaml": APPLICATION % ("b", "b")}, hour=1)
+    run = fleet.reconcile(1)
+    assert list_held(run) == ["Application/tenant/db"]
+    assert fleet.where("shop/persistentvolumeclaim-data") == [first]
+    assert "zone: b" in fleet.read(f"clusters/{first}/shop/configmap-conf.yaml")
+    fleet.commit({"a.yaml": None}, hour=2)
+    assert list_held(fleet.reconcile(2)) == ["Application/tenant/db"]
+    assert fleet.where("shop/persistentvolumeclaim-data") == [first]
+    fleet.commit({}, hour=3, message="Go\n\nGitsched-Release: tenant/db")
+    fleet.reconcile(3)
+    fleet.reconcile(4)
+    (second,) = fleet.delivered("shop/persistentvolumeclaim-data")
+    assert second != first
+
+
+def test_the_command_line_releases_a_lost_cluster(held: Fleet, tmp_path: Path) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "gitsched", *arguments, "--now", at_hour(2).strftime("%Y-%m-%dT%H:%M:%SZ")]
+        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        return subprocess.run(command, cwd=held.path, capture_output=True, text=True, env=environment, check=False)
+
+    held.commit({"clusters/ash.yaml": None}, hour=2)
+    planned = run("plan")
+    assert planned.returncode == 0, planned.stderr
+    assert "StatefulSet shop/db is held on ash 3: ash has no Cluster document" in planned.stdout
+    released = run("plan", "--release-cluster", "ash").stdout
+    assert "moves from ash:3 to bay:3 without its data" in " ".join(released.split())
+    assert "is held" not in released
+    done = run("reconcile", "--release-cluster", "ash")
+    assert done.returncode == 0, done.stderr
+    assert held.trailers()["Gitsched-Release-Cluster"] == "ash"
+    assert held.where("shop/statefulset-db") == ["bay"]
+    assert "is held" not in run("plan").stdout
+
+
+def test_a_simulation_and_an_explanation_say_that_a_workload_is_held(held: Fleet) -> None:
+    from gitsched.model.explanation import Explanation
+    from gitsched.reconcile.explanation import explain_resource
+
+    found = explain_resource(held.settings(2), "StatefulSet", "shop", "db")
+    assert isinstance(found, Explanation)
+    assert [share.cluster for share in found.result] == ["ash"]
+    assert "it is held in ash 3" in found.trigger
+    (bay,) = (entry for entry in found.counterfactuals if entry.cluster == "bay")
+    assert bay.sufficient
+    assert "Gitsched-Release: shop/db" in bay.changes[0].text
 
 
 def test_json_lists_held_workloads(held: Fleet) -> None:
