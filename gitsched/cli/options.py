@@ -132,13 +132,11 @@ FETCH = click.option(
 )
 
 
-def _read_guard_limits(_ctx: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[GuardLimit, ...]:
-    if not values:
-        return ()
+def _read_guard_limit(value: str) -> GuardLimit:
     from gitsched.apis.gitsched.guard_config import parse_limit
 
     try:
-        return tuple(map(parse_limit, values))
+        return parse_limit(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
 
@@ -222,7 +220,7 @@ GUARD_LIMITS = click.option(
     "guard_limits",
     metavar="LIMIT=PERCENT",
     multiple=True,
-    callback=_read_guard_limits,
+    type=_read_guard_limit,
     help="Limit of the guard for this run, such as fleet.removed=50; takes precedence over gitsched.yaml. May be repeated.",
 )
 RUN_CONDITIONS = combine(ALLOWED, GUARD_LIMITS, NOW)

@@ -85,7 +85,7 @@ def render_metadata_files(
         unclaimed=totals.unclaimed,
         repository=url,
         next_wakeup=plan.next_wakeup,
-        freeze=plan.freeze,
+        freeze="" if plan.guard == DEFAULT_GUARD else plan.freeze,
         withheld=len(plan.withheld.moves),
         allowance=plan.withheld.digest,
     )
@@ -108,7 +108,7 @@ def render_metadata_files(
         input_digest=sha256("\n".join(inputs).encode()).hexdigest(),
         retiring=totals.retiring,
         facts=facts,
-        retained=plan.retained,
+        retained=totals.retained,
         workloads={state: count for state, count in totals.state_counts.items() if count},
         guard={} if plan.guard == DEFAULT_GUARD else write_guard_record(plan.guard),
     )
@@ -172,11 +172,12 @@ def _list_release_trailers(releases: Releases) -> dict[str, str]:
 
 def _list_copy_lines(plan: Plan) -> list[str]:
     """Return the copies that stay for an overlap, and those that go because it is over."""
-    if not plan.retained and not plan.ended:
+    retained = plan.totals.retained
+    if not retained and not plan.ended:
         return []
     from gitsched.report.retained_copies import describe_ended_copies, describe_retained_copies  # few plans have any
 
-    return [*describe_retained_copies(plan.retained), *describe_ended_copies(plan.ended)]
+    return [*describe_retained_copies(retained), *describe_ended_copies(plan.ended)]
 
 
 def _find_cause(source: Commit, plan: Plan, facts_time: datetime) -> CommitCause:

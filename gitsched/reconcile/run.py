@@ -301,7 +301,7 @@ def make_review(run: RunResult) -> Review:
         recorded=plan.recorded,
         record_changes=run.record_changes,
         withheld=plan.withheld,
-        retained_copies=plan.retained,
+        retained_copies=totals.retained,
         ended_copies=plan.ended,
         race=run.race,
         held=totals.held,

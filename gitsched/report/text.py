@@ -215,7 +215,7 @@ def _change_lines(
     if not changes:
         return []
     for shown in (CLUSTERS_SHOWN, 3, 2):
-        rows = [(*format_cells(change, shown), "; ".join(list_reasons(change))) for change in changes]
+        rows = [(*format_cells(change, shown), _format_reasons(change)) for change in changes]
         header = (title, "BEFORE", "AFTER", "REASON" if any(row[-1] for row in rows) else "")
         table = format_columns([header, *rows])
         if fits_width(table, width):
@@ -235,6 +235,10 @@ def _held_lines(review: Review, width: int) -> list[str]:
     from gitsched.report.held import describe_held  # few runs hold a workload
 
     return wrap_all(describe_held(review.held), width)
+
+
+def _format_reasons(change: Move | RecordChange) -> str:
+    return "; ".join(list_reasons(change)) if change.causes else change.reason
 
 
 def _retained_lines(review: Review, width: int) -> list[str]:

@@ -224,7 +224,10 @@ class KarmadaEngine(PolicyEngine):
         self, template: Document, policy: PropagationPolicy, passes: Sequence[SchedulingPass]
     ) -> frozenset[str]:
         """Return the clusters that lose their copy at once, by the purge mode or because a person ended an eviction."""
-        failover, first = self.state.failover, passes[0].previous
+        first = passes[0].previous
+        if not first.clusters and not first.eviction_tasks:
+            return frozenset()
+        failover = self.state.failover
         released = failover.list_ended_tasks(template, first.eviction_tasks) if first.eviction_tasks else frozenset()
         released |= {
             str(task.get("fromCluster"))
