@@ -103,8 +103,7 @@ class Kind(NamedTuple):
     pkg/resourceinterpreter/default/thirdparty/resourcecustomizations. `pod_templates` are the pod templates whose references count,
     `pod_specs` pod specs without a template around them. `secrets` are the paths of the name of the Secret that the object's controller
     writes into its namespace; the first one with a value counts. `sealed` says that only the cluster that the content was encrypted for
-    can read it. `destination` is the object that names the cluster to which the controller delivers; "" if it is always its own. `storage`
-    are the objects that describe the volumes in which its controller stores data, with a size and a storage class.
+    can read it. `destination` is the object that names the cluster to which the controller delivers; "" if it is always its own.
     """
 
     scope: str
@@ -118,7 +117,6 @@ class Kind(NamedTuple):
     sealed: bool = False
     interpreter: str = ""
     destination: str = ""
-    storage: tuple[str, ...] = ()
 
 
 KindTable = Mapping[tuple[str, str], Kind]

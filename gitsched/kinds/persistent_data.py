@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from gitsched.kinds.databases import STORAGE
 from gitsched.kinds.kind import VOLUME_CLAIM, find_values
-from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Key, as_object, get_field, list_objects, parse_api_group, read_labels
 from gitsched.model.holds import STATEFUL_LABEL
 
@@ -70,10 +70,8 @@ def list_data(body: Body) -> list[DataVolume]:
     if (group, kind) == ("", _CLAIM_KIND):
         return [describe_claim(body)]
     found = list(_walk(spec))
-    row = find_kind(group, kind)
-    if row is not None:
-        for path in row.storage:
-            found += (_describe_claim("storage", path, as_object(value)) for value in find_values(body, path) if value is not None)
+    if (group, kind) in STORAGE:
+        found += _list_storage(body, kind, STORAGE[group, kind])
     if not found and label:
         found = [DataVolume(f"label {STATEFUL_LABEL}")]
     return list(dict.fromkeys(found))
@@ -108,6 +106,17 @@ def _walk(spec: Body) -> Iterator[DataVolume]:
                     yield _describe_claim("claim template", "", member)
             elif name not in _SKIPPED:
                 pending.append(member)
+
+
+def _list_storage(body: Body, kind: str, paths: tuple[str, ...]) -> Iterator[DataVolume]:
+    """Yield the storage of an object of a database operator, as its own fields describe it."""
+    values = [value for path in paths for value in find_values(body, path) if isinstance(value, dict)]
+    volumes = [volume for value in values for volume in list_objects(value.get("volumes")) or [value]]
+    for volume in volumes:
+        if volume.get("type") != "ephemeral" and volume.get("ephemeral") is not True:
+            yield _describe_claim(f"storage of {kind}", "", volume)
+    if not volumes and kind != "Kafka":  # the storage of Kafka may be that of its node pools
+        yield DataVolume(f"data of {kind}")
 
 
 def _is_template(value: Any) -> bool:

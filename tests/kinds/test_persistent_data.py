@@ -27,6 +27,27 @@ CASES = {
         f"[{{metadata: {{name: es}}, spec: {CLAIM}}}]}}]}}}}",
         ["claim template es (10Gi, storage class fast)"],
     ),
+    "a cluster of CloudNativePG": (
+        "{apiVersion: postgresql.cnpg.io/v1, kind: Cluster, spec: {storage: {size: 5Gi, storageClass: fast}, walStorage: {size: 1Gi}}}",
+        ["storage of Cluster (5Gi, storage class fast)", "storage of Cluster (1Gi)"],
+    ),
+    "volumes of a KafkaNodePool": (
+        "{apiVersion: kafka.strimzi.io/v1, kind: KafkaNodePool, spec: {storage: {type: jbod, volumes: "
+        "[{type: persistent-claim, size: 2Gi, class: fast}]}}}",
+        ["storage of KafkaNodePool (2Gi, storage class fast)"],
+    ),
+    "a Kafka whose storage ends with its pods": (
+        "{apiVersion: kafka.strimzi.io/v1, kind: Kafka, spec: {kafka: {storage: {type: ephemeral}}}}",
+        [],
+    ),
+    "a RabbitmqCluster with the default volumes": (
+        "{apiVersion: rabbitmq.com/v1beta1, kind: RabbitmqCluster}",
+        ["data of RabbitmqCluster"],
+    ),
+    "a KafkaTopic": (
+        "{apiVersion: kafka.strimzi.io/v1, kind: KafkaTopic, spec: {partitions: 3}}",
+        ["data of KafkaTopic"],
+    ),
     "a claim without a storage class": (
         "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: files}, spec: {resources: {requests: {storage: 1Gi}}}}",
         ["claim files (1Gi)"],
