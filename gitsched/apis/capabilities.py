@@ -40,8 +40,9 @@ class CapacityReporting(Protocol):
         """Return the free capacity of each cluster; None if it is unknown."""
         ...
 
-    def resource_request(self, template: Document, /) -> tuple[tuple[str, int], ...]:
-        """Return the resources that one replica of a workload uses, its pod included (see `gitsched.schedule.estimator`)."""
+    def resource_request(self, template: Document, cluster: str, /) -> tuple[tuple[str, int], ...]:
+        """Return the resources that one replica of a workload uses in a cluster, its pod included (see `gitsched.schedule.estimator`); of a
+        Bundle that is placed as a whole set, those of the set."""
         ...
 
     def relevant_clusters(self, template: Document, /) -> frozenset[str] | None:

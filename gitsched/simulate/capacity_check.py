@@ -38,7 +38,7 @@ def check_capacity(baseline: Baseline, after: SimulationResult, placements: Plac
     for key, outcome in plan.items():
         if outcome.api in engines:
             for cluster, more in _list_increases(outcome.replicas_by_cluster, baseline.running_replicas.get(key, {})):
-                request = engines[outcome.api].resource_request(baseline.decisions.templates[key])
+                request = engines[outcome.api].resource_request(baseline.decisions.templates[key], cluster)
                 _reserve(reserved.setdefault((outcome.api, cluster), {}), request, more)
     for key in sorted(placements, key=lambda key: (key.namespace, key.name, key)):
         api = after.outcomes[key].api
@@ -50,7 +50,9 @@ def check_capacity(baseline: Baseline, after: SimulationResult, placements: Plac
             if capacity is None:
                 unknown.add(cluster)
                 continue
-            request = engines[api].resource_request(baseline.decisions.templates[key])
+            request = engines[api].resource_request(baseline.decisions.templates[key], cluster)
+            if not request:
+                continue
             used = reserved.setdefault((api, cluster), {})
             fits, resource = count_fitting_replicas(capacity, used, request)
             fits = min(fits, more)
@@ -70,8 +72,14 @@ def check_capacity(baseline: Baseline, after: SimulationResult, placements: Plac
 
 def _list_increases(after: Mapping[str, int | None], before: Mapping[str, int | None]) -> list[tuple[str, int]]:
     """Return the number of replicas that start, by cluster."""
-    increases = ((name, (count or 0) - (before.get(name) or 0)) for name, count in sorted(after.items()))
+    increases = ((name, count_copies(after, name) - count_copies(before, name)) for name in sorted(after))
     return [(name, more) for name, more in increases if more > 0]
+
+
+def count_copies(replicas: Mapping[str, int | None], cluster: str) -> int:
+    """Return the replicas in a cluster; a copy without a number, such as a whole set, counts as one."""
+    count = replicas.get(cluster, 0)
+    return 1 if count is None else count
 
 
 def count_fitting_replicas(capacity: Capacity, used: Mapping[str, int], request: tuple[tuple[str, int], ...]) -> tuple[int, str]:

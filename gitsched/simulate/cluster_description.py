@@ -14,7 +14,7 @@ from gitsched.model.scheduling import Outcome
 from gitsched.model.taints import parse_taint
 from gitsched.schedule.estimator import Capacity
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters
-from gitsched.simulate.capacity_check import count_fitting_replicas
+from gitsched.simulate.capacity_check import count_copies, count_fitting_replicas
 from gitsched.simulate.scenario import index_clusters
 
 MAX_EXAMPLES = 3
@@ -40,7 +40,7 @@ def describe_cluster(baseline: Baseline, cluster: str, findings: Iterable[Findin
         labels={name: text for body in bodies for name, text in read_labels(body).items()},
         remarks=(*_list_remarks(bodies), *(finding.message for finding in findings if finding.resource in resources)),
         running=tuple(_list_workloads(baseline, cluster)),
-        free_resources=None if remaining is None else tuple(_list_resources(*remaining)),
+        free_resources=None if remaining is None else tuple(_list_resources(remaining.capacity, remaining.planned)),
         eligible=tuple(_list_candidates(baseline, reasons, remaining)),
         absence_reasons=_group_absences(reasons),
     )
@@ -69,6 +69,7 @@ class RemainingCapacity(NamedTuple):
     """The free capacity of a cluster according to a policy API, and the part that the plan is going to use."""
 
     api: str
+    cluster: str
     capacity: Capacity
     planned: Mapping[str, int]
 
@@ -82,13 +83,13 @@ def _measure_free_capacity(baseline: Baseline, cluster: str) -> RemainingCapacit
         reserved: dict[str, int] = {}
         for key, outcome in baseline.decisions.outcomes.items():
             more = _count_increase(outcome, baseline.running_replicas.get(key, {}), cluster) if outcome.api == api else 0
-            for name, amount in engine.resource_request(baseline.decisions.templates[key]) if more else ():
+            for name, amount in engine.resource_request(baseline.decisions.templates[key], cluster) if more else ():
                 reserved[name] = reserved.get(name, 0) + amount * more
-        return RemainingCapacity(api, capacity, reserved)
+        return RemainingCapacity(api, cluster, capacity, reserved)
     return None
 
 
-def _list_resources(_api: str, capacity: Capacity, reserved: Mapping[str, int]) -> Iterator[FreeResource]:
+def _list_resources(capacity: Capacity, reserved: Mapping[str, int]) -> Iterator[FreeResource]:
     for name, amount in sorted(capacity.free.items()):
         yield FreeResource(name, _format_amount(name, amount), _format_amount(name, amount - reserved.get(name, 0)))
 
@@ -107,13 +108,13 @@ def _list_candidates(
         if remaining is not None and outcome.api == remaining.api and outcome.replicas is not None:
             engine = list_capacity_reporters(baseline.decisions.engines)[remaining.api]
             more = count_fitting_replicas(
-                remaining.capacity, remaining.planned, engine.resource_request(baseline.decisions.templates[key])
+                remaining.capacity, remaining.planned, engine.resource_request(baseline.decisions.templates[key], remaining.cluster)
             )[0]
         yield EligibleWorkload(key, runs, more)
 
 
 def _count_increase(outcome: Outcome, running: Mapping[str, int | None], cluster: str) -> int:
-    return max((outcome.replicas_by_cluster.get(cluster) or 0) - (running.get(cluster) or 0), 0)
+    return max(count_copies(outcome.replicas_by_cluster, cluster) - count_copies(running, cluster), 0)
 
 
 def _format_amount(resource: str, count: int) -> str:

@@ -87,6 +87,30 @@ def test_resource_requests_count_in_addition_to_pods(fleet: Fleet, simulate: Sim
     assert simulate("--lose", "w1", "-o", "json")["full"] == [{"cluster": "w2", "sent": 4, "waiting": 1, "resource": "cpu"}]
 
 
+def test_a_whole_set_uses_what_all_of_its_workloads_request(fleet: Fleet, simulate: Simulate) -> None:
+    """Each set has 3 pods: w2 has room for one of them."""
+    bundle = "apiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {name: %s, namespace: default}\nspec: {path: sets/%s}\n"
+    files = {
+        "clusters/w1.yaml": cluster("w1", pods=50),
+        "clusters/w2.yaml": cluster("w2", pods=5),
+        **{f"sets/{name}/web.yaml": deployment(f"{name}-web", 2) for name in ("a", "b")},
+        **{f"sets/{name}/db.yaml": deployment(f"{name}-db", 1) for name in ("a", "b")},
+        **{f"bundles/{name}.yaml": bundle % (name, name) for name in ("a", "b")},
+        **{
+            f"policies/{name}.yaml": divide(name, "clusterNames: [w1, w2]").replace(
+                "apps/v1, kind: Deployment", "gitsched.io/v1alpha1, kind: Bundle"
+            )
+            for name in ("a", "b")
+        },
+    }
+    fleet.commit(files)
+    fleet.reconcile()
+    found = simulate("--lose", "w1", "-o", "json")
+    assert found["full"] == [{"cluster": "w2", "sent": 2, "waiting": 1, "resource": "pods"}]
+    described = simulate("--lose", "w1")
+    assert "w2 receives 2 more replicas but has capacity for 1 of them: not enough pods." in described
+
+
 def test_a_cluster_of_unknown_capacity_is_assumed_sufficient_and_named(fleet: Fleet, simulate: Simulate) -> None:
     fleet.commit(SHOP | {"clusters/w2.yaml": cluster("w2", zone="wb")})
     fleet.reconcile()

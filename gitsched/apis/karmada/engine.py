@@ -342,10 +342,10 @@ class KarmadaEngine(PolicyEngine):
 
         return list_free_capacity(self.state.fleet)
 
-    def resource_request(self, template: Document) -> tuple[tuple[str, int], ...]:
+    def resource_request(self, template: Document, cluster: str) -> tuple[tuple[str, int], ...]:
         from gitsched.apis.karmada.simulation import read_resource_request
 
-        return read_resource_request(self.state.read_requirements(template))
+        return read_resource_request(self.state, template, cluster)
 
     def relevant_clusters(self, template: Document) -> frozenset[str] | None:
         from gitsched.apis.karmada.simulation import find_relevant_clusters

@@ -11,7 +11,6 @@ from datetime import timedelta
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import binding_key, read_previous
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
-from gitsched.apis.karmada.interpreter import ReplicaRequirements
 from gitsched.apis.karmada.policy.policy_options import is_activation_pending
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document, Key, get_field
@@ -26,8 +25,17 @@ def list_free_capacity(fleet: Fleet) -> Mapping[str, Capacity | None]:
     return {c.name: Capacity({}) if c.frozen else c.capacity for c in fleet.candidates}
 
 
-def read_resource_request(requirements: ReplicaRequirements) -> tuple[tuple[str, int], ...]:
-    """Return what one replica uses: its pod, and what it requests."""
+def read_resource_request(state: KarmadaState, template: Document, cluster: str) -> tuple[tuple[str, int], ...]:
+    """Return what one replica uses in a cluster: its pod, and what it requests. A set that is placed as a whole uses what all of its
+    workloads request."""
+    variants = state.read_variant_requirements(template)
+    requirements = state.read_requirements(template)
+    if variants is not None:
+        candidate = next((candidate for candidate in variants.candidates if cluster in candidate.names), None)
+        request = candidate.resource_request if candidate is not None else None
+        if variants.places_sets:
+            return request or ()
+        requirements = requirements._replace(resource_request=request)
     return tuple(({PODS: 1} | dict(requirements.resource_request or ())).items()) if requirements.is_workload else ()
 
 
