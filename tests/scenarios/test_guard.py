@@ -7,12 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from gitsched.reconcile import RunResult
+from tests.builders.ocm import managed_cluster, to_yaml
 
 from .conftest import Fleet, cluster, deployment, policy
 from .histories import APPLICATION, FOLLOWER, PLACEMENT, SITE
 from .test_rollouts import SETS, managed
 
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: default}\n"
+DOUBTED = ("2 of 3 clusters are not ready by reported facts alone, as if these were no longer collected (limit: 50 %)",)
 SETTINGS = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: gitsched}}\nspec: {{{}}}\n"
 
 
@@ -356,3 +358,43 @@ def test_all_workloads_of_a_placement_are_withheld_together(fleet: Fleet) -> Non
     assert fleet.where("side/configmap-extra") == ["ash"]
     fleet.reconcile(1, allowed=(run.plan.withheld.digest,))
     assert placement_records(fleet) != before
+
+
+@pytest.mark.parametrize(
+    ("unavailable", "passes"),
+    [
+        pytest.param({"conditions": [{"type": "ManagedClusterConditionAvailable", "status": "Unknown"}]}, False, id="a condition"),
+        pytest.param({}, True, id="a taint that a person commits"),
+    ],
+)
+def test_facts_about_managed_clusters_are_doubted_in_the_same_way(
+    fleet: Fleet, unavailable: dict[str, object], passes: bool
+) -> None:
+    def tell(name: str, lost: bool) -> str:
+        body = managed_cluster(name, {"stage": "prod"}, [] if unavailable or not lost else [{"key": "power", "effect": "NoSelect"}])
+        return to_yaml({**body, "status": unavailable} if lost else body)
+
+    names = ("ash", "bru", "cph")
+    placement = PLACEMENT.partition("  numberOfClusters")[0] + "  numberOfClusters: 1\n"
+    files = {f"{name}.yaml": tell(name, False) for name in names} | {"sets.yaml": SETS, "placement.yaml": placement}
+    fleet.commit({**files, "map.yaml": FOLLOWER % ("map", "everywhere", 1)})
+    fleet.reconcile()
+    assert fleet.where("shop/configmap-map") == ["ash"]
+    fleet.commit({f"{name}.yaml": tell(name, True) for name in names[:2]}, hour=1)
+    assert withheld(fleet.reconcile(1)) == (() if passes else DOUBTED)
+    fleet.reconcile(3)
+    assert fleet.where("shop/configmap-map") == (["cph"] if passes else ["ash"])
+
+
+def test_facts_about_clusters_of_krake_are_doubted_in_the_same_way(fleet: Fleet) -> None:
+    kubeconfig = "kubeconfig: {contexts: [{name: c}], clusters: [{name: c}], users: [{name: u}]}, metrics: []"
+    sites = {f"{name}.yaml": (SITE % name).replace("metrics: []", kubeconfig) for name in ("ash", "bru", "cph")}
+    fleet.commit({"app.yaml": APPLICATION % 2, **sites})
+    fleet.reconcile()
+    (chosen,) = fleet.where("shop/deployment-echo")
+    others = [name for name in ("ash", "bru", "cph") if f"tenant.{name}" != chosen]
+    lost = (chosen.removeprefix("tenant."), others[0])
+    fleet.commit({f"{name}.yaml": sites[f"{name}.yaml"].replace("ONLINE", "OFFLINE") for name in lost}, hour=1)
+    run = fleet.reconcile(1)
+    assert withheld(run) == DOUBTED
+    assert fleet.where("shop/deployment-echo") == [chosen]
