@@ -64,6 +64,8 @@ def combine_reviews(
     unreviewed = list_unreviewed(total, reviewed)
     if not unreviewed:
         return ReviewComparison(True, (f"As reviewed: plan{'s' if len(confirmed) > 1 else ''} {', '.join(confirmed)}.",))
+    if given is not None and given.moves is not None:
+        return compared  # which lists the differences from the plan that is given
     first = compared.lines if compared is not None else (f"Not as reviewed: commit {fetched.source.oid} names no reviewed plan.",)
     return ReviewComparison(False, (*first, *lines, *(f"  in no reviewed plan: {line}" for line in unreviewed)))
 
