@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import repeat
 from typing import NamedTuple
 
@@ -128,7 +128,7 @@ def index_deliveries(decisions: DecisionSet, config: Config, cache: ReferenceCac
         found.references[key] = manifests
         for (references, clusters), part in zip(manifests, parts, strict=False):
             found.requirements += [ReferenceRequirement(required, key, clusters, part=part) for required in references.requires]
-    _add_implied(found, decisions.catalog.templates.values())
+    _add_implied(found, decisions.catalog.templates.values(), decisions.outcomes)
     return found
 
 
@@ -202,9 +202,9 @@ def _list_changed_bodies(outcome: Outcome) -> Iterator[tuple[Body, Clusters]]:
     return ((body, frozenset(names)) for body, names in clusters.values())
 
 
-def _add_implied(found: DeliveredObjects, templates: Iterable[Document]) -> None:
-    """Add what objects require without a field that says so, if the source has it."""
-    bindings, definitions = _index_bindings_and_definitions(templates)
+def _add_implied(found: DeliveredObjects, templates: Iterable[Document], selected: Container[Key]) -> None:
+    """Add what objects require without a field that says so, if the source has it. `selected` are objects that a policy selects."""
+    bindings, definitions = _index_bindings_and_definitions(templates, selected)
     if not bindings and not definitions:
         return
     for key, clusters in found.clusters.items():
@@ -220,14 +220,18 @@ def _add_implied(found: DeliveredObjects, templates: Iterable[Document]) -> None
 
 def _index_bindings_and_definitions(
     templates: Iterable[Document],
+    selected: Container[Key],
 ) -> tuple[Mapping[Key, list[Key]], Mapping[tuple[str, str], Key]]:
     bindings: dict[Key, list[Key]] = {}
     definitions: dict[tuple[str, str], Key] = {}
     for template in templates:
         key = template.key
         if key[:2] in BINDING_KINDS:
+            # Nothing sets the namespace of a document that has none, and that no policy selects: it may be a base for another one.
+            guessed = bool(key.namespace) and key not in selected and not get_field(template.body, "metadata", "namespace")
             for subject in dict.fromkeys(list_subjects(template.body, key.namespace)):
-                bindings.setdefault(subject, []).append(key)
+                if not guessed or subject.namespace == key.namespace:
+                    bindings.setdefault(subject, []).append(key)
         elif key[:2] == _DEFINITION:
             group, kind = get_field(template.body, "spec", "group"), get_field(template.body, "spec", "names", "kind")
             if isinstance(group, str) and isinstance(kind, str):

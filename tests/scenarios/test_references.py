@@ -217,6 +217,13 @@ def test_what_an_object_of_a_bundle_needs_is_reported_at_the_object(fleet: Fleet
     assert str(finding.location) == "apps/oak/bot.yaml:1:1"
 
 
+def test_a_binding_without_a_namespace_that_no_policy_selects_may_be_a_base(fleet: Fleet) -> None:
+    account = {"apps/oak/kustomization.yaml": "resources: [web.yaml, conf.yaml, bot.yaml]", "apps/oak/bot.yaml": json.dumps(BOT)}
+    unnamed = {**ROLE, "metadata": {"name": "bots"}, "subjects": [{**SUBJECT, "namespace": "shop"}]}
+    fleet.commit({**FLEET, **bundle_files(oak="web.yaml"), **account, "base/binding.yaml": json.dumps(unnamed)})
+    assert missing(fleet.preview()) == []
+
+
 CHANGES = {
     "a Service for which OpenShift writes the Secret": (
         {"a": (LOGIN, ["ash"]), "b": (SERVICE, ["ash"])},
