@@ -28,7 +28,23 @@ from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
 from gitsched.render.output_files import cluster_path, escape_segment, relative_path
 
-RUN_ONCE_KINDS = frozenset((("batch", "Job"), ("batch", "CronJob"), ("", "Pod")))
+RUN_ONCE_KINDS = frozenset(
+    (
+        ("", "Pod"),
+        ("argoproj.io", "CronWorkflow"),
+        ("argoproj.io", "Workflow"),
+        ("batch", "CronJob"),
+        ("batch", "Job"),
+        ("batch.volcano.sh", "Job"),
+        ("kubeflow.org", "MPIJob"),
+        ("kubeflow.org", "PyTorchJob"),
+        ("kubeflow.org", "TFJob"),
+        ("ray.io", "RayJob"),
+        ("sparkoperator.k8s.io", "SparkApplication"),
+        ("tekton.dev", "PipelineRun"),
+        ("tekton.dev", "TaskRun"),
+    )
+)
 """Group and kind of workloads that would run twice: their copies are removed at once."""
 _PUNCTUAL_PART = 10
 """A run counts as punctual if it is late by at most this part of the duration."""
@@ -225,7 +241,7 @@ class _Retention:
 
     def _list_paths(self, outcome: Outcome, cluster: str) -> Iterator[str]:
         """Yield the paths that the previous output may have of a workload in a cluster."""
-        yield from (cluster_path(cluster, path) for path in outcome.kept_paths.get(cluster, ()))
+        yield from (cluster_path(cluster, path) for path in outcome.kept_paths.get(cluster, ()) if not _is_run_once(path))
         if outcome.bundles:
             from gitsched.decide.bundle_delivery import find_application_path  # few workloads have Bundles
 
@@ -259,7 +275,8 @@ class _Retention:
         yield from (copy._replace(follows=follows) for copy in copies.values())
         for cluster, count in workload.replicas.items():
             if cluster not in copies and escape_segment(cluster) in self._previous.clusters:
-                paths = (*(cluster_path(cluster, path) for path in kept.get(cluster, ())), *_list_object_paths(objects, cluster))
+                parts = (cluster_path(cluster, path) for path in kept.get(cluster, ()) if not _is_run_once(path))
+                paths = (*parts, *_list_object_paths(objects, cluster))
                 if delivered := self._list_delivered(paths):
                     yield RetainedCopy(key, cluster, count, delivered, follows=follows)
 
@@ -316,6 +333,12 @@ class _Retention:
 
 def _is_evicting(outcome: Outcome, cluster: str) -> bool:
     return any(target.evicting and target.cluster == cluster for target in outcome.targets)
+
+
+def _is_run_once(path: str) -> bool:
+    """Return whether a path of a manifest is that of an object that would run twice."""
+    name = path.rpartition("/")[2]
+    return any(name.startswith(relative_path(Key(group, kind, "", "-")).rpartition("/")[2][:-6]) for group, kind in RUN_ONCE_KINDS)
 
 
 def _list_object_paths(keys: Iterable[Key], cluster: str) -> Iterator[str]:
