@@ -14,7 +14,9 @@ from gitsched.kinds.companion_targets import FOLLOW_VALUES, read_follow_annotati
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding, Location, Severity, locate_document
 
-SEPARATED, NOT_SELECTED, UNKNOWN_VALUE = "companion-separated", "companion-not-selected", "companion-annotation"
+SEPARATED = "companion-separated"
+NOT_SELECTED = "companion-not-selected"
+UNKNOWN_VALUE = "companion-annotation"
 _SETTING = "followTargets: true in gitsched.yaml"
 
 
