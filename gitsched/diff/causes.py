@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import chain, islice
 from typing import NamedTuple
 
+from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.registry import reserved_groups
 from gitsched.diff.cause_search import Changes, SearchSpace, Subject, find_explanations
@@ -60,7 +61,7 @@ def find_causes(
     found = find_explanations(expected, counterfactuals, SearchSpace(view.list_near, documents.list_levels(), view.group))
     writer = CauseWriter(changes, view.list_near)
     return Causes(
-        tuple(move._replace(causes=writer.write(Subject(move.key), found, move.causes)) for move in moves),
+        tuple(move._replace(causes=writer.write(Subject(move.key), found, move.causes, lost=not move.after)) for move in moves),
         tuple(record._replace(causes=writer.write(Subject(record.subject, record.target_kind), found)) for record in records),
         counterfactuals.spent,
     )
@@ -112,15 +113,20 @@ class CauseWriter:
         self._ordered = sorted(changes.by_key, key=lambda key: key.group not in reserved_groups)
 
     def write(
-        self, subject: Subject, found: Mapping[Subject, tuple[Changes, ...]], known: tuple[Cause, ...] = ()
+        self, subject: Subject, found: Mapping[Subject, tuple[Changes, ...]], known: tuple[Cause, ...] = (), *, lost: bool = False
     ) -> tuple[Cause, ...]:
-        """Return the causes of one subject, the nearest first. `known` describes why its own document was removed."""
+        """Return the causes of one subject, the nearest first. `known` describes why its own document was removed.
+
+        `lost`: the workload has no cluster any more; then changes of its former clusters matter less than those of policies.
+        """
         near = {key: position for position, key in enumerate(self._list_near(subject))}
         causes: list[Cause] = []
-        number = 0
+        number, kinds = 0, list_cluster_kinds()
         for changes in found.get(subject, ()):
             number += len(changes) > 1
-            ordered = sorted(changes, key=lambda change: (near.get(change.key, len(near)), change))
+            ordered = sorted(
+                changes, key=lambda change: (lost and change.key[:2] in kinds, near.get(change.key, len(near)), change)
+            )
             whole = ordered[0].key == subject.key and ordered[0].position == WHOLE and not subject.aspect
             found_causes = [self._write_own(ordered[0], known)] if whole else []
             found_causes += self._merge(ordered[whole:])
