@@ -370,17 +370,17 @@ def test_all_workloads_of_a_placement_are_withheld_together(fleet: Fleet) -> Non
 def test_facts_about_managed_clusters_are_doubted_in_the_same_way(
     fleet: Fleet, unavailable: dict[str, object], passes: bool
 ) -> None:
-    def tell(name: str, lost: bool) -> str:
+    def write_cluster(name: str, lost: bool) -> str:
         body = managed_cluster(name, {"stage": "prod"}, [] if unavailable or not lost else [{"key": "power", "effect": "NoSelect"}])
         return to_yaml({**body, "status": unavailable} if lost else body)
 
     names = ("ash", "bru", "cph")
     placement = PLACEMENT.partition("  numberOfClusters")[0] + "  numberOfClusters: 1\n"
-    files = {f"{name}.yaml": tell(name, False) for name in names} | {"sets.yaml": SETS, "placement.yaml": placement}
+    files = {f"{name}.yaml": write_cluster(name, False) for name in names} | {"sets.yaml": SETS, "placement.yaml": placement}
     fleet.commit({**files, "map.yaml": FOLLOWER % ("map", "everywhere", 1)})
     fleet.reconcile()
     assert fleet.where("shop/configmap-map") == ["ash"]
-    fleet.commit({f"{name}.yaml": tell(name, True) for name in names[:2]}, hour=1)
+    fleet.commit({f"{name}.yaml": write_cluster(name, True) for name in names[:2]}, hour=1)
     assert withheld(fleet.reconcile(1)) == (() if passes else DOUBTED)
     fleet.reconcile(3)
     assert fleet.where("shop/configmap-map") == (["cph"] if passes else ["ash"])
