@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from gitsched.build.flux import KIND
@@ -14,7 +15,9 @@ INSTANCE = "FluxInstance"
 RESOURCE_SET = "ResourceSet"
 UNREAD_DOCUMENT = "unread-document"
 """The code of the finding about documents of Flux Operator that gitsched does not read."""
-_SYNC_KINDS = frozenset((KIND, "GitRepository", "OCIRepository", "Bucket"))
+_SOURCE_KINDS = frozenset(("GitRepository", "OCIRepository", "Bucket"))
+_CONTENT_FIELD = re.compile(r"(?:/spec/|^\s*)(?:url|ref|ignore|include|layerSelector)\b", re.MULTILINE)
+"""The fields of a source that say what it has."""
 
 
 def add_instances(documents: Iterable[RawDocument]) -> list[RawDocument]:
@@ -54,8 +57,7 @@ def find_unread(document: RawDocument) -> Finding | None:
     location = locate_origin(document.origin)
     if document.kind == INSTANCE and get_field(document.body, "spec", "sync", "url"):
         patches = list_objects(get_field(document.body, "spec", "kustomize", "patches"))
-        kinds = [str(get_field(patch, "target", "kind") or "") for patch in patches]
-        if any(not kind or kind in _SYNC_KINDS for kind in kinds):
+        if any(map(_changes_sync, patches)):
             text = (
                 f"{name} patches the Kustomization and the source that it makes of spec.sync (spec.kustomize.patches): gitsched reads them "
                 "without these patches. If they change what is built, commit the Kustomization itself in place of spec.sync"
@@ -70,6 +72,12 @@ def find_unread(document: RawDocument) -> Finding | None:
         )
         return Finding("warning", UNREAD_DOCUMENT, text, location)
     return None
+
+
+def _changes_sync(patch: Body) -> bool:
+    """Return whether a patch may change what the Kustomization of a FluxInstance builds."""
+    kind = str(get_field(patch, "target", "kind") or "")
+    return kind in ("", KIND) or (kind in _SOURCE_KINDS and _CONTENT_FIELD.search(str(patch.get("patch"))) is not None)
 
 
 def _names_path(body: Body) -> bool:

@@ -564,6 +564,8 @@ def test_the_sync_section_of_a_flux_instance_names_a_directory(fleet: Fleet) -> 
     [
         (f"{INSTANCE}  kustomize: {{patches: [{{patch: x, target: {{kind: Kustomization}}}}]}}\n", "spec.kustomize.patches"),
         (f"{INSTANCE}  kustomize: {{patches: [{{patch: x, target: {{kind: Deployment}}}}]}}\n", ""),
+        (f"{INSTANCE}  kustomize: {{patches: [{{patch: '- path: /spec/verify', target: {{kind: GitRepository}}}}]}}\n", ""),
+        (f"{INSTANCE}  kustomize: {{patches: [{{patch: '- path: /spec/ref', target: {{kind: GitRepository}}}}]}}\n", "patches"),
         (RESOURCE_SET, "does not read its templates"),
     ],
 )
