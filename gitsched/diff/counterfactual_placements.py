@@ -89,8 +89,12 @@ class CounterfactualPlacements:
             decided = self._decide(common.union(*layer.values()), subjects, reserve)
             if decided is None:
                 continue
-            combined = sum(map(bool, layer.values())) > 1
-            dependent = [subject for subject in subjects if combined and self._depends_on_others(subject, decided)]
+            reverted = {key for key, own in layer.items() if own}
+            dependent = [
+                subject
+                for subject in subjects
+                if reverted - {subject.key} and not (self._can_combine(subject) and self._is_independent(subject, decided))
+            ]
             self._answer(common, layer, [subject for subject in subjects if subject not in set(dependent)], decided)
             for subject in dependent:
                 alone = self._decide(common | layer[subject.key], [subject], reserve)
@@ -127,11 +131,11 @@ class CounterfactualPlacements:
         source = self.changes.revert(changes)
         return source, decide_some(source, {subject.key for subject in subjects})
 
-    def _depends_on_others(self, subject: Subject, decided: tuple[DecisionInput, PartialDecisions]) -> bool:
-        """Return whether the decision about a workload depends on documents of other workloads that were taken back with its own."""
+    def _is_independent(self, subject: Subject, decided: tuple[DecisionInput, PartialDecisions]) -> bool:
+        """Return whether the decision about a workload reads no documents of other workloads that were taken back with its own."""
         head, engines = self.changes.after, self._engines
         inputs = [_list_decision_inputs(subject.key, *each) for each in ((head, engines), (decided[0], decided[1].engines))]
-        return inputs[0] != inputs[1]
+        return inputs[0] == inputs[1]
 
 
 def _list_decision_inputs(key: Key, source: DecisionInput, engines: tuple[PolicyEngine, ...]) -> list[object]:

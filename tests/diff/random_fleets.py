@@ -216,16 +216,20 @@ def draw(random: Random) -> dict[str, Body]:
     return {path: {name: random.choice(values) for name, values in choices.items()} for path, choices in PARAMETERS.items()}
 
 
-@st.composite
-def pairs(draw_value: st.DrawFn) -> tuple[Fleet, Fleet]:
-    """Return a fleet, and the same fleet with up to 50 changed values."""
-    random = Random(draw_value(st.integers(0, 2**32)))
+def make_pair(seed: int, changes: int) -> tuple[Fleet, Fleet]:
+    """Return a fleet, and the same fleet with other values in some places."""
+    random = Random(seed)
     before, other = draw(random), draw(random)
     places = [(path, name) for path in before for name in before[path]]
     after = {path: dict(value) for path, value in before.items()}
-    for path, name in random.sample(places, draw_value(st.sampled_from((1, 2, 4, 10, 25, 50)))):
+    for path, name in random.sample(places, changes):
         after[path][name] = other[path][name]
     return build(before), build(after)
+
+
+def pairs() -> st.SearchStrategy[tuple[Fleet, Fleet]]:
+    """Return pairs of fleets with up to 50 changed values."""
+    return st.builds(make_pair, st.integers(0, 2**32), st.sampled_from((1, 2, 4, 10, 25, 50)))
 
 
 def filled(fleet: Fleet) -> Fleet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from gitsched.decide.decisions import DecisionSet
@@ -16,7 +17,7 @@ from gitsched.model.simulation import ImpactChange
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.scenario import Scenario
 from gitsched.simulate.simulation import simulate
-from tests.diff.random_fleets import NOW, Fleet, decide_all, filled, group, list_records, pairs, place, revert
+from tests.diff.random_fleets import NOW, Fleet, decide_all, filled, group, list_records, make_pair, pairs, place, revert
 from tests.search_depth import count_examples
 
 
@@ -39,9 +40,19 @@ def undoes(change: Move | RecordChange, decided: DecisionSet) -> bool:
     return next(targets, ()) == change.before
 
 
-@settings(max_examples=count_examples(25), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=count_examples(20), suppress_health_check=[HealthCheck.too_slow])
 @given(pairs())
 def test_a_move_does_not_happen_without_its_causes(fleets: tuple[Fleet, Fleet]) -> None:
+    check_moves(*fleets)
+
+
+@pytest.mark.parametrize(("seed", "changes"), [(77, 25), (260, 10), (291, 50), (312, 50)])
+def test_an_object_that_others_bring_along_has_true_causes(seed: int, changes: int) -> None:
+    """Changes of the workloads that refer to it count, although each is also taken back for its own move."""
+    check_moves(*make_pair(seed, changes))
+
+
+def check_moves(*fleets: Fleet) -> None:
     base, head = map(filled, fleets)
     previous = list_records(decide_all(base, {}))
     found = compare(decide_all(base, previous), decide_all(head, previous))
