@@ -99,7 +99,9 @@ def write_fleet(repository: Path, roots: list[Root]) -> None:
         name = root.cluster
         texts = (_CLUSTER % name, _BUNDLE % (name, root.directory), _POLICY % (name, name, name))
         (fleet / f"{name}.yaml").write_text("---\n".join(texts))
-    settings = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {source: {ignore: ['!/%s/']}}\n"
+    # kubectl does not know the options of Flux and Argo CD, so their documents do not count.
+    source = "{ignore: ['!/%s/'], deliveryTools: {ignore: ['*']}}"
+    settings = f"apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: gitsched}}\nspec: {{source: {source}}}\n"
     (repository / "gitsched.yaml").write_text(settings % FLEET)
     git(repository, "add", "--force", "gitsched.yaml")
     git(repository, "add", "--force", FLEET)
@@ -139,6 +141,7 @@ def compare(repository: Path, expected: dict[Root, bytes]) -> Comparison:
         if wanted - delivered:
             missing[root.directory] = list((wanted - delivered).elements())
         more = [part for part in (delivered - wanted).elements() if not _ADDED_NAMESPACE.search(part)]
+        more = [part for part in more if not _READ_BY_GITSCHED.search(part)]  # protected, and annotated never to be pruned
         if more:
             surplus[root.directory] = more
     return Comparison(missing, surplus)
