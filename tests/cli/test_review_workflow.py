@@ -103,7 +103,8 @@ def test_a_change_from_pull_request_to_merge(
     checked = gitsched("plan", "--revision", "HEAD", "-o", "json")
     assert json.loads(checked.stdout)["digest"] == digest
     push(git, fleet)
-    resident.wait_for(holds(git, remote, "two/shop/deployment-api", "two/shop/deployment-web"))
+    both = ("api", "web")  # the former copies stay for the overlap
+    resident.wait_for(holds(git, remote, *(f"{site}/shop/deployment-{name}" for site in ("one", "two") for name in both)))
 
     # The revert: what no rule remembers goes back, and the plan says what does not, and what would bring it back.
     git("fetch", "-q", "origin", at=fleet)
@@ -115,7 +116,7 @@ def test_a_change_from_pull_request_to_merge(
     assert [entry["anew"] for entry in stays] == [[{"cluster": "one", "replicas": 2}]]
     assert "WorkloadRebalancer" in stays[0]["remedy"]
     push(git, fleet)
-    resident.wait_for(holds(git, remote, "one/shop/deployment-api", "two/shop/deployment-web"))
+    resident.wait_for(holds(git, remote, "one/shop/deployment-api", "one/shop/deployment-web", "two/shop/deployment-web"))
 
     # And that brings it back: the clusters get the very bytes that they had.
     commit(fleet, back=REBALANCE)
