@@ -51,8 +51,11 @@ _PUNCTUAL_PART = 10
 
 
 def choose_start(event: datetime, now: datetime, duration: timedelta) -> datetime:
-    """Return when a duration starts: at its event if the run is punctual, so that all punctual runs write the same, else now."""
-    return event if now - event <= duration / _PUNCTUAL_PART else now
+    """Return when a duration starts: at its event if the run is punctual, so that all punctual runs write the same, else now.
+
+    A run's time has a fraction; the start has whole seconds.
+    """
+    return event if now - event <= duration / _PUNCTUAL_PART else now.replace(microsecond=0)
 
 
 def find_end(copy: RetainedCopy, config: OverlapConfig) -> datetime | None:

@@ -78,7 +78,8 @@ def execute(command: str, at: Path, environment: Mapping[str, str]) -> str:
     done = subprocess.run(["sh", "-c", f"{command} 2>&1"], cwd=at, env=environment, capture_output=True, text=True)
     assert done.returncode in (0, 1), f"{command}: {done.stdout}"
     shown = re.sub(r"\b[0-9a-f]{10}\b", "1234567890", done.stdout.replace(str(at), "fleet"))
-    shown = re.sub(r"\b[0-9a-f]{40}\b", "1234567890" * 4, shown)
+    quoted = re.sub(r"(?<=: )[0-9a-f]{40}$", r'"\g<0>"', shown, flags=re.MULTILINE)  # YAML quotes ids that begin with a digit
+    shown = re.sub(r"\b[0-9a-f]{40}\b", "1234567890" * 4, quoted)
     return re.sub(r"[ \t]+$", "", shown, flags=re.MULTILINE)
 
 

@@ -63,10 +63,10 @@ def test_a_cluster_scoped_object_is_evicted_by_a_taint_and_kept_until_the_deadli
     fill(fleet)
     fleet.commit({"first.yaml": cluster("first", "power:NoExecute")}, hour=1)
     assert fleet.reconcile(1).plan.next_wakeup == at_hour(1 + 10 * MINUTE)
-    assert fleet.where(READER) == ["first", "second"]
+    assert fleet.delivered(READER) == ["first", "second"]
     assert [task["fromCluster"] for task in fleet.load(BINDING)["spec"]["gracefulEvictionTasks"]] == ["first"]
     fleet.reconcile(2)
-    assert fleet.where(READER) == ["second"]
+    assert fleet.delivered(READER) == ["second"]
 
 
 def test_a_cluster_scoped_object_fails_over_by_the_health_in_its_binding(fleet: Fleet) -> None:

@@ -181,6 +181,13 @@ def test_a_drain_that_is_merged_two_days_later_keeps_the_copies_for_the_overlap(
     assert fleet.delivered(WEB) == ["bru"]
 
 
+def test_a_late_run_writes_whole_seconds(fleet: Fleet) -> None:
+    fill(fleet, "ash")
+    move(fleet, "bru", 1, late=0.5001)
+    (copy,) = fleet.load("gitsched.json")["retainedCopies"]
+    assert (copy["start"], copy["until"]) == ("2026-01-01T01:30:00Z", "2026-01-01T01:40:00Z")
+
+
 @pytest.mark.parametrize("late", [0, 0.5, 1])
 def test_punctual_runs_write_the_same_bytes(make_fleet: Callable[[str], Fleet], late: float) -> None:
     heads = []

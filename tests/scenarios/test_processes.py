@@ -143,4 +143,4 @@ def test_all_workloads_leave_a_cluster_that_fails_during_concurrent_runs(pair: F
     assert [rival.wait() for rival in rivals] == [0, 0]
     assert execute("rev-list", "--count", "placements", at=remote) == "2"
     clones[1].reconcile(1, push="origin")
-    assert clones[1].where("default/deployment-app-4", "origin/placements") == ["first", "second"]
+    assert clones[1].delivered("default/deployment-app-4", "origin/placements") == ["first", "second"]

@@ -55,6 +55,7 @@ assumed: [{kind: StorageClass, name: gp3, clusters: [aws-*]}, {kind: Secret, nam
 guard: {freeze: a holiday, fleet: {removed: 12.5, replicasAdded: 400}, namespace: {moved: 5}}
 observations: {onFailure: exclude, timeout: 5}
 notifications: [{to: somebody}]
+followTargets: true
 """
 
 
@@ -106,7 +107,13 @@ def test_every_setting_is_parsed() -> None:
     assert config.kinds == (KindScope("example.io/v1", "Tenant", namespaced=False),)
     assert config.assumed == (AssumedObject("StorageClass", "gp3", clusters=("aws-*",)), AssumedObject("Secret", namespace="shop"))
     assert config.guard.freeze == "a holiday"
-    assert config.guard.limits["fleet"] == {"removed": 12.5, "moved": 30, "replicasLost": 30, "replicasAdded": 400}
+    assert config.guard.limits["fleet"] == {
+        "removed": 12.5,
+        "moved": 30,
+        "replicasLost": 30,
+        "replicasAdded": 400,
+        "clustersUnready": 50,
+    }
     assert config.guard.limits["namespace"] == {"removed": 50, "moved": 5}
     assert all(getattr(config, name) != getattr(Config(), name) for name in Config._fields if name != "upstream_defaults")
 

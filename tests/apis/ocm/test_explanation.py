@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gitsched
+from gitsched.decide.workload_explanation import explain_workload
 from tests.apis.ocm.chosen_clusters import NOW
 from tests.builders.ocm import (
     Body,
@@ -47,7 +48,7 @@ def list_time_limits(*scores: Body) -> list[tuple[str, ...]]:
     body = placement("p", "ns", 1, [add_on("cpu")])
     result = gitsched.schedule([*bound_global_set("ns"), *clusters, *scores, body], now=NOW)
     (document,) = (d for d in result.decisions.catalog.api_documents_by_key.values() if d.key.kind == "Placement")
-    explanation = result.decisions.explain(document)
+    explanation = explain_workload(result.decisions, document)
     assert explanation is not None
     return [row for table in explanation.tables for row in table.rows]
 
