@@ -185,7 +185,7 @@ def test_a_late_run_writes_whole_seconds(fleet: Fleet) -> None:
     fill(fleet, "ash")
     move(fleet, "bru", 1, late=0.5001)
     (copy,) = fleet.load("gitsched.json")["retainedCopies"]
-    assert (copy["start"], copy["until"]) == ("2026-01-01T01:30:00Z", "2026-01-01T01:40:00Z")
+    assert (copy["start"], copy["until"]) == ("2026-03-02T09:30:00Z", "2026-03-02T09:40:00Z")
 
 
 @pytest.mark.parametrize("late", [0, 0.5, 1])
