@@ -165,17 +165,19 @@ class RunLog:
     def _log_run(self, found: Review) -> None:
         from gitsched.report.summary import abbreviate_oid, format_count
 
-        source, after, wakeup = found.source, found.after, found.next_wakeup
+        source, after, wakeup = found.source, None if found.race else found.after, found.next_wakeup
         next_wakeup = format_time(wakeup) if wakeup else None
         records = len(found.record_changes)
         fields = {"event": "run", "source": source, "commit": after, "moves": len(found.moves), "records": records}
         fields["nextWakeup"] = next_wakeup
-        message = (
-            f"committed {abbreviate_oid(after)}, {format_count(len(found.moves), 'workload')} moved"
-            + (f", {format_count(records, 'recorded decision')} changed" if records else "")
-            if after
-            else "nothing to commit"
-        )
+        if after:
+            message = f"committed {abbreviate_oid(after)}, {format_count(len(found.moves), 'workload')} moved"
+            message += f", {format_count(records, 'recorded decision')} changed" if records else ""
+        elif found.after:
+            fields |= {"race": found.race, "raceCommit": found.after}
+            message = f"another run committed {abbreviate_oid(found.after)} first"
+        else:
+            message = "nothing to commit"
         output.LOGGER.info(
             "commit %s: %s; %d of %d workloads placed",
             abbreviate_oid(source),
