@@ -148,7 +148,8 @@ class _Retention:
         self._retain_dependents()
         self._retain_companions()
         copies = (self._copies[key]._replace(until=find_end(self._copies[key], self._config)) for key in sorted(self._copies))
-        return CopyRetention(tuple(copies), tuple(self._ended), tuple(self._findings))
+        ended = (copy for copy in self._ended if (copy.workload, copy.cluster) not in self._copies)
+        return CopyRetention(tuple(copies), tuple(ended), tuple(self._findings))
 
     def _correct_times(self, copy: RetainedCopy) -> RetainedCopy:
         """Return the copy without times in the future, which a wrong clock has written."""
@@ -159,26 +160,43 @@ class _Retention:
     def _retain_workload(self, outcome: Outcome) -> None:
         """Retain the copies that a workload would lose, and those of other objects that follow it."""
         placement, known = self._read_placement(outcome), self._own.get(outcome.key, {})
+        if not placement.after and not self._wants_copies(outcome):
+            return
         losses = [copy for copy in placement.losses if copy.cluster not in outcome.released]
         if not placement.grows and placement.after:  # what an eviction still keeps is no loss
             losses = [copy for copy in losses if copy.cluster in known or not _is_evicting(outcome, copy.cluster)]
         followers = [copy for copy in self._followers.get(outcome.key, ()) if not self._is_live(copy)]
         start = choose_start(self._find_event(outcome), self._times.now, self._config.duration)
+        unplaced = self._list_unplaced(outcome, placement, losses)
+        kept = {copy.cluster for copy in unplaced}
         for copy in (*losses, *followers):
             is_new = copy.follows is None and copy.cluster not in known
-            if not placement.after:
+            if not placement.after or copy.cluster in kept:
                 self._add(copy._replace(start=None, counted_from=None))
             elif placement.grows or (is_new and copy.cluster not in self._known):
                 self._add(self._count_from(copy._replace(start=copy.start or start, counted_from=start), outcome, placement))
             elif not is_new:
                 self._continue(copy._replace(start=copy.start or start), outcome, placement)
-        if losses and not placement.after:
-            self._findings.append(self._make_unplaced_finding(outcome, losses))
+        if unplaced:
+            self._findings.append(self._make_unplaced_finding(outcome, unplaced, is_partial=bool(placement.after)))
 
     def _find_event(self, outcome: Outcome) -> datetime:
         """Return the time of the event that led to an outcome: the commit, or a later deadline or observation."""
         deadlines = (engine.time for engine in self._decisions.engines if engine.name == outcome.api and engine.time is not None)
         return max((outcome.time, self._times.source_time, *deadlines))
+
+    def _wants_copies(self, outcome: Outcome) -> bool:
+        """Return whether a workload should be somewhere: not if it has 0 replicas, or comes along with another one that has no cluster."""
+        return outcome.key in self._decisions.quarantined or bool(outcome.policy and outcome.replicas != 0)
+
+    def _list_unplaced(self, outcome: Outcome, placement: _Placement, losses: list[RetainedCopy]) -> list[RetainedCopy]:
+        """Return the copies that nothing replaces: all of a workload without a cluster, and those in removed clusters of a workload
+        that has fewer replicas elsewhere than it should have, because its API does not schedule the others again."""
+        if not placement.after:
+            return losses
+        if sum(placement.after.values()) >= (outcome.replicas or 0):
+            return []
+        return [copy for copy in losses if copy.cluster not in self._known]
 
     def _is_live(self, copy: RetainedCopy) -> bool:
         """Return whether a workload that follows another one is placed again in the cluster of its copy."""
@@ -296,7 +314,7 @@ class _Retention:
         for key, entry in self._removed.items():
             for owner in sorted({owners[name] for name in entry.workload.required_by & owners.keys()}):
                 self._retain_with(owner, self._list_removed_copies(key, owner))
-        for key in self._moves.keys() & self._decisions.outcomes.keys():
+        for key in self._list_moved():
             workload = self._read_previous(self._decisions.outcomes[key])
             for owner in sorted({owners[name] for name in (workload.required_by if workload else frozenset()) & owners.keys()}):
                 losses = self._read_placement(self._decisions.outcomes[key]).losses
@@ -304,7 +322,7 @@ class _Retention:
 
     def _retain_companions(self) -> None:
         """Retain companions of retained copies, such as their Services, that would leave the cluster."""
-        moved = sorted(key for key in self._moves.keys() & self._decisions.outcomes.keys() if key[:2] in COMPANION_KINDS)
+        moved = sorted(key for key in self._list_moved() if key[:2] in COMPANION_KINDS)
         given = self._decisions.input
         if not moved or not self._copies or given is None:
             return
@@ -317,6 +335,10 @@ class _Retention:
             for owner in retained.intersection(companions.list_workloads(key)) if losses else ():
                 self._retain_with(owner, (copy._replace(follows=owner) for copy in losses))
 
+    def _list_moved(self) -> set[Key]:
+        """Return the placed workloads that move in this run, or have copies of an earlier move."""
+        return (self._moves.keys() | self._own.keys()) & self._decisions.outcomes.keys()
+
     def _retain_with(self, owner: Key, copies: Iterable[RetainedCopy]) -> None:
         """Retain copies for as long as those of another workload in the same clusters."""
         for copy in copies:
@@ -324,10 +346,11 @@ class _Retention:
             if other is not None:
                 self._add(copy._replace(start=other.start, counted_from=other.counted_from))
 
-    def _make_unplaced_finding(self, outcome: Outcome, copies: Iterable[RetainedCopy]) -> Finding:
+    def _make_unplaced_finding(self, outcome: Outcome, copies: Iterable[RetainedCopy], is_partial: bool) -> Finding:
         clusters = format_names(sorted(copy.cluster for copy in copies))
+        lacking = "no cluster any more" if not is_partial else f"no cluster in place of {clusters}"
         message = (
-            f"{outcome.key} has no cluster any more, and keeps its copy in {clusters} until another cluster has one; to remove it, "
+            f"{outcome.key} has {lacking}, and keeps its copy in {clusters} until another cluster has one; to remove it, "
             "delete the workload, or have no policy select it"
         )
         template = self._decisions.templates[outcome.key]

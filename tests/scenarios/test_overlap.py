@@ -355,3 +355,44 @@ def test_the_output_says_which_copies_stay_and_until_when(fleet: Fleet) -> None:
             "until": "2026-03-02T09:10:00Z",
         }
     ]
+
+
+@pytest.mark.parametrize("replicas", [0, None], ids=["scaled to 0", "deleted"])
+def test_a_divided_workload_that_should_be_nowhere_goes_at_once_with_its_dependencies(fleet: Fleet, replicas: int | None) -> None:
+    """With requests of resources, Karmada binds 0 replicas to no cluster."""
+    conf = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf, namespace: default}\n"
+    rules = policy("ash,bru", scheduling="Divided", more="  propagateDeps: true\n")
+    pods = workload("web", "configmap/conf").replace("name: main", "name: main, resources: {requests: {cpu: 100m}}")
+    fill(fleet, **{"web.yaml": pods, "conf.yaml": conf, "policy.yaml": rules})
+    assert fleet.delivered(WEB) == fleet.delivered(CONF) == ["ash", "bru"]
+    fleet.commit({"web.yaml": None if replicas is None else pods.replace("replicas: 2", "replicas: 0")}, hour=1)
+    assert "copy-retained" not in codes(fleet, 1)
+    assert (fleet.delivered(WEB), fleet.delivered(CONF)) == ([], [])
+    assert "retainedCopies" not in fleet.load("gitsched.json")
+
+
+def test_replicas_in_a_removed_cluster_stay_with_their_service_until_others_replace_them(fleet: Fleet) -> None:
+    """Two clusters are needed, so Karmada leaves the replicas in the record of the removed one."""
+    spread = "    spreadConstraints:\n    - {spreadByField: cluster, minGroups: 2}\n"
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {selector: {app: web}}\n"
+    pods = workload("web").replace("  template:\n", "  template:\n    metadata: {labels: {app: web}}\n")
+    fill(
+        fleet,
+        **{
+            "web.yaml": pods,
+            "service.yaml": service,
+            "policy.yaml": policy("ash,bru", scheduling="Divided", more=spread),
+            "services.yaml": policy("ash,bru", name="services", kind="Service"),
+        },
+    )
+    fleet.commit({"clusters/bru.yaml": None}, hour=1)
+    assert codes(fleet, 1) >= {"cluster-gone"}
+    assert "copy-retained" in codes(fleet, 2), "the record still has the replicas in bru"
+    fleet.reconcile(100)
+    assert fleet.delivered(WEB) == fleet.delivered("default/service-web") == ["ash", "bru"]
+    fleet.commit({"policy.yaml": policy("ash,cph", scheduling="Divided", more=spread)}, hour=101)
+    fleet.reconcile(101)
+    assert fleet.delivered(WEB) == ["ash", "bru", "cph"]
+    fleet.reconcile(102)
+    assert fleet.delivered(WEB) == ["ash", "cph"]
+    assert fleet.delivered("default/service-web") == ["ash"]
