@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from gitsched.decide.catalog import RawDocument, make_raw_document
@@ -57,9 +57,9 @@ class LastValidDocuments:
             self._restored[path] = self._restore(path, file.blob, file.file)
         return self._restored[path]
 
-    def restore_all(self, files: Mapping[str, SourceFile]) -> dict[str, RestoredFile]:
-        """Return the last valid documents of all broken files, by path."""
-        return {path: self.restore(path, file) for path, file in files.items() if needs_last_valid(file)}
+    def restore_all(self, files: Mapping[str, SourceFile], lost: Collection[str] = ()) -> dict[str, RestoredFile]:
+        """Return the last valid documents of all broken files, and of those that lost their documents, by path."""
+        return {path: self.restore(path, file) for path, file in files.items() if needs_last_valid(file) or path in lost}
 
     def _restore(self, path: str, blob: str, file: ParsedFile) -> RestoredFile:
         """Replace documents by identity, each with the newest version of it that is valid.
@@ -69,7 +69,7 @@ class LastValidDocuments:
         present = {_read_identity(parsed) for parsed in file.documents if not parsed.broken}
         broken = {_read_identity(parsed): make_origin(parsed, path, blob) for parsed in file.documents if parsed.broken}
         bodies = {_read_identity(parsed): parsed.body for parsed in file.documents if parsed.broken}
-        hidden = file.unreadable or file.reason == NOT_YAML
+        hidden = file.unreadable or not file.documents
         used: list[_UsedVersion] = []
         for version in self._find_versions(path):
             if not broken and not hidden:

@@ -71,7 +71,7 @@ class SourceHistory:
     def list_versions(self, path: str) -> Iterator[FileVersion]:
         """Yield the earlier versions of a file, the newest first: those since the last run, that of the last run, and the one that the
         output branch keeps."""
-        repository, fetched = self._source.repository, self._fetched
+        repository = self._source.repository
         seen: set[str] = set()
         for commit in self._commits_by_path.get(path, ()):
             entry = repository.find_entry(commit.tree, path)
@@ -82,14 +82,25 @@ class SourceHistory:
                 if self._versions <= MAX_VERSIONS and self._size <= MAX_SIZE:
                     yield FileVersion(repository, entry[0], commit.oid)
         self._incomplete |= self._is_cut_short
-        if self._last and self._source.fetch_commit(self._last):
-            entry = repository.find_entry(repository.commit(self._last).tree, path)
+        yield from self.list_last_versions(path)
+
+    def list_last_versions(self, path: str) -> Iterator[FileVersion]:
+        """Yield the version of a file that the last run had, and the one that the output branch keeps."""
+        repository, fetched = self._source.repository, self._fetched
+        if self._last_tree:
+            entry = repository.find_entry(self._last_tree, path)
             if entry is not None and entry[1] in REGULAR_FILE_MODES:
                 yield FileVersion(repository, entry[0], self._last)
         output, tree = fetched.output.repository, fetched.output_tree
         kept = output.find_entry(tree, f"{fetched.prefix}{kept_path(path)}") if tree else None
         if kept is not None:
             yield FileVersion(output, kept[0], self._kept_files.get(path, ""))
+
+    def list_changed_or_kept(self, paths: Iterable[str]) -> list[str]:
+        """Return those of the paths whose files changed since the last run, or have a version that the output branch keeps."""
+        changed = self._source.repository.changed_paths(self._last_tree, self._fetched.source.tree) if self._last_tree else ()
+        found = {*changed, *self._kept_files}
+        return [path for path in paths if path in found]
 
     def list_findings(self) -> list[Finding]:
         """Return a finding if something broken was searched for in a history that is not complete."""
@@ -106,6 +117,11 @@ class SourceHistory:
             f"broken now: {what}. Changes made since then may not be in effect; {cure}"
         )
         return [Finding("warning", "history-incomplete", message)]
+
+    @cached_property
+    def _last_tree(self) -> str:
+        """The tree of the source in the last run; "" if it is not available."""
+        return self._source.repository.commit(self._last).tree if self._last and self._source.fetch_commit(self._last) else ""
 
     @cached_property
     def _commits_by_path(self) -> dict[str, list[Commit]]:

@@ -173,11 +173,12 @@ def read_source_tree(
     kept = {path: file.last_valid for path, file in restored.items() if file.last_valid is not None}
     if restored:
         from gitsched.reconcile.last_valid_documents import make_findings
+        from gitsched.reconcile.lost_documents import make_lost_finding
 
+        findings += [make_lost_finding(path, files[path].file.reason) for path in kept if not files[path].broken and path != FILE]
         findings += make_findings({path: file for path, file in restored.items() if path in kept})
     if open_history is not None and (restored or (kustomized is not None and kustomized.findings)):
         findings += open_history().list_findings()
-    findings += [_make_not_yaml_finding(path) for path, file in files.items() if path in kept and not file.broken and path != FILE]
     valid = not kept and not any(file.broken for file in files.values()) and config_valid
     made = _make_tree_cache(tree, files, config, findings, last_valid_documents, kept, valid, config_valid)
     return kustomized.add_to(made) if kustomized is not None else made
@@ -206,6 +207,8 @@ def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, la
         if entry is None or entry[1] not in REGULAR_FILE_MODES or not last.files[path].independent:
             return None
         files[path] = read_source_file(path, entry[0], reader)
+        if last.files[path].documents and not files[path].documents and files[path].file.status != "empty":
+            return None  # the file keeps the documents that it had
         if not files[path].independent or has_policy_documents([files[path]]) != has_policy_documents([last.files[path]]):
             return None  # the finding about hidden sources depends on whether there are policy documents
         if last.depends_on_policies and (has_policy_documents([files[path]]) or may_change_builds(files[path])):
@@ -274,20 +277,18 @@ def _make_tree_cache(
 def _restore_last_valid(
     files: Mapping[str, SourceFile], reader: SourceReader, open_history: OpenHistory | None
 ) -> dict[str, RestoredFile]:
-    """Return the last valid documents of broken files, by path."""
-    if not any(file.broken or file.file.reason == NOT_YAML for file in files.values()):
+    """Return the last valid documents of broken files, and of files that lost their documents, by path."""
+    lost: list[str] = []
+    if open_history is not None and any(file.file.status == "not-a-resource" for file in files.values()):
+        from gitsched.reconcile.lost_documents import find_lost_documents  # a repository without any other YAML does not need it
+
+        lost = find_lost_documents(files, reader, open_history())
+    if not lost and not any(file.broken or file.file.reason == NOT_YAML for file in files.values()):
         return {}
     from gitsched.reconcile.last_valid_documents import LastValidDocuments  # most sources are valid
 
     find_versions = open_history().list_versions if open_history is not None else lambda _: ()
-    return LastValidDocuments(reader, find_versions).restore_all(files)
-
-
-def _make_not_yaml_finding(path: str) -> Finding:
-    message = (
-        f"{path} is not YAML any more: the documents that it had stay as they were; restore the file, or delete it to remove them"
-    )
-    return Finding("error", "no-longer-yaml", message, Location(path, 1, 1))
+    return LastValidDocuments(reader, find_versions).restore_all(files, lost)
 
 
 def read_config(repository: Repository, tree: str, cache: ParseCache) -> Config | None:
