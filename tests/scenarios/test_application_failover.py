@@ -75,8 +75,8 @@ def test_the_manifest_of_the_new_copy_has_the_preserved_state(fleet: Fleet) -> N
 @pytest.mark.parametrize("mode", ["Gracefully", "Directly", "Never"])
 def test_a_late_run_writes_the_tree_of_a_timely_one(make_fleet: Callable[[str], Fleet], mode: str) -> None:
     punctual, late = make_fleet("punctual"), make_fleet("late")
-    for fleet, minutes in ((punctual, (0, 5, 10, 13, 20, 40)), (late, (40, 55))):
-        fill(fleet, mode)
+    for fleet, minutes in ((punctual, (0, 5, 10, 13, 20, 40, 70)), (late, (40, 105))):
+        fill(fleet, mode)  # without a report about the replacement, the copy stays for an hour
         fleet.commit({"health.yaml": health("first:Unhealthy")}, hour=1)
         for minute in minutes:
             fleet.reconcile(1 + minute * MINUTE)
