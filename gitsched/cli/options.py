@@ -65,7 +65,7 @@ def _read_signing(_ctx: click.Context, _parameter: click.Parameter, value: str |
 
 def _read_branch(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     if value is not None:
-        from gitsched.apis.gitsched.config import check_branch_name  # loaded only if the option is used
+        from gitsched.apis.gitsched.branch_names import check_branch_name  # loaded only if the option is used
 
         expected = check_branch_name(value)
         if expected:

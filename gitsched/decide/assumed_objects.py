@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from gitsched.apis.gitsched.config import BUILT_IN_NAMESPACES, AssumedObject, Config
+from gitsched.apis.gitsched.config import AssumedObject, Config
+from gitsched.apis.gitsched.output_config import BUILT_IN_NAMESPACES
 from gitsched.model.document import Key
 
 _ROLES = "rbac.authorization.k8s.io"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitsched.apis.gitsched.config import OutputConfig
+from gitsched.apis.gitsched.output_config import OutputConfig
 from gitsched.decide.decisions import DecisionSet
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.delivery import DeliveryConfig

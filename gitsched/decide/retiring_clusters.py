@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from gitsched.apis.gitsched.config import OutputConfig
+from gitsched.apis.gitsched.output_config import OutputConfig
 from gitsched.decide.plan_state import PlanTimes, PreviousOutput
 from gitsched.decide.retained_copies import choose_start, find_end
 from gitsched.model.changes import RetainedCopy

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.bundle import BundleSpec, ClusterMetadata, VariantRule
-from gitsched.apis.gitsched.config import SourceVariant
+from gitsched.apis.gitsched.source_config import SourceVariant
 from gitsched.build.kustomize import BuildResult
 from gitsched.build.path_recipe import Substitution, read_kustomization_body, write_kustomization
 from gitsched.decide.catalog import RawDocument

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gitsched.apis.gitsched.config import CLUSTER_PLACEHOLDER, Config, FactsConfig
+from gitsched.apis.gitsched.config import Config
+from gitsched.apis.gitsched.source_config import CLUSTER_PLACEHOLDER, FactsConfig
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.plan import SourceTree
 from gitsched.decide.registry import policy_apis

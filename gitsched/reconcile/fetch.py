@@ -10,8 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from gitsched.apis.gitsched.config import Config, FactsConfig
-from gitsched.apis.gitsched.config import OutputConfig as OutputConfig
+from gitsched.apis.gitsched.config import Config
+from gitsched.apis.gitsched.output_config import OutputConfig as OutputConfig
+from gitsched.apis.gitsched.source_config import FactsConfig
 from gitsched.decide.plan_state import NO_OUTPUT, PreviousOutput
 from gitsched.git import Repository, is_url, open_output
 from gitsched.git.process import run_git

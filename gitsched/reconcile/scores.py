@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gitsched.apis.gitsched.config import AuthorConfig, Config
+from gitsched.apis.gitsched.config import Config
+from gitsched.apis.gitsched.output_config import AuthorConfig
 from gitsched.apis.policy_api import ClusterScoring, ScoreInput, ScoreMeasurement
 from gitsched.decide.catalog import RawDocument
 from gitsched.decide.plan import SourceTree

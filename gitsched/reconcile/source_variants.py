@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.bundle import ClusterMetadata
-from gitsched.apis.gitsched.config import FILE, Config, SourceVariant
+from gitsched.apis.gitsched.config import FILE, Config
+from gitsched.apis.gitsched.source_config import SourceVariant
 from gitsched.decide.catalog import KindScopes, RawDocument
 from gitsched.decide.cluster_metadata import read_cluster_metadata
 from gitsched.model.document import Document, Key

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gitsched.apis.gitsched.config import BUILT_IN_NAMESPACES
+from gitsched.apis.gitsched.output_config import BUILT_IN_NAMESPACES
 from gitsched.git.trees import apply_edits
 from gitsched.manifests.parser import parse_file
 from gitsched.model.document import Document, Key, Origin

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import gitsched
-from gitsched.apis.gitsched.config import AssumedObject, Config, KindScope, SigningConfig, WorkloadKind, parse_config
+from gitsched.apis.gitsched.config import AssumedObject, Config, KindScope, WorkloadKind, parse_config
 from gitsched.apis.gitsched.config_section import SettingError
+from gitsched.apis.gitsched.output_config import SigningConfig
 from gitsched.apis.karmada.settings import SETTINGS as KARMADA
 from gitsched.apis.karmada.settings import FailbackConfig
 from gitsched.apis.knative.settings import SETTINGS as KNATIVE
