@@ -40,6 +40,7 @@ from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.model.scheduling import Outcome
+from gitsched.model.time import add_duration
 from gitsched.render.cluster_directory import complete_directory
 from gitsched.render.output_files import CLUSTER_JSON, cluster_path, write_cluster_json
 
@@ -99,7 +100,7 @@ def make_incremental_plan(
         return None
     if totals.retained or snapshot.at < totals.source_time or any(_is_about(finding, diff.findings) for finding in findings):
         return None
-    ends = [since + totals.config.output.retire_after for since in totals.retiring.values()]
+    ends = [add_duration(since, totals.config.output.retire_after) for since in totals.retiring.values()]
     if any(end <= snapshot.now for end in ends) or not _update_engines(state, snapshot):
         return None
     documents = _list_affected_documents(state, diff, snapshot)

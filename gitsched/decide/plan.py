@@ -30,7 +30,7 @@ from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
 from gitsched.model.planned_files import ClusterInfo, PlannedFile
 from gitsched.model.scheduling import Outcome, RecordedDecision
-from gitsched.model.time import EPOCH
+from gitsched.model.time import EPOCH, add_duration
 from gitsched.model.variants import TemplateVariants
 from gitsched.render.cluster_directory import namespace_path
 from gitsched.render.output_files import escape_segment, kept_path
@@ -443,7 +443,9 @@ def build_plan(
     a record or directory of no workload.
     """
     occupied = {copy.cluster for copy in totals.retained}  # these clusters retire when their last copy is gone
-    retirement = (since + totals.config.output.retire_after for name, since in totals.retiring.items() if name not in occupied)
+    retirement = (
+        add_duration(since, totals.config.output.retire_after) for name, since in totals.retiring.items() if name not in occupied
+    )
     return Plan(
         outcomes=outcomes,
         totals=totals,

@@ -13,6 +13,9 @@ from gitsched.model.finding import Finding, locate_document
 RENAMED_FROM = "gitsched.io/renamed-from"
 """On a workload: the one that it continues, as [kind/]namespace/name."""
 
+_MAX_NAME_LENGTH = 100
+"""Characters of the annotation that a finding shows."""
+
 
 class RenamedWorkloads(NamedTuple):
     """The new key of each removed workload that another one continues, and findings about annotations that name none."""
@@ -50,6 +53,7 @@ def _find_removed(key: Key, name: str, removed: Mapping[Key, RemovedPlacement]) 
 
 
 def _make_unknown_finding(template: Document, name: str) -> Finding:
+    name = name[:_MAX_NAME_LENGTH]
     message = (
         f"{template.key} has the annotation {RENAMED_FROM}: {name}, and this commit removes no such workload that was placed: no copy is "
         "kept; write [kind/]namespace/name of the workload that it replaces, or remove the annotation"

@@ -9,6 +9,7 @@ from gitsched.apis.gitsched.output_config import OutputConfig
 from gitsched.decide.plan_state import PlanTimes, PreviousOutput
 from gitsched.decide.retained_copies import choose_start, find_end
 from gitsched.model.changes import RetainedCopy
+from gitsched.model.time import add_duration
 
 
 def list_retiring_clusters(
@@ -30,7 +31,7 @@ def list_retiring_clusters(
         since = previous.retiring.get(name)
         if since is None or name in left:
             since = choose_start(left.get(name, source_time), times.now, config.retire_after)
-        end = since + config.retire_after
+        end = add_duration(since, config.retire_after)
         if name in occupied or end > times.now:
             retiring[name] = since
         else:

@@ -16,6 +16,9 @@ from gitsched.model.holds import Releases, list_release_names
 from gitsched.model.scheduling import Outcome
 from gitsched.render.output_files import cluster_path, relative_path
 
+_MAX_NAME_LENGTH = 100
+"""Characters of a name in a trailer or an option that a finding shows."""
+
 
 def add_move_findings(decisions: DecisionSet, moves: Iterable[Move], config: GuardConfig) -> DecisionSet:
     """Return the decisions with a warning about each workload that moves without its data."""
@@ -71,14 +74,18 @@ def find_unused_releases(releases: Releases, outcomes: Iterable[Outcome], templa
         known = {name for template in templates for name in list_release_names(template.key)}
         if unknown := sorted(releases.workloads - known):
             message = (
-                f"{RELEASE_TRAILER} names {format_names(unknown)}, which is no workload of the source: write [kind/]namespace/name"
+                f"{RELEASE_TRAILER} names {_shorten(unknown)}, which is no workload of the source: write [kind/]namespace/name"
             )
             yield Finding("warning", "release-unused", message)
     if releases.clusters:
         used = {target.cluster for outcome in outcomes for target in outcome.previous_targets}
         if unknown := sorted(releases.clusters - used):
             message = (
-                f"{RELEASE_CLUSTER_TRAILER} or --release-cluster names {format_names(unknown)}, where no workload was placed: "
+                f"{RELEASE_CLUSTER_TRAILER} or --release-cluster names {_shorten(unknown)}, where no workload was placed: "
                 "use the name of a directory below clusters/"
             )
             yield Finding("warning", "release-unused", message)
+
+
+def _shorten(names: Iterable[str]) -> str:
+    return format_names([name[:_MAX_NAME_LENGTH] for name in names])

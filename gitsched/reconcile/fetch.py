@@ -26,6 +26,7 @@ from gitsched.reconcile.cache.plan_cache import make_cache_key
 from gitsched.reconcile.facts import fetch_facts
 from gitsched.reconcile.run import Facts, Fetched, RunContext, RunSettings
 from gitsched.reconcile.source_tree import read_config
+from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.output_files import (
     CLUSTERS,
     FREEZE,
@@ -165,12 +166,14 @@ def write_worktree(repository: Repository) -> str:
 
 
 def _read_freeze(fetched: Fetched) -> str:
-    """Return why the file FREEZE of the output branch freezes placements; "" if there is no such file."""
-    blob = find_output_blob(fetched, FREEZE)
-    if blob is None:
+    """Return why the file FREEZE of the output branch freezes placements; "" if there is no such file.
+
+    A directory, a symbolic link or a submodule of this name freezes them, too.
+    """
+    if _find_output_entry(fetched, FREEZE) is None:
         return ""
-    repository = fetched.output.repository
-    text = repository.blob(blob) if repository.blob_size(blob) <= MAX_FREEZE_SIZE else b""
+    blob, repository = find_output_blob(fetched, FREEZE), fetched.output.repository
+    text = repository.blob(blob) if blob is not None and repository.blob_size(blob) <= MAX_FREEZE_SIZE else b""
     lines = text.decode("utf-8", "replace").strip().splitlines()
     return (lines[0].strip()[:MAX_FREEZE_LENGTH] if lines else "") or f"the output branch has the file {FREEZE}"
 
@@ -325,11 +328,14 @@ def _list_delivered(
 
 
 def find_output_blob(fetched: Fetched, path: str) -> str | None:
-    """Return the blob of a path in the previous output."""
-    if fetched.output_tree is None:
-        return None
-    entry = fetched.output.repository.find_entry(fetched.output_tree, f"{fetched.prefix}{path}")
-    return entry[0] if entry else None
+    """Return the blob of a regular file in the previous output; None for anything else at the path."""
+    entry = _find_output_entry(fetched, path)
+    return entry[0] if entry and entry[1] in REGULAR_FILE_MODES else None
+
+
+def _find_output_entry(fetched: Fetched, path: str) -> tuple[str, int] | None:
+    tree = fetched.output_tree
+    return fetched.output.repository.find_entry(tree, f"{fetched.prefix}{path}") if tree else None
 
 
 def _make_key(body: Body) -> Key:

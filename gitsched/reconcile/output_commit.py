@@ -22,7 +22,7 @@ from gitsched.git import Repository, make_signer
 from gitsched.git.refs import read_note
 from gitsched.model.changes import RecordChange
 from gitsched.model.commit import NO_COMMIT
-from gitsched.model.planned_files import ExistingBlob, PlannedFile
+from gitsched.model.planned_files import ExistingBlob, NewBlob, PlannedFile
 from gitsched.reconcile.cache.caches import Caches, LastWritten
 from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
 from gitsched.reconcile.fetch import open_records
@@ -124,6 +124,8 @@ def _write_output_tree(context: RunContext, fetched: Fetched, plan: Plan, reposi
             for name in (README, RUN_METADATA, HYDRATOR_METADATA, FREEZE)
             if name in entries and entries[name][1] in REGULAR_FILE_MODES
         }
+        if FREEZE in entries:  # what is no file freezes placements, too, and no commit of a run lifts that
+            metadata.setdefault(FREEZE, NewBlob(f"{fetched.frozen}\n".encode()))
         if fetched.prefix:
             root = {fetched.prefix.rstrip("/"): None}
             base = repository.write_tree(root, base=fetched.output_tree, read=context.source.repository)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Body, Key, as_object
 from gitsched.model.time import format_time, parse_time
-from gitsched.render.output_files import cluster_path, relative_path
+from gitsched.render.output_files import CLUSTERS, HUB, cluster_path, escape_segment, relative_path
 
 _KEY_MEMBERS = ("group", "kind", "namespace", "name")
+_SEGMENT = re.compile(r"[a-z0-9_-][a-z0-9._-]*")
+_MANIFEST_NAME = re.compile(rf"{_SEGMENT.pattern}\.yaml")
 
 
 def write_retained_copy(copy: RetainedCopy) -> Body:
@@ -33,24 +36,40 @@ def read_retained_copies(value: Any) -> tuple[RetainedCopy, ...]:
 
 
 def read_retained_copy(entry: Body) -> RetainedCopy | None:
-    """Return the copy of an entry; None for one that is not complete."""
-    workload, cluster, replicas, paths = (
-        _read_key(entry.get("workload")),
-        entry.get("cluster"),
-        entry.get("replicas"),
-        entry.get("paths"),
-    )
+    """Return the copy of an entry, without paths that cannot be those of its objects; None for one that is not complete."""
+    workload, cluster, replicas = _read_key(entry.get("workload")), entry.get("cluster"), entry.get("replicas")
     if workload is None or not isinstance(cluster, str):
+        return None
+    listed = entry.get("paths")
+    paths = (
+        tuple(path for path in listed if _is_delivered_path(path, cluster))
+        if isinstance(listed, list)
+        else _list_default_paths(workload, cluster)
+    )
+    if not paths:
         return None
     return RetainedCopy(
         workload,
         cluster,
         replicas if type(replicas) is int else None,
-        tuple(map(str, paths)) if isinstance(paths, list) else _list_default_paths(workload, cluster),
+        paths,
         parse_time(entry.get("start")),
         parse_time(entry.get("countedFrom")),
         parse_time(entry.get("until")),
         _read_key(entry.get("follows")),
+    )
+
+
+def _is_delivered_path(path: Any, cluster: str) -> bool:
+    """Return whether a path may be that of an object for a cluster, not that of a directory or of a file about the cluster."""
+    if not isinstance(path, str):
+        return False
+    directory, _, name = path.rpartition("/")
+    above, _, namespace = directory.rpartition("/")
+    if not _MANIFEST_NAME.fullmatch(name):
+        return False
+    return directory == f"{HUB}/{escape_segment(cluster)}" or (
+        above == f"{CLUSTERS}/{escape_segment(cluster)}" and _SEGMENT.fullmatch(namespace) is not None
     )
 
 

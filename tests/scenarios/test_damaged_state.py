@@ -1,0 +1,115 @@
+"""A damaged or forged output branch, and odd texts in commits: no run stops, and nothing is lost or delivered that nobody wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from .conftest import Fleet, cluster, deployment, execute, policy
+
+WEB = "default/deployment-web"
+MINUTE = 1 / 60
+RETIRE = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {output: {retireAfter: 20000000000h}}\n"
+
+
+def fill(fleet: Fleet) -> None:
+    """Move `web` from `ash` to `bru`, so that its copy stays in `ash` for the overlap."""
+    fleet.commit({"web.yaml": deployment("web"), "policy.yaml": policy("ash"), **{f"{n}.yaml": cluster(n) for n in ("ash", "bru")}})
+    fleet.reconcile()
+    fleet.commit({"policy.yaml": policy("bru")}, hour=1)
+    fleet.reconcile(1)
+
+
+def replace(fleet: Fleet, path: str, mode: str, content: str) -> None:
+    """Commit an entry of the output branch; for a submodule, `content` is the commit."""
+    environment = {"GIT_INDEX_FILE": os.fspath(fleet.path.parent / "index")}
+    fleet.git("read-tree", "placements", environment=environment)
+    if path in fleet.files():
+        fleet.git("update-index", "--force-remove", path, environment=environment)
+    blob = content if mode == "160000" else fleet.git("hash-object", "-w", "--stdin", data=content.encode())
+    fleet.git("update-index", "--add", "--cacheinfo", f"{mode},{blob},{path}", environment=environment)
+    tree = fleet.git("write-tree", environment=environment)
+    commit = execute("commit-tree", tree, "-p", "placements", "-m", "Change by hand", at=fleet.path)
+    fleet.git("update-ref", "refs/heads/placements", commit)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(
+            "clusters/ash",
+            "clusters",
+            "clusters/ash/default",
+            "clusters/ash/kustomization.yaml",
+            "../x.yaml",
+            "/x.yaml",
+            "README.md",
+        ),
+        *(
+            "clusters/ash/../bru/default/x.yaml",
+            "clusters/bru/default/deployment-web.yaml",
+            "clusters/ash/.git/x.yaml",
+            "",
+            7,
+            None,
+        ),
+    ],
+)
+def test_a_recorded_copy_with_another_path_keeps_nothing(fleet: Fleet, path: Any) -> None:
+    fill(fleet)
+    record = fleet.load("gitsched.json")
+    record["retainedCopies"][0]["paths"] = [path]
+    replace(fleet, "gitsched.json", "100644", json.dumps(record))
+    before = fleet.files()
+    fleet.commit({"more.yaml": deployment("more")}, hour=1 + MINUTE)
+    fleet.reconcile(1 + MINUTE)
+    after = fleet.files()
+    assert fleet.delivered(WEB) == ["bru"]
+    added = {"clusters/bru/default/deployment-more.yaml", "placements/default/deployment-more.yaml"}
+    assert after.keys() - before.keys() == {*added, "status/work.karmada.io/resourcebinding/default/more-deployment.yaml"}
+
+
+@pytest.mark.parametrize(("mode", "content"), [("120000", "/etc/passwd"), ("160000", "a" * 40)], ids=["link", "submodule"])
+def test_only_a_regular_file_is_kept_as_a_copy(fleet: Fleet, mode: str, content: str) -> None:
+    fill(fleet)
+    replace(fleet, f"clusters/ash/{WEB}.yaml", mode, content)
+    fleet.commit({"more.yaml": deployment("more")}, hour=1 + MINUTE)
+    fleet.reconcile(1 + MINUTE)
+    assert fleet.delivered(WEB) == ["bru"]
+    assert "commit" not in fleet.git("ls-tree", "-r", "--format=%(objecttype)", "placements")
+    fleet.git("fsck", "--strict", "--no-dangling", "refs/heads/placements")
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "content"),
+    [("FREEZE", "120000", "/etc/passwd"), ("FREEZE", "160000", "a" * 40), ("FREEZE/reason.txt", "100644", "stop\n")],
+    ids=["link", "submodule", "directory"],
+)
+def test_whatever_is_named_freeze_freezes_placements_until_it_is_lifted(fleet: Fleet, path: str, mode: str, content: str) -> None:
+    fill(fleet)
+    replace(fleet, path, mode, content)
+    for hour in (2, 3):
+        fleet.commit({"policy.yaml": policy("ash"), f"new-{hour}.yaml": cluster(f"new-{hour}")}, hour=hour)
+        run = fleet.reconcile(hour)
+        assert "placements-frozen" in {finding.code for finding in run.plan.findings}
+        assert fleet.delivered(WEB) == ["bru"]
+    assert "FREEZE" in fleet.files()
+
+
+def test_a_name_in_a_trailer_is_shown_shortened(fleet: Fleet) -> None:
+    fleet.commit({"web.yaml": deployment("web"), "policy.yaml": policy("ash"), "ash.yaml": cluster("ash")})
+    fleet.reconcile()
+    fleet.commit({"x.yaml": deployment("x")}, hour=1, message=f"Change\n\nGitsched-Release: {'x' * 100_000}\n")
+    unused = [finding.message for finding in fleet.reconcile(1).plan.findings if finding.code == "release-unused"]
+    assert len(unused) == 1
+    assert len(unused[0]) < 300
+
+
+def test_a_cluster_may_retire_after_the_end_of_the_calendar(fleet: Fleet) -> None:
+    fill(fleet)
+    fleet.commit({"gitsched.yaml": RETIRE, "ash.yaml": None}, hour=2)
+    fleet.reconcile(2)
+    assert "clusters/ash/kustomization.yaml" in fleet.files()
