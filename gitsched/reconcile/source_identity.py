@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from gitsched.build.flux import BOOTSTRAP_SOURCE, EXCLUDED_FILES
@@ -26,7 +27,8 @@ class SourceIdentity:
 
     A source is this repository if settings name it; if it has the URL of the remote `origin`; if it is called flux-system, as
     `flux bootstrap` names it; or if its URL is unknown, or ends with the name of this repository, and the commit has the directory that
-    the tool reads. `declared` are the sources in the commit, by kind, namespace and name.
+    the tool reads. Where the source flux-system reads a branch of a repository, a source with another branch of it is another tree.
+    `declared` are the sources in the commit, by kind, namespace and name.
     """
 
     def __init__(
@@ -41,12 +43,40 @@ class SourceIdentity:
         """Return whether a source of Flux is this repository, for a document in a file that names it."""
         document = choose_nearest(self._declared.get(source, ()), file)
         body = document.body if document is not None else {}
-        if get_field(body, "spec", "ref", "branch") == self._output_branch:
+        if _read_branch(body) == self._output_branch:
             return False
         if source[2] in self._named:
             return True
+        if self._reads_other_branch(body):
+            return False
         url = get_field(body, "spec", "url")
         return self._is_own(url if isinstance(url, str) else "", path, commit, source[2] == BOOTSTRAP_SOURCE)
+
+    def describe_flux_source(self, source: ObjectName, file: str) -> str:
+        """Describe a source of Flux that is not this repository, for a document in a file that names it."""
+        document = choose_nearest(self._declared.get(source, ()), file)
+        body = document.body if document is not None else {}
+        url, branch = get_field(body, "spec", "url"), _read_branch(body)
+        details = ", ".join([*([str(url)] if url else []), *([f"branch {branch}"] if branch else [])])
+        return f"{source[0]} {source[1]}/{source[2]}{f' ({details})' if details else ''}"
+
+    def _reads_other_branch(self, body: Body) -> bool:
+        """Return whether a source has another branch than those that `flux bootstrap` reads of the same repository."""
+        branch, url = _read_branch(body), get_field(body, "spec", "url")
+        if not branch or not isinstance(url, str):
+            return False
+        return bool(self._bootstrap_branches) and branch not in self._bootstrap_branches.get(identify_repository(url), {branch})
+
+    @cached_property
+    def _bootstrap_branches(self) -> dict[str, set[str]]:
+        """The branches of the sources called flux-system, by repository. Different clusters may read different ones."""
+        found: dict[str, set[str]] = {}
+        for (kind, _, name), documents in self._declared.items():
+            for document in documents if (kind, name) == ("GitRepository", BOOTSTRAP_SOURCE) else ():
+                branch, url = _read_branch(document.body), get_field(document.body, "spec", "url")
+                if branch and isinstance(url, str):
+                    found.setdefault(identify_repository(url), set()).add(branch)
+        return found
 
     def is_own_url(self, url: str, path: str, commit: CommitTree) -> bool:
         """Return whether a URL is that of this repository; `path` is "" if it says nothing."""
@@ -70,6 +100,15 @@ class SourceIdentity:
             if kind == "ArtifactGenerator" and where == namespace and _find_artifact(document.body, name) is not None
         ]
         return choose_nearest(found, file)
+
+
+def _read_branch(source: Body) -> str:
+    """Return the branch of a GitRepository; "" for a tag, a commit or a default. A tag or a commit overrules the branch."""
+    reference = as_object(get_field(source, "spec", "ref"))
+    if any(reference.get(field) for field in ("name", "semver", "tag", "commit")):
+        name = str(reference.get("name") or "")
+        return name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else ""
+    return str(reference.get("branch") or "")
 
 
 class Artifact(NamedTuple):

@@ -35,6 +35,8 @@ from gitsched.reconcile.reconciled_path import ReconciledPath, is_below, open_pa
 from gitsched.reconcile.source_identity import ObjectName, SourceIdentity, read_artifact, read_flux_exclusions
 
 _ARTIFACT = "ExternalArtifact"
+FOREIGN_SOURCE = "foreign-source"
+"""The code of the finding about options of a document that reads another repository or branch."""
 _EXPRESSION = re.compile(r"\{\{.*?\}\}")
 UNKNOWN_PATH = "unknown-path"
 """The code of the finding about directories that only Argo CD knows."""
@@ -143,6 +145,9 @@ class ToolPathReader:
             origins = dict(artifact.files)
             tree = read_artifact_tree(self._commit, origins, self._reader)
         elif not self._identity.is_flux_source(source, directory, self._commit, file):
+            if directory in tree.directories and self._is_bundled(directory):
+                recipe = self._make_flux_recipe(document, False, tree)
+                self._report_foreign(document, recipe, self._identity.describe_flux_source(source, file))
             return
         if directory not in tree.directories:
             self._report_missing(document, directory, "the artifact does not have" if origins else "the commit does not have")
@@ -161,7 +166,12 @@ class ToolPathReader:
             directory = posixpath.normpath(directory.strip("/") or ".")
             if "{{" in directory and unknown is not None and ("{{" in url or self._is_generator_url(url)):
                 unknown[directory] = None
-            if "{{" in directory or not self._is_own_url(url, directory):
+            if "{{" in directory:
+                continue
+            if not self._is_own_url(url, directory):
+                if directory in self._commit.directories and self._is_bundled(directory):
+                    recipe = argo_cd.make_argo_recipe(document.body, source, self._commit, find_reference=lambda _: None)
+                    self._report_foreign(document, recipe, url)
                 continue
             if directory not in self._commit.directories:
                 self._report_missing(document, directory, "the commit does not have")
@@ -206,10 +216,25 @@ class ToolPathReader:
         directory = path.source_directory
         if self.is_ignored(posixpath.join(directory, posixpath.basename(path.recipe.path) or "Chart.yaml")):
             return True
-        if self._bundles and is_below(directory, self._bundles):
+        if self._is_bundled(directory):
             self.bundled.append(path)
             return True
         return False
+
+    def _is_bundled(self, directory: str) -> bool:
+        return bool(self._bundles) and is_below(directory, self._bundles)
+
+    def _report_foreign(self, document: RawDocument, recipe: PathRecipe, source: str) -> None:
+        """Report that a Bundle of a directory lacks the options of a document, because its source is not this repository."""
+        if not recipe.changes:
+            return
+        name = f"{document.namespace}/{document.name}" if document.namespace else document.name
+        text = (
+            f"{document.kind} {name} builds {recipe.directory} with options ({', '.join(recipe.changes)}) from {source}, which does not "
+            "count as this repository: the Bundle of this directory is built without them. If it is this repository, name it in "
+            "source.deliveryTools.repositories, together with all others that are; else name this file in source.deliveryTools.ignore"
+        )
+        self.findings.append(Finding("warning", FOREIGN_SOURCE, text, locate_origin(document.origin) if document.origin else None))
 
     def _report_unknown(self, document: RawDocument, paths: Iterable[str], reasons: Sequence[str]) -> None:
         """Report an ApplicationSet that may build directories of the commit of which only Argo CD knows the names."""

@@ -243,3 +243,45 @@ def test_the_destination_namespace_changes_nothing_if_the_kustomization_has_one(
     fleet.commit({"apps/kustomization.yaml": RESOURCES}, hour=1)
     (finding,) = [finding for finding in findings(fleet.reconcile(hour=1)) if finding.severity == "error"]
     assert "with different options (destination)" in finding.message
+
+
+SOURCE = """\
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: other, namespace: flux-system}
+spec: {interval: 1m, url: "%s", ref: {branch: %s}}
+---
+"""
+FOREIGN = {
+    "another URL": ("https://github.com/other/name", "main"),
+    "another branch": ("https://github.com/acme/fleet", "tenant"),
+}
+
+
+@pytest.mark.parametrize(("url", "branch"), FOREIGN.values(), ids=FOREIGN)
+def test_options_of_a_kustomization_with_another_source_are_a_finding_with_its_cure(fleet: Fleet, url: str, branch: str) -> None:
+    fleet.git("remote", "add", "origin", "https://github.com/acme/fleet")
+    text = SOURCE % (url, branch) + kustomization(OPTIONS).replace("name: flux-system}\n", "name: other}\n")
+    fleet.commit({**LAYOUT, "clusters/prod/apps.yaml": text})
+    (finding,) = findings(fleet.reconcile())
+    assert (finding.severity, finding.code, str(finding.location)) == ("warning", "foreign-source", "clusters/prod/apps.yaml:6:1")
+    assert f"GitRepository flux-system/other ({url}, branch {branch})" in finding.message
+    assert "targetNamespace" in finding.message
+    settings = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {source: {deliveryTools: {%s}}}\n"
+    fleet.commit({"gitsched.yaml": settings % "repositories: [other]"}, hour=1)
+    assert findings(fleet.reconcile(1)) == []
+    assert fleet.load(WEB.format("one"))["spec"]["replicas"] == 5
+    fleet.commit({"gitsched.yaml": settings % "ignore: [clusters/prod/apps.yaml]"}, hour=2)
+    assert findings(fleet.reconcile(2)) == []
+
+
+def test_options_of_an_application_with_another_source_are_a_finding(fleet: Fleet) -> None:
+    fleet.git("remote", "add", "origin", "https://github.com/acme/fleet")
+    application = (
+        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: apps, namespace: argocd}\nspec:\n"
+        "  source: {repoURL: 'https://github.com/other/name', path: apps, kustomize: {namePrefix: eu-}}\n"
+    )
+    fleet.commit({**LAYOUT, "clusters/prod/apps.yaml": application})
+    assert [(finding.code, finding.location and finding.location.path) for finding in findings(fleet.reconcile())] == [
+        ("foreign-source", "clusters/prod/apps.yaml")
+    ]
