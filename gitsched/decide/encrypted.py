@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from gitsched.kinds.table import find_kind
-from gitsched.model.document import Document, as_string_map, get_field, is_encrypted, read_annotations
+from gitsched.model.document import Document, Key, as_string_map, get_field, is_encrypted, read_annotations
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import Outcome, TargetCluster
+from gitsched.model.variants import WorkloadVariants
 
 SEALING_KEY = "gitsched.io/sealing-key"
 """An annotation of a SealedSecret; the value "shared" says that all clusters of the fleet have the same sealing key."""
@@ -25,6 +26,28 @@ def adapt_encrypted(document: Document, outcome: Outcome) -> Outcome:
     if row is not None and row.sealed:
         findings = (*findings, *_find_sealed(document, outcome))
     return outcome._replace(findings=(*outcome.findings, *findings))
+
+
+def adapt_encrypted_objects(outcome: Outcome, variants: WorkloadVariants) -> Outcome:
+    """Return the outcome of a Bundle with unchanged manifests of the objects that SOPS encrypted, and with findings about these."""
+    changed: dict[Key, tuple[Document, list[str]]] = {}
+    targets = []
+    for target in outcome.targets:
+        variant = variants.find(target.cluster)
+        for document in variant.objects if variant is not None and (target.bodies or target.edits) else ():
+            if not is_encrypted(document.body):
+                continue
+            edits = target.edits if target.workload == document.key else ()
+            body = dict(target.bodies).get(document.key)
+            if _is_changed(document, target._replace(edits=edits, body=body)):
+                changed.setdefault(document.key, (document, []))[1].append(target.cluster)
+            bodies = tuple(entry for entry in target.bodies if entry[0] != document.key)
+            target = target._replace(edits=() if edits else target.edits, bodies=bodies)
+        targets.append(target)
+    if targets == list(outcome.targets):
+        return outcome
+    findings = (_make_sops_finding(document, clusters) for document, clusters in changed.values())
+    return outcome._replace(targets=tuple(targets), findings=(*outcome.findings, *findings))
 
 
 def _is_changed(document: Document, target: TargetCluster) -> bool:

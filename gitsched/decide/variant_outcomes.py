@@ -30,6 +30,8 @@ def adapt_variants(
     bundles = _list_bundles(document, outcome)
     if not bundles:
         return outcome
+    if own is not None:
+        outcome = _keep_encrypted_objects(outcome, own)
     kept = {key: read_kept_paths(previous.get(key)) for key in bundles}
     paths: dict[str, tuple[str, ...]] = {}
     for by_cluster in kept.values():
@@ -50,6 +52,14 @@ def adapt_variants(
         record = _make_record(key, outcome, found_variants, kept[key], previous.get(key), tool, config)
         outcome = outcome._replace(records=(*outcome.records, (key, record)))
     return outcome
+
+
+def _keep_encrypted_objects(outcome: Outcome, variants: WorkloadVariants) -> Outcome:
+    if not any("sops" in built.body for variant in variants.variants for built in variant.objects):
+        return outcome
+    from gitsched.decide.encrypted import adapt_encrypted_objects  # few objects are encrypted
+
+    return adapt_encrypted_objects(outcome, variants)
 
 
 def _list_bundles(document: Document, outcome: Outcome) -> tuple[Key, ...]:

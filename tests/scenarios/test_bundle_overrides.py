@@ -135,3 +135,29 @@ def test_propagate_deps_brings_along_what_the_objects_of_a_bundle_refer_to(fleet
     fleet.commit({"app/web.yaml": WEB.replace("name: outside", "name: inside")}, hour=2)
     fleet.reconcile(2)
     assert fleet.where("shop/configmap-outside") == [], "no object refers to it any more"
+
+
+SOPS = "sops: {mac: 'ENC[AES256_GCM,data:bWFj,type:str]', lastmodified: '2026-01-01T00:00:00Z', version: 3.9.0}\n"
+ENCRYPTED = (
+    "apiVersion: v1\nkind: Secret\nmetadata: {name: inside, namespace: shop}\nstringData: {a: 'ENC[AES256_GCM,data:YQ,type:str]'}\n"
+)
+LABEL = "{labelsOverrider: [{operator: add, value: {zone: b}}]}"
+
+
+def test_objects_that_sops_encrypted_are_not_changed_by_overrides(fleet: Fleet) -> None:
+    override = OVERRIDE % ("{apiVersion: v1, kind: Secret, name: inside}", LABEL)
+    fleet.commit({**LAYOUT, "app/inside.yaml": ENCRYPTED + SOPS, "override.yaml": override})
+    run = fleet.reconcile()
+    found = [finding for finding in run.plan.findings if finding.code == "sops-unchanged"]
+    assert [(finding.severity, str(finding.location)) for finding in found] == [("warning", "app/inside.yaml:1:1")]
+    assert "apply in two;" in found[0].message
+    one, two = (fleet.read(f"clusters/{name}/shop/secret-inside.yaml") for name in ("one", "two"))
+    assert one == two
+    assert "zone" not in two
+
+
+def test_a_workload_that_sops_encrypted_keeps_its_replicas_in_a_bundle(fleet: Fleet) -> None:
+    fleet.commit({**LAYOUT, "app/web.yaml": WEB + SOPS})
+    run = fleet.reconcile()
+    assert [finding.code for finding in run.plan.findings if finding.code == "sops-unchanged"] == ["sops-unchanged"]
+    assert [fleet.load(PATH.format(name))["spec"]["replicas"] for name in ("one", "two")] == [4, 4]
