@@ -25,6 +25,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "simulate": ("simulate", "--lose", "one"),
     "rebalance": ("rebalance", "deploy/missing", "-n", "shop"),
     "tidy": ("tidy",),
+    "freeze": ("freeze", "--lift"),
     "scores": ("scores",),
     "export": ("export", "flux", "--repo", "https://example.com/fleet.git"),
     "apply": ("apply", "nothing"),
