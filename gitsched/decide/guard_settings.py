@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
-from gitsched.apis.gitsched.guard_config import GuardConfig, GuardLimit
+from gitsched.apis.gitsched.guard_config import MAX_PERCENT, GuardConfig, GuardLimit
 from gitsched.model.changes import WithheldChanges
 from gitsched.model.document import as_object
 from gitsched.model.finding import Finding, Location
@@ -144,7 +144,7 @@ def _read_settings(value: Mapping[str, Any]) -> GuardConfig:
         for effect, percent in as_object(entries).items() if scope in limits else ():
             if percent is None:
                 limits[scope].pop(effect, None)
-            elif isinstance(percent, int | float) and not isinstance(percent, bool):
+            elif isinstance(percent, int | float) and not isinstance(percent, bool) and 0 <= percent <= MAX_PERCENT:
                 limits[scope][effect] = float(percent)
     freeze = value.get("freeze")
     return GuardConfig(limits, freeze if isinstance(freeze, str) else "", value.get("holdStateful") is not False)

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from gitsched.apis.gitsched.guard_config import GuardConfig
+from gitsched.decide.guard_settings import read_guard_record
+
 from .conftest import Fleet, cluster, deployment, execute, policy
 
 WEB = "default/deployment-web"
@@ -113,3 +116,8 @@ def test_a_cluster_may_retire_after_the_end_of_the_calendar(fleet: Fleet) -> Non
     fleet.commit({"gitsched.yaml": RETIRE, "ash.yaml": None}, hour=2)
     fleet.reconcile(2)
     assert "clusters/ash/kustomization.yaml" in fleet.files()
+
+
+@pytest.mark.parametrize("percent", [float("nan"), float("inf"), -5, 10**400, "100", True, [100]])
+def test_a_recorded_limit_that_is_no_percentage_counts_as_the_default(percent: Any) -> None:
+    assert read_guard_record({"limits": {"fleet": {"removed": percent}}}).settings == GuardConfig()

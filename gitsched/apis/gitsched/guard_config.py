@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -27,6 +28,8 @@ _EFFECTS: Final[Mapping[str, tuple[str, ...]]] = {
 """The effects that can be limited in each scope."""
 
 
+MAX_PERCENT: Final = sys.float_info.max
+"""The largest number that a limit may be: there may be any number of times more replicas than before."""
 _OFF = 100.0
 """A limit that allows everything."""
 
