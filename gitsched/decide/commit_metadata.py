@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gitsched.decide.guard_settings import DEFAULT_GUARD, write_guard_record
-from gitsched.decide.plan import Plan
+from gitsched.decide.plan_result import Plan
 from gitsched.model.changes import RecordChange
 from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER, Commit
 from gitsched.model.observation import write_observations

@@ -14,7 +14,8 @@ from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, resolve_key
 from gitsched.decide.companion_changes import keep_companions
 from gitsched.decide.decisions import decide_workload, is_unchanged, list_dependency_trackers, list_engine_records
-from gitsched.decide.plan import HadWorkloads, Plan, build_plan, list_moves
+from gitsched.decide.plan import build_plan
+from gitsched.decide.plan_result import HadWorkloads, Plan, list_moves
 from gitsched.decide.plan_state import (
     NO_COMPANION_ROW,
     ClusterRow,

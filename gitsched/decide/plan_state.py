@@ -24,6 +24,7 @@ from gitsched.model.document import Body, Key, parse_api_group
 from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.planned_files import ClusterInfo, PlannedFile
 from gitsched.model.scheduling import Outcome, RecordedDecision
+from gitsched.model.time import EPOCH
 from gitsched.render.output_files import status_path
 from gitsched.render.run_metadata import MAX_ROWS
 
@@ -36,6 +37,17 @@ class PlanTimes(NamedTuple):
 
     source_time: datetime
     now: datetime
+
+
+def compute_plan_times(source_time: datetime, recorded_time: datetime | None, now: datetime) -> PlanTimes:
+    """Return the times of a plan. `recorded_time` is the time of the previous plan; None if there is none.
+
+    The time is never earlier than the last event that the previous plan handled; otherwise passed deadlines would be applied twice.
+    A commit dated in the future counts as made now, so that a clock that runs ahead neither starts nor ends timers early.
+    """
+    reached = min(recorded_time, now) if recorded_time else EPOCH
+    effective = max(min(source_time, now), reached)
+    return PlanTimes(effective, max(now, effective))
 
 
 class PreviousOutput(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from gitsched.decide.built_parts import PartOwners, make_part_move
-from gitsched.decide.plan import Plan, describe_reason
+from gitsched.decide.plan_result import Plan, describe_reason
 from gitsched.decide.removals import REMOVED_REASON, UNSELECTED_REASON
 from gitsched.decide.rendered_tree import BlobLookup
 from gitsched.model.changes import ManifestChange, Move, RecordChange

@@ -8,7 +8,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from gitsched.decide.plan import Plan
+from gitsched.decide.plan_result import Plan
 from gitsched.git import SourceRepository, is_url
 from gitsched.model.errors import Conflict
 from gitsched.model.finding import Finding

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gitsched.decide.built_parts import PartOwners
 from gitsched.decide.companion_explanation import ExplainedCompanions, explain_companions
 from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.plan import Plan, PlanDetails
+from gitsched.decide.plan_result import Plan, PlanDetails
 from gitsched.decide.reference_explanation import explain_references
 from gitsched.decide.workload_explanation import explain_workload
 from gitsched.git import Repository

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.source_config import CLUSTER_PLACEHOLDER, FactsConfig
 from gitsched.decide.catalog import RawDocument, make_raw_document
-from gitsched.decide.plan import SourceTree
+from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import policy_apis
 from gitsched.git import FactsBranch, FactsNames, FactsRepository, Repository, TreeEntry
 from gitsched.git.facts import MAX_BRANCHES

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.config import ForgeConfig
 from gitsched.apis.policy_api import DeliveryReports, MetricSource
 from gitsched.decide.catalog import RawDocument, locate_finding_resources
-from gitsched.decide.plan import SourceTree
+from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import policy_apis
 from gitsched.git import Repository
 from gitsched.metrics.queries import ProviderUnreachable

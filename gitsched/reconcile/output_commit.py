@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from gitsched import __version__
 from gitsched.decide.commit_metadata import make_commit_message, render_metadata_files
 from gitsched.decide.guard_settings import DEFAULT_GUARD, read_guard_record
-from gitsched.decide.plan import Plan
+from gitsched.decide.plan_result import Plan
 from gitsched.decide.plan_state import can_continue, make_plan_rows
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
 from gitsched.decide.registry import policy_apis

@@ -10,7 +10,9 @@ from datetime import datetime
 from functools import partial
 
 from gitsched.decide.guard_settings import NO_GUARD_INPUT
-from gitsched.decide.plan import PlanInput, compute_plan_times, gc_paused, make_plan
+from gitsched.decide.plan import gc_paused, make_plan
+from gitsched.decide.plan_input import PlanInput
+from gitsched.decide.plan_state import compute_plan_times
 from gitsched.model.errors import Conflict
 from gitsched.reconcile.allowances import list_allowed_changes, read_releases
 from gitsched.reconcile.facts import add_facts

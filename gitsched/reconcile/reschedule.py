@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gitsched.apis.capabilities import Rescheduling
 from gitsched.apis.gitsched.config import FILE, Config
 from gitsched.decide.decisions import DecisionSet, decide
-from gitsched.decide.plan import compute_plan_times
+from gitsched.decide.plan_state import compute_plan_times
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.model.document import Key, read_labels
 from gitsched.model.errors import Permanent

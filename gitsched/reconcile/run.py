@@ -12,7 +12,7 @@ from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.guard_config import GuardLimit
 from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.incremental_plan import IncrementalPlan
-from gitsched.decide.plan import Plan
+from gitsched.decide.plan_result import Plan
 from gitsched.decide.plan_state import PreviousOutput
 from gitsched.diff.plans import ReviewedPlan
 from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, open_source

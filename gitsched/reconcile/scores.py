@@ -10,7 +10,7 @@ from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.output_config import AuthorConfig
 from gitsched.apis.policy_api import ClusterScoring, ScoreInput, ScoreMeasurement
 from gitsched.decide.catalog import RawDocument
-from gitsched.decide.plan import SourceTree
+from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import policy_apis
 from gitsched.git import FactsRepository, Repository, make_signer
 from gitsched.git.facts import CommitAuthor

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gitsched.apis.gitsched.bundle import parse_bundle
 from gitsched.apis.gitsched.config import FILE
 from gitsched.decide.cluster_metadata import read_cluster_metadata
-from gitsched.decide.plan import SourceTree
+from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.variant_outcomes import read_commits
 from gitsched.model.commit import NO_COMMIT
 from gitsched.model.document import Body, Key

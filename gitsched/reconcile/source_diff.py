@@ -12,8 +12,7 @@ from gitsched.decide.catalog import build_catalog
 from gitsched.decide.decisions import make_holds_loader
 from gitsched.decide.guard_settings import GuardRecord, read_guard_record
 from gitsched.decide.incremental_plan import IncrementalPlan, PlanState, SourceDiff, make_incremental_plan, match_documents
-from gitsched.decide.plan import compute_plan_times
-from gitsched.decide.plan_state import PlanTimes
+from gitsched.decide.plan_state import PlanTimes, compute_plan_times
 from gitsched.decide.registry import reserved_groups
 from gitsched.git import Repository, TreeEntry
 from gitsched.model.document import Document, Key

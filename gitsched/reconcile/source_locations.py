@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gitsched.decide.plan import Plan
+from gitsched.decide.plan_result import Plan
 from gitsched.git import Repository
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.model.changes import Cause

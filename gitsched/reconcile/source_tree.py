@@ -12,7 +12,7 @@ from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_confi
 from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.catalog import RawDocument
 from gitsched.decide.last_valid_files import LastValidFile
-from gitsched.decide.plan import SourceTree
+from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import CHART_FILE

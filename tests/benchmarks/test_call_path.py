@@ -59,6 +59,7 @@ def test_features_that_the_repository_does_not_use_are_not_on_the_path(path: Cal
         "gitsched.decide.companion",
         "gitsched.decide.kustomized_parts",
         "gitsched.decide.rendered_variants",
+        "gitsched.decide.exceeded_limits",
         "gitsched.decide.guard.",
         "gitsched.decide.retained_copies",
         "gitsched.decide.stateful",

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.decide.plan import Plan
+from gitsched.decide.plan_result import Plan
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile import Reconciler
 from gitsched.render.output_files import relative_path

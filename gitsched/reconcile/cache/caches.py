@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.catalog import RawDocument
-from gitsched.decide.plan import InMemoryCaches, Plan, SourceTree
+from gitsched.decide.plan import InMemoryCaches
+from gitsched.decide.plan_input import SourceTree
+from gitsched.decide.plan_result import Plan
 from gitsched.manifests.parsed_file import NOT_YAML, ParsedFile
 from gitsched.model.document import Body
 from gitsched.model.finding import Finding

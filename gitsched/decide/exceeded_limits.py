@@ -1,0 +1,49 @@
+"""Find the changes of a plan that exceed a limit of the guard, with those of workloads that follow the same decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gitsched.apis.gitsched.guard_config import GuardConfig
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.guard import GuardedMoves, PlacedWorkload, find_withheld_changes, list_guarded_moves
+from gitsched.decide.plan_input import PlanInput
+from gitsched.decide.plan_result import HadWorkloads, list_previous_replicas
+from gitsched.decide.removals import RemovedPlacement
+from gitsched.decide.withheld_changes import extend_to_followers
+from gitsched.model.changes import NOTHING_WITHHELD, Move, WithheldChanges
+from gitsched.model.document import Key
+
+
+def find_exceeding_changes(
+    source: PlanInput,
+    decisions: DecisionSet,
+    removed: Mapping[Key, RemovedPlacement],
+    moves: tuple[Move, ...],
+    had_workloads: HadWorkloads,
+) -> WithheldChanges:
+    """Return the changes that exceed a limit of the guard. Where the settings are stricter for what exceeds one, these count as well."""
+    own = source.source.config.guard
+    active = (
+        move._replace(before={cluster: count for cluster, count in move.before.items() if had_workloads(cluster)}) for move in moves
+    )
+    guarded = list_guarded_moves(active, decisions.engines, len(decisions.cluster_facts))
+    if not guarded.counted and not guarded.follows_facts:
+        return NOTHING_WITHHELD
+    placed = [
+        PlacedWorkload(outcome.key, before, outcome.replicas or 0)
+        for outcome in decisions.outcomes.values()
+        if (before := list_previous_replicas(outcome, had_workloads))
+    ]
+    placed += [PlacedWorkload(key, entry.workload.replicas) for key, entry in removed.items()]
+    withheld = _extend_withheld(guarded, placed, source.guard.choose_settings(own), decisions)
+    later = source.guard.choose_later_settings(own, withheld) if withheld.moves else None
+    return withheld if later is None else _extend_withheld(guarded, placed, later, decisions)
+
+
+def _extend_withheld(
+    guarded: GuardedMoves, placed: list[PlacedWorkload], config: GuardConfig, decisions: DecisionSet
+) -> WithheldChanges:
+    """Return the changes that exceed a limit, and those of other workloads that follow the same decisions."""
+    withheld = find_withheld_changes(guarded, placed, config)
+    return extend_to_followers(withheld, (*guarded.counted, *guarded.failover), decisions) if withheld.moves else withheld

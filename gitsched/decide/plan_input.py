@@ -1,0 +1,57 @@
+"""What a plan is computed from: the content of the source, the previous output, times and observations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.apis.gitsched.config import Config
+from gitsched.decide.catalog import KustomizedDocument, RawDocument
+from gitsched.decide.guard_settings import NO_GUARD_INPUT, GuardInput
+from gitsched.decide.last_valid_files import LastValidFile
+from gitsched.decide.plan_state import PlanTimes, PreviousOutput
+from gitsched.model.finding import Finding
+from gitsched.model.observation import Observations
+from gitsched.model.variants import TemplateVariants
+from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
+
+if TYPE_CHECKING:
+    from gitsched.model.holds import Releases
+
+
+class SourceTree(NamedTuple):
+    """The content of a source tree.
+
+    `file_findings` are the findings of each file by path; `other_findings` belong to no file that was read. `last_valid` maps the path of
+    each broken file to its last valid bytes. `kustomized` are the documents that kustomizations build and change, `builds`
+    says how kustomize roots were built. `variants` are what clusters get in place of templates: see
+    `gitsched.model.variants`. `replaced` are documents as files have them, in whose place there is what builds make of them.
+    """
+
+    documents: tuple[RawDocument, ...]
+    file_findings: Mapping[str, tuple[Finding, ...]]
+    other_findings: tuple[Finding, ...]
+    config: Config
+    last_valid: Mapping[str, LastValidFile]
+    kustomized: tuple[KustomizedDocument, ...] = ()
+    builds: BuildRecord = NOTHING_BUILT
+    variants: TemplateVariants = {}
+    replaced: tuple[KustomizedDocument, ...] = ()
+
+
+class PlanInput(NamedTuple):
+    """Everything that a plan is computed from.
+
+    `list_allowed` returns the digests of withheld changes that are allowed. With `withholds`, changes over the limits of the guard are
+    left out of the plan; otherwise they are only reported. `releases` are the held workloads and clusters that are released. `guard` is
+    what the guard reads besides the settings of the source.
+    """
+
+    source: SourceTree
+    previous: PreviousOutput
+    times: PlanTimes
+    observations: Observations = Observations()
+    list_allowed: Callable[[], Collection[str]] = tuple
+    withholds: bool = False
+    releases: Releases | None = None
+    guard: GuardInput = NO_GUARD_INPUT

@@ -1,0 +1,154 @@
+"""The result of planning one commit, with the moves of its workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.decide.companion_placement import NO_COMPANIONS, CompanionPlacements
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.delivered_objects import DeliveredObjects
+from gitsched.decide.guard_settings import DEFAULT_GUARD, GuardRecord
+from gitsched.decide.missing_references import MissingReference
+from gitsched.decide.plan_state import Totals
+from gitsched.decide.rendered_tree import RenderedTree
+from gitsched.model.changes import NOTHING_WITHHELD, Move, RetainedCopy, WithheldChanges
+from gitsched.model.document import Key
+from gitsched.model.finding import Finding
+from gitsched.model.observation import Observations
+from gitsched.model.planned_files import ClusterInfo, PlannedFile
+from gitsched.model.scheduling import Outcome, RecordedDecision
+
+if TYPE_CHECKING:
+    from gitsched.model.holds import Releases
+
+
+class PlanDetails(NamedTuple):
+    """The parts that only a complete plan has: every decision with its inputs, every rendered file, what the objects refer to, and where
+    their companions go."""
+
+    decisions: DecisionSet
+    rendered: RenderedTree
+    delivered: DeliveredObjects
+    missing: tuple[MissingReference, ...]
+    companions: CompanionPlacements = NO_COMPANIONS
+
+
+class Plan(NamedTuple):
+    """`outcomes` are by (namespace, name). `time` is the time of the latest event that changed something.
+
+    `files` are the files of the output tree without README.md and the metadata of the run: all of them in a complete plan, otherwise those
+    that differ from the previous tree, with None for a removed file. `withheld` are the changes over the limits of the guard: they are not
+    in `moves` and `files`, unless the plan only reports them. `releases` are the held workloads and clusters that are released. `guard` is
+    what the output branch records about the guard. `ended` are copies whose overlap ends in this run.
+    """
+
+    outcomes: Mapping[Key, Outcome]
+    totals: Totals
+    findings: tuple[Finding, ...]
+    moves: tuple[Move, ...]
+    next_wakeup: datetime | None
+    time: datetime
+    files: Mapping[str, PlannedFile | None]
+    withheld: WithheldChanges = NOTHING_WITHHELD
+    guard: GuardRecord = DEFAULT_GUARD
+    observations: Observations = Observations()
+    details: PlanDetails | None = None
+    releases: Releases | None = None
+    ended: tuple[RetainedCopy, ...] = ()
+
+    @property
+    def unclaimed(self) -> int:
+        """The number of objects that no policy selects."""
+        return self.totals.unclaimed
+
+    @property
+    def state_counts(self) -> Mapping[str, int]:
+        """The number of workloads by state."""
+        return self.totals.state_counts
+
+    @property
+    def first_outcomes(self) -> Mapping[Key, Outcome]:
+        """The outcomes that README.md shows."""
+        return self.totals.first_outcomes
+
+    @property
+    def first_clusters(self) -> Mapping[str, ClusterInfo]:
+        """The clusters that README.md shows."""
+        return self.totals.first_clusters
+
+    @property
+    def cluster_count(self) -> int:
+        """The number of clusters with a directory."""
+        return self.totals.cluster_count
+
+    @property
+    def recorded(self) -> tuple[RecordedDecision, ...]:
+        """The decisions that only records show."""
+        return self.totals.recorded
+
+    @property
+    def retiring(self) -> Mapping[str, datetime]:
+        """Clusters that lost their document and keep a directory for a while, with the time since when."""
+        return self.totals.retiring
+
+    @property
+    def retained(self) -> tuple[RetainedCopy, ...]:
+        """Copies that the output has only for an overlap."""
+        return self.totals.retained
+
+    @property
+    def freeze(self) -> str:
+        """Why placements are frozen, or ""."""
+        return self.withheld.freeze or "; ".join(dict.fromkeys(filter(None, (self.totals.config.guard.freeze, self.guard.frozen))))
+
+    @property
+    def has_rule_findings(self) -> bool:
+        """Whether a finding is about a rule inside a document; the line of the rule is looked up when the plan is made."""
+        return any(finding.field is not None for finding in self.findings)
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was planned, not only what changed."""
+        return self.details is not None
+
+    @property
+    def decisions(self) -> DecisionSet:
+        """All decisions, for explanations and simulations. AssertionError for an incremental plan."""
+        assert self.details is not None, "only a complete plan has all decisions"
+        return self.details.decisions
+
+    @property
+    def cluster_facts(self) -> Mapping[str, ClusterInfo]:
+        """Every cluster with a directory. AssertionError for an incremental plan."""
+        assert self.details is not None, "only a complete plan has all clusters"
+        return self.details.rendered.cluster_facts
+
+
+HadWorkloads = Callable[[str], bool]
+"""Whether a cluster received workloads in the previous output. False for a cluster without a document, even if bindings refer to it."""
+
+
+def list_moves(outcomes: Iterable[Outcome], had_workloads: HadWorkloads) -> list[Move]:
+    """Return a move for each outcome whose clusters or replicas differ from the previous output, in the order of the outcomes."""
+    moves = []
+    for outcome in outcomes:
+        before, after = list_previous_replicas(outcome, had_workloads), outcome.replicas_by_cluster
+        if before != after:
+            moves.append(Move(outcome.key, before, after, describe_reason(outcome), copy_replicas=outcome.replicas or 0))
+    return moves
+
+
+def describe_reason(outcome: Outcome) -> str:
+    """Describe in one line why a workload has its placement."""
+    return "; ".join(filter(None, (outcome.reason, outcome.trigger)))
+
+
+def list_previous_replicas(outcome: Outcome, had_workloads: HadWorkloads) -> dict[str, int | None]:
+    """Return the replicas of a workload by cluster in the previous output, without clusters that it was being evicted from."""
+    return {
+        target.cluster: target.replicas
+        for target in outcome.previous_targets
+        if not target.evicting and had_workloads(target.cluster)
+    }
