@@ -199,7 +199,7 @@ class _PathBuilds:
             rest = []
             for parent, documents in zip(wanted, self._build(wanted), strict=True):
                 parents = above.get(parent.identity, frozenset()) | {parent.identity}
-                for path in (path for document in documents for path in self._paths.read(document)):
+                for path in self._paths.read_printed(documents):
                     if path.identity not in parents and path.content not in seen and len(seen) < MAX_PATHS:
                         seen.add(path.content)
                         above[path.identity] = parents

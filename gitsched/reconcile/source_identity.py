@@ -37,7 +37,14 @@ class SourceIdentity:
         names = list(named)
         self._named = frozenset((*names, *(identify_repository(name) for name in names if "/" in name)))
         self._own = identify_repository(own_url) if own_url else ""
-        self._declared, self._output_branch = declared, output_branch
+        self._declared, self._output_branch = dict(declared), output_branch
+
+    def declare(self, document: RawDocument) -> None:
+        """Add a source that a build prints, in place of the one that its file has."""
+        name, path = (document.kind, document.namespace, document.name), document.origin and document.origin.path
+        others = [known for known in self._declared.get(name, ()) if (known.origin and known.origin.path) != path]
+        self._declared[name] = [*others, document]
+        vars(self).pop("_bootstrap_branches", None)
 
     def is_flux_source(self, source: ObjectName, path: str, commit: CommitTree, file: str) -> bool:
         """Return whether a source of Flux is this repository, for a document in a file that names it."""

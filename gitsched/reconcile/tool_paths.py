@@ -128,6 +128,23 @@ class ToolPathReader:
             if unknown:
                 self._report_unknown(document, unknown, list_unread_generators(document.body, source))
 
+    def read_printed(self, documents: Sequence[RawDocument]) -> Iterator[ReconciledPath]:
+        """Yield the directories that documents reconcile which a build prints, with findings about what is not read of them."""
+        known = {finding.message for finding in self.findings}
+        for document in documents:
+            unread = find_unread(document)
+            if (
+                unread is not None
+                and unread.message not in known
+                and not self.is_ignored(unread.location.path if unread.location else "")
+            ):
+                self.findings.append(unread)
+            made = add_instances([document])
+            for source in made[1:]:
+                self._identity.declare(source)
+            for each in made:
+                yield from self.read(each)
+
     def _read_flux(self, document: RawDocument) -> Iterator[ReconciledPath]:
         reference = as_object(as_object(document.body.get("spec")).get("sourceRef"))
         namespace = str(reference.get("namespace") or document.namespace or "default")

@@ -559,6 +559,42 @@ def test_the_sync_section_of_a_flux_instance_names_a_directory(fleet: Fleet) -> 
     )
 
 
+def test_a_flux_instance_counts_as_the_build_of_a_directory_prints_it(fleet: Fleet) -> None:
+    change = """{patch: '[{"op": "add", "path": "/spec/targetNamespace", "value": "shop"}]', target: {kind: Kustomization}}"""
+    move = """{patch: '[{"op": "replace", "path": "/spec/sync/path", "value": "clusters/eu"}]', target: {kind: FluxInstance}}"""
+    instance = INSTANCE.replace("sync: {kind", "sync: {name: eu, kind").replace("path: clusters/prod", "path: clusters/base")
+    fleet.commit(LAYOUT)
+    fleet.commit(
+        {
+            "clusters/prod/apps.yaml": None,
+            "clusters/prod/instance.yaml": instance,
+            "clusters/prod/kustomization.yaml": f"resources: [flux-system/gotk-sync.yaml, instance.yaml]\npatches: [{move}]\n",
+            "clusters/eu/kustomization.yaml": f"resources: [apps.yaml]\npatches: [{change}]\n",
+            "clusters/eu/apps.yaml": kustomization("suspend: false"),
+        }
+    )
+    assert findings(fleet.reconcile()) == []
+    assert fleet.where("shop/deployment-web") == ["one"]
+
+
+def test_patches_that_a_build_adds_to_a_flux_instance_are_reported(fleet: Fleet) -> None:
+    value = '{"patches": [{"patch": "x", "target": {"kind": "Kustomization"}}]}'
+    add = f'[{{"op": "add", "path": "/spec/kustomize", "value": {value}}}]'
+    patch = f"patches: [{{patch: '{add}', target: {{kind: FluxInstance}}}}]\n"
+    fleet.commit(
+        {
+            **LAYOUT,
+            "clusters/prod/instance.yaml": INSTANCE.replace("sync: {kind", "sync: {name: eu, kind").replace(
+                "clusters/prod", "clusters/eu"
+            ),
+            "clusters/eu/apps.yaml": kustomization("suspend: false", name="eu"),
+            "clusters/prod/kustomization.yaml": "resources: [flux-system/gotk-sync.yaml, apps.yaml, instance.yaml]\n" + patch,
+        }
+    )
+    found = [str(finding.location) for finding in findings(fleet.reconcile()) if finding.code == "unread-document"]
+    assert found == ["clusters/prod/instance.yaml:1:1"]
+
+
 @pytest.mark.parametrize(
     ("text", "part"),
     [
