@@ -80,6 +80,8 @@ def test_every_member_of_gitsched_json_is_documented() -> None:
     explained = {name for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
     complete = RunMetadata("", "", facts={"facts": "1"}, workloads={"placed": 1}, builds=BuildRecord("kubectl", {"a": "1"}))
     complete = complete._replace(
-        kept_files={"a": "1"}, retained=(RetainedCopy(Key("apps", "Deployment", "shop", "web"), "ash", 1, ()),)
+        kept_files={"a": "1"},
+        guard={"frozen": "a holiday"},
+        retained=(RetainedCopy(Key("apps", "Deployment", "shop", "web"), "ash", 1, ()),),
     )
     assert explained == json.loads(write_run_metadata(complete).data).keys()
