@@ -12,6 +12,7 @@ from gitsched.reconcile import pipeline
 from gitsched.reconcile.cache import root_documents
 from gitsched.reconcile.origins import OriginLocator
 from gitsched.reconcile.run import open_context
+from tests.search_depth import count_examples
 
 from .conftest import Fleet, at_hour, cluster, deployment, policy
 
@@ -51,7 +52,7 @@ def apply(fleet: Fleet, files: dict[str, str | None], hour: int) -> None:
     fleet.commit(existing, hour=hour)
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=count_examples(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(names=st.lists(st.sampled_from(sorted(CHANGES)), min_size=1, max_size=5))
 def test_a_run_with_a_cache_publishes_what_a_run_without_one_does(
     tmp_path_factory: pytest.TempPathFactory, names: list[str]
