@@ -19,15 +19,11 @@ from gitsched.model.planned_files import PlannedFile
 from gitsched.model.scheduling import RecordTarget
 from gitsched.model.time import EPOCH, format_time
 from gitsched.render.output_files import CLUSTERS, HYDRATOR_METADATA, KEPT, README, RUN_METADATA
+from gitsched.render.readme_content import DecisionRow, FleetRow, HeldRow, ReadmeContent, RecordedRow
 from gitsched.render.run_metadata import (
     NOTHING_BUILT,
     BuildRecord,
     CommitCause,
-    DecisionRow,
-    FleetRow,
-    HeldRow,
-    ReadmeContent,
-    RecordedRow,
     RunMetadata,
     write_commit_message,
     write_hydrator_metadata,

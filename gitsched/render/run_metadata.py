@@ -18,6 +18,7 @@ from gitsched.model.planned_files import NewBlob
 from gitsched.model.time import EPOCH, format_time, parse_time
 from gitsched.model.urls import strip_credentials
 from gitsched.render.output_files import RUN_METADATA
+from gitsched.render.readme_content import DecisionRow, FleetRow, HeldRow, ReadmeContent, RecordedRow
 
 FORMAT_VERSION: Final = 1
 
@@ -210,74 +211,6 @@ MAX_ROWS = 200
 MAX_CLUSTERS = 10
 """The number of clusters listed for one decision; the others are counted."""
 _COMMIT_ID = re.compile(r"[0-9a-f]{4,64}")
-
-
-class FleetRow(NamedTuple):
-    """One cluster; `note` is its state, such as "retiring"."""
-
-    name: str
-    region: str
-    note: str
-    workloads: int
-    replicas: int
-
-
-class DecisionRow(NamedTuple):
-    """One workload ("Deployment shop/web") with its policy, or the reason for its placement.
-
-    `placement` are clusters and replicas (None for a kind without replicas). `variants` are the directories of a workload with variants, by
-    cluster.
-    """
-
-    workload: str
-    policy: str
-    placement: Sequence[tuple[str, int | None]]
-    variants: Mapping[str, str] = {}
-
-
-class HeldRow(NamedTuple):
-    """A held workload: where it stays, why it would move, where it would go, and what releases it, as text."""
-
-    workload: str
-    clusters: Sequence[str]
-    reason: str
-    wanted: Sequence[str]
-    release: str
-
-
-class RecordedRow(NamedTuple):
-    """A decision whose only result is a record: its subject ("Cluster prod/new"), the kind of target ("cloud") and the targets as text."""
-
-    subject: str
-    target_kind: str
-    targets: Sequence[str]
-
-
-class ReadmeContent(NamedTuple):
-    """The content of README.md.
-
-    `findings` counts findings by severity, `unclaimed` the objects that no policy selects; `repository` is the URL of the source. `freeze`
-    is why placements are frozen, or ""; `withheld` counts the changes that the guard withholds, which the digest `allowance` allows.
-    `workloads` and `clusters` are the total numbers if `decisions` and `fleet` are not complete.
-    """
-
-    source: str
-    version: str
-    time: datetime
-    fleet: Sequence[FleetRow] = ()
-    decisions: Sequence[DecisionRow] = ()
-    recorded: Sequence[RecordedRow] = ()
-    held: Sequence[HeldRow] = ()
-    copies: Sequence[str] = ()
-    findings: Mapping[str, int] = {}
-    unclaimed: int = 0
-    repository: str | None = None
-    next_wakeup: datetime | None = None
-    workloads: int = 0
-    clusters: int = 0
-    freeze: str = ""
-    withheld: int = 0
-    allowance: str = ""
 
 
 def write_readme(summary: ReadmeContent) -> NewBlob:

@@ -378,13 +378,6 @@ FILTERS: tuple[FilterPlugin, ...] = (
 )
 
 
-class Rejection(NamedTuple):
-    """The candidates that a filter was the first to reject."""
-
-    filter: FilterPlugin
-    mask: int
-
-
 def find_feasible(request: Request, group: AffinityGroup, fleet: Fleet) -> int:
     """Return the candidates that pass every filter. Deleting candidates are excluded; frozen ones keep their workloads and get no
     new ones."""
@@ -393,13 +386,3 @@ def find_feasible(request: Request, group: AffinityGroup, fleet: Fleet) -> int:
     for rule in FILTERS:
         mask &= rule.mask(request, group, fleet, previous)
     return mask | previous & fleet.frozen & ~fleet.mask(request.evicted)
-
-
-def list_rejections(request: Request, group: AffinityGroup, fleet: Fleet) -> Iterator[Rejection]:
-    """Yield each filter with the candidates that it was the first to reject, in the order of filters."""
-    previous = fleet.mask(target.name for target in request.previous)
-    remaining = fleet.all & ~fleet.deleting & ~fleet.frozen
-    for rule in FILTERS:
-        passing = rule.mask(request, group, fleet, previous)
-        yield Rejection(rule, remaining & ~passing)
-        remaining &= passing

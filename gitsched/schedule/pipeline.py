@@ -22,7 +22,8 @@ from gitsched.schedule.assignment import (
     assign_replicas,
     rank_candidates,
 )
-from gitsched.schedule.fleet import Fleet, find_feasible, list_rejections
+from gitsched.schedule.fleet import Fleet, find_feasible
+from gitsched.schedule.rejections import list_rejections
 from gitsched.schedule.spread_constraints import SelectionError, select_candidates
 
 

@@ -17,7 +17,8 @@ from gitsched.apis.variant_values import make_lacking_finding
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group, read_annotations
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.variants import WorkloadVariants
-from gitsched.schedule.fleet import VariantFilter, list_rejections
+from gitsched.schedule.fleet import VariantFilter
+from gitsched.schedule.rejections import list_rejections
 
 _KIND_SIMILARITY = 0.85
 

@@ -31,7 +31,8 @@ from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
 from gitsched.model.time import add_duration, format_time
 from gitsched.schedule import pipeline
 from gitsched.schedule.assignment import rank_candidates
-from gitsched.schedule.fleet import ClusterAffinityFilter, Fleet, find_feasible, list_rejections
+from gitsched.schedule.fleet import ClusterAffinityFilter, Fleet, find_feasible
+from gitsched.schedule.rejections import list_rejections
 from gitsched.schedule.spread_constraints import select_candidates
 
 _SPECIFICITY_TEXTS = {3: "by name", 2: "by labels", 1: "by kind"}

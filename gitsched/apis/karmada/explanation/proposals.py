@@ -25,7 +25,8 @@ from gitsched.model.scheduling import Affinity, AffinityGroup, Request, StaticWe
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
 from gitsched.schedule import pipeline
 from gitsched.schedule.estimator import PODS, Capacity, ResourceRequest, estimate_replicas
-from gitsched.schedule.fleet import Fleet, list_rejections
+from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.rejections import list_rejections
 
 _EDITED_ANNOTATION = "gitsched.io/edited"
 _EXCLUSION_ENDS = {

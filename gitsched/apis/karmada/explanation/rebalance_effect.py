@@ -16,7 +16,8 @@ from gitsched.model.finding import locate_document
 from gitsched.model.scheduling import Assignment, Request
 from gitsched.model.time import format_time
 from gitsched.schedule import pipeline
-from gitsched.schedule.fleet import Fleet, list_rejections
+from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.rejections import list_rejections
 
 MAX_REJECTED_CLUSTERS = 5
 """Rejected clusters that one reason names; it counts the others."""
