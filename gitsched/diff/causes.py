@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.registry import reserved_groups
+from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.diff.cause_search import Changes, SearchSpace, Subject, find_explanations
 from gitsched.diff.changed_documents import ChangedDocuments
 from gitsched.diff.counterfactual_placements import CounterfactualPlacements, Placement
@@ -54,7 +54,7 @@ def find_causes(
     """
     expected: dict[Subject, Placement] = {Subject(move.key): move.before for move in moves}
     expected |= {Subject(record.subject, record.target_kind): record.before for record in records}
-    limit = MIN_DECISIONS + DECISIONS_PER_WORKLOAD * len(decided.outcomes)
+    limit = MIN_DECISIONS + DECISIONS_PER_WORKLOAD * len(decided.outcomes.keys() | {move.key for move in moves})
     counterfactuals = CounterfactualPlacements(changes, decided, expected, limit)
     documents = ChangedDocuments(changes)
     view = _SubjectView(moves, records, outcomes, decided, documents, changes)
@@ -83,8 +83,8 @@ class _SubjectView:
         self._policies: dict[Subject, tuple[str, ...]] = {}
         self._clusters: dict[Subject, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         for move in moves:
-            subject, known = Subject(move.key), (outcomes.get(move.key), decided.outcomes.get(move.key))
-            self._policies[subject] = tuple(outcome.policy if outcome is not None else "" for outcome in known)
+            subject = Subject(move.key)
+            self._policies[subject] = tuple(_name_policies(move.key, known) for known in (outcomes, decided.outcomes))
             self._clusters[subject] = tuple(sorted(move.before)), tuple(sorted(move.after))
         for record in records:
             subject = Subject(record.subject, record.target_kind)
@@ -101,7 +101,25 @@ class _SubjectView:
         """Return what subjects that change alike have in common."""
         own = self._changes.by_key.get(subject.key)
         texts = (own.text, *(difference.text for difference in own.differences)) if own is not None else ()
-        return (*subject.key[:2], subject.aspect, self._policies.get(subject), self._clusters[subject], texts)
+        policies = self._policies.get(subject, ())
+        place = policies if any(policies) else subject.key.namespace
+        return (*subject.key[:2], subject.aspect, place, self._clusters[subject], texts)
+
+
+def _name_policies(key: Key, outcomes: Mapping[Key, Outcome]) -> str:
+    """Return the policies that place a workload, or else those of the workloads that bring it along."""
+    outcome = outcomes.get(key)
+    if outcome is None or outcome.policy:
+        return outcome.policy if outcome is not None else ""
+    read = policy_apis[outcome.api].read_removed_workload
+    recorded = [found for _, body in outcome.records if read is not None and (found := read(body)) is not None]
+    required_by = frozenset[tuple[str, str]]().union(*(workload.required_by for workload in recorded))
+    owners = (
+        other
+        for other in outcomes.values()
+        if other.policy and any((record.namespace, record.name) in required_by for record, _ in other.records)
+    )
+    return ", ".join(sorted({owner.policy for owner in owners})) if required_by else ""
 
 
 class CauseWriter:

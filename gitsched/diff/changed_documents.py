@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.registry import reserved_groups
@@ -12,6 +12,8 @@ from gitsched.model.document import Key
 
 MAX_UNITS = 50
 """The number of units of one level; those of documents of policy APIs beyond it are combined."""
+MAX_POLICIES = 5
+"""The number of documents of one namespace that may be the policy of a workload whose policy is unknown."""
 
 
 class ChangedDocuments:
@@ -20,6 +22,7 @@ class ChangedDocuments:
     def __init__(self, changes: DocumentChanges) -> None:
         self._changes = changes
         self._names: dict[str, Key] = {}
+        self._by_namespace: dict[str, list[Key]] = {}
         self.clusters: dict[str, list[Key]] = {}
         kinds = list_cluster_kinds()
         for key in changes.by_key:
@@ -27,11 +30,17 @@ class ChangedDocuments:
                 self.clusters.setdefault(f"{key.namespace}.{key.name}" if key.namespace else key.name, []).append(key)
             elif key.group in reserved_groups:
                 self._names |= {key.title: key, str(key): key}
+                self._by_namespace.setdefault(key.namespace, []).append(key)
 
-    def list_near(self, own: Key, policies: Iterable[str], clusters: Iterable[str]) -> list[Key]:
-        """Return the changed ones among a document, policies by their names, and clusters, in this order."""
+    def list_near(self, own: Key, policies: Sequence[str], clusters: Iterable[str]) -> list[Key]:
+        """Return the changed ones among a document, policies by their names, and clusters, in this order.
+
+        Without a name of a policy, the documents of policy APIs in the same namespace and in none are in the place of policies.
+        """
         found = [own] if own in self._changes.by_key else []
         found += [self._names[name] for name in policies if name in self._names]
+        if not any(policies):
+            found += [key for name in (own.namespace, "") for key in self._by_namespace.get(name, ())[:MAX_POLICIES]]
         found += [key for name in clusters for key in self.clusters.get(name, ())]
         return list(dict.fromkeys(found))
 

@@ -12,6 +12,7 @@ from gitsched.report.review import Review
 from gitsched.report.serialization import serialize_review
 
 from .conftest import UNGUARDED, Fleet, cluster, deployment
+from .test_dependencies import workload
 
 Files = Mapping[str, str | bytes | None]
 
@@ -82,6 +83,33 @@ def test_workloads_that_no_policy_selects_any_more_name_their_own_policy(fleet: 
         assert [cause.text.partition(":")[0] for cause in move.causes] == [
             f"PropagationPolicy/{move.key.namespace}/{move.key.namespace}"
         ]
+
+
+@pytest.mark.parametrize("against", ["main", None])
+def test_a_search_that_ends_early_names_the_own_policy_of_attached_objects_too(
+    fleet: Fleet, against: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The label of all selectors of ten policies is mistyped; the Deployments bring ConfigMaps along."""
+    monkeypatch.setattr("gitsched.diff.causes.MIN_DECISIONS", 1_000)
+    teams = [f"t{number}" for number in range(10)]
+    kinds = "".join(
+        f"  - {{apiVersion: v1, kind: {kind}, labelSelector: {{matchLabels: {{team: own}}}}}}\n" for kind in ("Service", "Pod")
+    )
+
+    def rules(team: str, label: str) -> str:
+        text = team_policy(team, f"c0, {team.replace('t', 'c')}", namespace=team, label="own", more="  propagateDeps: true\n")
+        return text.replace("  placement:\n", f"{kinds}  placement:\n").replace("{team: own}", f"{{{label}: own}}")
+
+    apps = {f"apps/{team}.yaml": workload("web", "configmap/conf").replace("app: web", "team: own") for team in teams}
+    conf = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf, namespace: default}\n"
+    files = {path: f"{text}---\n{conf}".replace("default", path[5:7]) for path, text in apps.items()}
+    start(fleet, {**CLUSTERS, **files, **{f"policies/{team}.yaml": rules(team, "team") for team in teams}})
+    fleet.commit({f"policies/{team}.yaml": rules(team, "taem") for team in teams}, hour=1)
+    moves = compare(fleet, against).moves
+    assert len(moves) == 2 * len(teams)
+    for move in moves:
+        named = {cause.text.partition(":")[0] for cause in move.causes}
+        assert named == {f"PropagationPolicy/{move.key.namespace}/{move.key.namespace}"}, str(move.key)
 
 
 @pytest.mark.parametrize("against", ["main", None])
