@@ -10,6 +10,7 @@ from gitsched.decide.plan_state import PlanTimes, PreviousOutput
 from gitsched.decide.retained_copies import choose_start, find_end
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.time import add_duration
+from gitsched.render.output_files import escape_segment
 
 
 def list_retiring_clusters(
@@ -18,6 +19,7 @@ def list_retiring_clusters(
     """Return the clusters that retire, with the time since when, and the ends of those whose directory is removed now.
 
     A cluster with `retained` copies keeps these first. `output.retireAfter` counts from the commit after which its directory is empty.
+    Names that are no directory of a cluster, as in a damaged output branch, do not retire.
     """
     occupied, source_time = {copy.cluster for copy in retained}, times.source_time
     left: dict[str, datetime] = {}
@@ -27,7 +29,7 @@ def list_retiring_clusters(
             left[copy.cluster] = max(min(end, times.now), left.get(copy.cluster, end))
     retiring: dict[str, datetime] = {}
     ended: list[datetime] = []
-    for name in sorted(names):
+    for name in sorted(name for name in names if escape_segment(name) == name):
         since = previous.retiring.get(name)
         if since is None or name in left:
             since = choose_start(left.get(name, source_time), times.now, config.retire_after)

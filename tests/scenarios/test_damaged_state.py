@@ -121,3 +121,16 @@ def test_a_cluster_may_retire_after_the_end_of_the_calendar(fleet: Fleet) -> Non
 @pytest.mark.parametrize("percent", [float("nan"), float("inf"), -5, 10**400, "100", True, [100]])
 def test_a_recorded_limit_that_is_no_percentage_counts_as_the_default(percent: Any) -> None:
     assert read_guard_record({"limits": {"fleet": {"removed": percent}}}).settings == GuardConfig()
+
+
+@pytest.mark.parametrize("name", ["../evil", "My_Cluster", "", ".git"])
+def test_a_recorded_name_that_is_no_cluster_does_not_retire(fleet: Fleet, name: str) -> None:
+    fill(fleet)
+    record = fleet.load("gitsched.json")
+    record["retiring"] = {name: record["time"]}
+    replace(fleet, "gitsched.json", "100644", json.dumps(record))
+    for minute in (1, 2):
+        fleet.commit({"more.yaml": deployment(f"more-{minute}")}, hour=1 + minute * MINUTE)
+        fleet.reconcile(1 + minute * MINUTE)
+        assert fleet.load("gitsched.json")["retiring"] == {}
+    assert {path.split("/")[1] for path in fleet.files() if path.startswith("clusters/")} == {"ash", "bru"}
