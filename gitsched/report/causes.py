@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from gitsched.model.changes import Cause, Move, RecordChange
+from gitsched.model.finding import format_names
 from gitsched.report.summary import format_count
 
 CAUSES_SHOWN = 10
@@ -50,9 +51,8 @@ def _join_titles(causes: Sequence[Cause]) -> Cause:
     title, separator, detail = _split_title(first.text)
     if len(causes) == 1 or not title:
         return first
-    titles = [_split_title(cause.text)[0] for cause in causes]
-    more = f" and {len(titles) - MAX_TOGETHER} more" if len(titles) > MAX_TOGETHER else ""
-    return first._replace(text=f"{TOGETHER.join(titles[:MAX_TOGETHER])}{more}{separator}{detail}")
+    others = [_split_title(cause.text)[0] for cause in causes[1:]]
+    return first._replace(text=f"{title}{TOGETHER}{format_names(others, MAX_TOGETHER - 1)}{separator}{detail}")
 
 
 def group_causes(moves: Iterable[Move]) -> list[tuple[Cause, int]]:

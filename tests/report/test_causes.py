@@ -44,6 +44,13 @@ def test_changes_that_only_explain_a_move_together_are_one_reason() -> None:
     ]
 
 
+def test_the_first_documents_of_a_set_are_named() -> None:
+    drained = move(*(tainted(name, together=1) for name in ("ams", "dub", "fra", "muc", "osl")))
+    assert list_reasons(drained) == [
+        "Cluster/ams, together with Cluster/dub, Cluster/fra and 2 more: spec.taints added: [] (ams.yaml:3)"
+    ]
+
+
 def test_an_unproved_change_is_never_reported_as_a_cause() -> None:
     guess = move(Cause("Cluster/osl removed", proved=False), Cause("2 more documents", proved=False))
     assert list_reasons(guess) == ["changed with it: Cluster/osl removed, 2 more documents"]
