@@ -22,13 +22,14 @@ def list_allowed_changes(context: RunContext, fetched: Fetched) -> frozenset[str
 
     In a shallow clone the commits that it has count.
     """
-    return frozenset((*context.settings.allowed, *_list_trailers(context, fetched, ALLOW_TRAILER)))
+    (allowed,) = _list_trailers(context, fetched, ALLOW_TRAILER)
+    return frozenset((*context.settings.allowed, *allowed))
 
 
 def read_releases(context: RunContext, fetched: Fetched) -> Releases | None:
     """Return what the options and the source commits since the last run release; None if it is nothing."""
-    workloads = _list_trailers(context, fetched, RELEASE_TRAILER)
-    clusters = [*context.settings.released_clusters, *_list_trailers(context, fetched, RELEASE_CLUSTER_TRAILER)]
+    workloads, written = _list_trailers(context, fetched, RELEASE_TRAILER, RELEASE_CLUSTER_TRAILER)
+    clusters = [*context.settings.released_clusters, *written]
     if not (workloads or clusters):
         return None
     from gitsched.model.holds import make_releases  # few runs release something
@@ -36,10 +37,12 @@ def read_releases(context: RunContext, fetched: Fetched) -> Releases | None:
     return make_releases(workloads, clusters)
 
 
-def _list_trailers(context: RunContext, fetched: Fetched, wanted: str) -> list[str]:
+def _list_trailers(context: RunContext, fetched: Fetched, *wanted: str) -> list[list[str]]:
+    """Return the values of each wanted trailer."""
     last = fetched.record.source if fetched.record is not None else ""
     commits = _list_commits(context.source.repository, fetched.source, last)
-    return [text.strip() for commit in commits for name, text in commit.trailers if name.lower() == wanted.lower()]
+    trailers = [(name.lower(), text.strip()) for commit in commits for name, text in commit.trailers]
+    return [[text for name, text in trailers if name == trailer.lower()] for trailer in wanted]
 
 
 def _list_commits(repository: Repository, head: Commit, last: str) -> list[Commit]:
