@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gitsched.model.explanation import Explanation
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.comparison import compare_plans
 from gitsched.reconcile.explanation import explain_resource
@@ -190,7 +191,8 @@ def test_a_plan_says_why_an_object_is_no_longer_placed_by_itself(tmp_path: Path,
     assert not any("removed from the source" in move.main_reason for move in between.moves if "remove" not in story["name"])
     if "explained" in story:
         explanation = explain_resource(fleet.settings(1), "deployment", "shop", "web")
-        assert explanation.policy_reason == story["explained"]  # type: ignore[union-attr]
+        assert isinstance(explanation, Explanation)
+        assert explanation.policy_reason == story["explained"]
     fleet.reconcile(1)
     assert [finding for finding in fleet.preview(1).plan.findings if finding.is_change] == [], "the next run has nothing to say"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 import pytest
 import yaml
@@ -415,7 +416,7 @@ def test_other_directories_of_an_earlier_commit_are_built_only_for_their_values(
     roots: list[str] = []
     run = scratch.run_isolated
 
-    def record(*arguments):  # type: ignore[no-untyped-def]  # as run_isolated
+    def record(*arguments: Any) -> Any:
         roots.append(arguments[1][-1].removeprefix("{root}/"))
         return run(*arguments)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -81,7 +82,7 @@ def test_only_roots_with_changed_files_are_read(fleet: Fleet, monkeypatch: pytes
     read: list[str] = []
     original = OriginLocator.read
 
-    def record(self: OriginLocator, *arguments):  # type: ignore[no-untyped-def]  # as OriginLocator.read
+    def record(self: OriginLocator, *arguments: Any) -> Any:
         read.append(self._closure.root)
         return original(self, *arguments)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,7 +97,7 @@ def test_files_of_objects_are_those_that_kustomize_names(
     options: list[bytes] = []
     run = kustomize.run_on_files
 
-    def record(*arguments, **more):  # type: ignore[no-untyped-def]  # as run_on_files
+    def record(*arguments: Any, **more: Any) -> Any:
         options.append(arguments[3][closure.kustomization])
         return run(*arguments, **more)
 
