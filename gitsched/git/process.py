@@ -89,6 +89,25 @@ def run_git(
     """
     _check_version()
     command = ["git", *((f"--git-dir={git_dir}",) if git_dir is not None else ()), *arguments]
+    environment = clean_environment(config) | dict(extra_environment or {})
+    return _run(command, f"git {arguments[0]}", environment, data, timeout, cwd)
+
+
+def run_program(
+    command: Sequence[str],
+    *,
+    data: str | None = None,
+    timeout: float = 60.0,
+    cwd: str | None = None,
+    extra_environment: Mapping[str, str] | None = None,
+) -> GitResult:
+    """Run a program that belongs to git, such as gpg, as `run_git` runs git."""
+    return _run(command, command[0], clean_environment() | dict(extra_environment or {}), data, timeout, cwd)
+
+
+def _run(
+    command: Sequence[str], title: str, environment: Mapping[str, str], data: str | None, timeout: float, cwd: str | None
+) -> GitResult:
     try:
         child = subprocess.Popen(
             command,
@@ -96,18 +115,18 @@ def run_git(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd,
-            env=clean_environment(config) | dict(extra_environment or {}),
+            env=dict(environment),
             start_new_session=True,
             encoding="utf-8",
             errors="backslashreplace",
         )
     except FileNotFoundError as error:
-        raise Permanent(f"there is no {'git executable' if error.filename == 'git' else 'directory'} {error.filename}") from error
+        raise Permanent(f"there is no {'executable' if error.filename == command[0] else 'directory'} {error.filename}") from error
     try:
         out, err = child.communicate(data, timeout=timeout)
     except subprocess.TimeoutExpired as error:
         _terminate(child)
-        raise Temporary(f"git {arguments[0]} did not finish within {timeout:g} seconds") from error
+        raise Temporary(f"{title} did not finish within {timeout:g} seconds") from error
     except BaseException:
         _terminate(child)
         raise

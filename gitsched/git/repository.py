@@ -200,6 +200,10 @@ class Repository:
         except ValueError as error:
             raise Permanent(f"commit {oid}: {error}") from error
 
+    def read_commit(self, oid: str) -> bytes:
+        """Return the text of a commit object, with its headers."""
+        return self._read_object(oid, COMMIT)
+
     def blob(self, oid: str) -> bytes:
         """Return the content of a blob."""
         return self._kept_blobs.get(oid) or self._read_object(oid, BLOB)
