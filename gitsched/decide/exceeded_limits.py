@@ -10,9 +10,11 @@ from gitsched.decide.guard import GuardedMoves, PlacedWorkload, find_withheld_ch
 from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_result import HadWorkloads, list_previous_replicas
 from gitsched.decide.removals import RemovedPlacement
+from gitsched.decide.renames import find_successors
 from gitsched.decide.withheld_changes import extend_to_followers
 from gitsched.model.changes import NOTHING_WITHHELD, Move, WithheldChanges
 from gitsched.model.document import Key
+from gitsched.model.scheduling import Outcome
 
 
 def find_exceeding_changes(
@@ -22,23 +24,34 @@ def find_exceeding_changes(
     moves: tuple[Move, ...],
     had_workloads: HadWorkloads,
 ) -> WithheldChanges:
-    """Return the changes that exceed a limit of the guard. Where the settings are stricter for what exceeds one, these count as well."""
+    """Return the changes that exceed a limit of the guard. Where the settings are stricter for what exceeds one, these count as well.
+
+    A workload that continues under another name is not removed: it counts as one that moves to the clusters of the other one.
+    """
     own = source.source.config.guard
+    successors = find_successors(decisions, removed) if removed else {}
+    moves = tuple(_continue_move(move, successors[move.key]) if move.key in successors else move for move in moves)
     active = (
         move._replace(before={cluster: count for cluster, count in move.before.items() if had_workloads(cluster)}) for move in moves
     )
     guarded = list_guarded_moves(active, decisions.engines, len(decisions.cluster_facts))
     if not guarded.counted and not guarded.follows_facts:
         return NOTHING_WITHHELD
+    continued = {outcome.key for outcome in successors.values()}  # what an earlier run placed of these is no further workload
     placed = [
         PlacedWorkload(outcome.key, before, outcome.replicas or 0)
         for outcome in decisions.outcomes.values()
-        if (before := list_previous_replicas(outcome, had_workloads))
+        if outcome.key not in continued and (before := list_previous_replicas(outcome, had_workloads))
     ]
     placed += [PlacedWorkload(key, entry.workload.replicas) for key, entry in removed.items()]
     withheld = _extend_withheld(guarded, placed, source.guard.choose_settings(own), decisions)
     later = source.guard.choose_later_settings(own, withheld) if withheld.moves else None
     return withheld if later is None else _extend_withheld(guarded, placed, later, decisions)
+
+
+def _continue_move(move: Move, successor: Outcome) -> Move:
+    """Return the move of a removed workload to the clusters of the one that continues it."""
+    return move._replace(after=successor.replicas_by_cluster, copy_replicas=successor.replicas or 0)
 
 
 def _extend_withheld(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.removals import RemovedPlacement
 from gitsched.model.document import Document, Key, read_annotations
 from gitsched.model.finding import Finding, locate_document
+from gitsched.model.scheduling import Outcome
 
 RENAMED_FROM = "gitsched.io/renamed-from"
 """On a workload: the one that it continues, as [kind/]namespace/name."""
@@ -28,17 +29,36 @@ def find_renamed(decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement]
     """Return the removed workloads that new ones continue. Only a workload that was not placed before can continue another one."""
     successors: dict[Key, Key] = {}
     findings: list[Finding] = []
-    for key, outcome in decisions.outcomes.items():
-        template = decisions.templates[key]
-        name = "" if outcome.previous_targets else read_annotations(template.body).get(RENAMED_FROM, "")
-        if not name:
+    for key, name in _list_renamed(decisions):
+        if decisions.outcomes[key].previous_targets:
             continue
         old = _find_removed(key, name, removed)
         if old is None:
-            findings.append(_make_unknown_finding(template, name))
+            findings.append(_make_unknown_finding(decisions.templates[key], name))
         else:
             successors.setdefault(old, key)
     return RenamedWorkloads(successors, tuple(findings))
+
+
+def find_successors(decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement]) -> dict[Key, Outcome]:
+    """Return the outcome of the workload that continues each removed one.
+
+    A workload that was placed before continues another one as well: an earlier run may have placed it and kept the other one.
+    """
+    successors: dict[Key, Outcome] = {}
+    for key, name in _list_renamed(decisions):
+        old = _find_removed(key, name, removed)
+        if old is not None:
+            successors.setdefault(old, decisions.outcomes[key])
+    return successors
+
+
+def _list_renamed(decisions: DecisionSet) -> Iterator[tuple[Key, str]]:
+    """Yield the workloads with the annotation, and its value."""
+    for key in decisions.outcomes:
+        name = read_annotations(decisions.templates[key].body).get(RENAMED_FROM, "")
+        if name:
+            yield key, name
 
 
 def _find_removed(key: Key, name: str, removed: Mapping[Key, RemovedPlacement]) -> Key | None:

@@ -398,3 +398,45 @@ def test_facts_about_clusters_of_krake_are_doubted_in_the_same_way(fleet: Fleet)
     run = fleet.reconcile(1)
     assert withheld(run) == DOUBTED
     assert fleet.where("shop/deployment-echo") == [chosen]
+
+
+def rename(count: int, label: str, replicas: int = 2) -> dict[str, str | None]:
+    """Rename the doomed Deployments."""
+    text = "  namespace: default\n  annotations: {{gitsched.io/renamed-from: default/doomed-{}}}\n"
+    files: dict[str, str | None] = {f"doomed/{n}.yaml": None for n in range(count)}
+    for n in range(count):
+        named = labelled(f"renamed-{n}", label).replace("replicas: 2", f"replicas: {replicas}")
+        files[f"renamed/{n}.yaml"] = named.replace("  namespace: default\n", text.format(n))
+    return files
+
+
+def test_renamed_workloads_do_not_count_as_removed(fleet: Fleet) -> None:
+    fill(fleet, doomed=12, safe=4)
+    fleet.commit(rename(12, "doomed"), hour=1)
+    run = fleet.reconcile(1)
+    assert withheld(run) == ()
+    assert len(on(fleet, "first")) == 24, "both run until the overlap ends"
+    fleet.reconcile(2)
+    assert sorted(path.rpartition("-")[0] for path in on(fleet, "first")) == ["clusters/first/default/deployment-renamed"] * 12
+
+
+@pytest.mark.parametrize(
+    ("label", "replicas", "limits"),
+    [
+        ("domed", 2, ("12 of 16 workloads would be removed from the fleet (limit: 20 %)",)),
+        ("safe", 2, ("12 of 16 workloads would move in the fleet (limit: 30 %)",)),
+        ("doomed", 1, ("the fleet would lose 12 replicas, it has 32 (limit: 30 %)",)),
+    ],
+    ids=["selected by nothing", "in another cluster", "with fewer replicas"],
+)
+def test_renamed_workloads_count_for_what_they_lose(fleet: Fleet, label: str, replicas: int, limits: tuple[str, ...]) -> None:
+    fill(fleet, doomed=12, safe=4)
+    fleet.commit(rename(12, label, replicas), hour=1)
+    run = fleet.reconcile(1)
+    assert withheld(run)[:1] == limits
+    assert len([path for path in on(fleet, "first") if "doomed" in path]) == 12
+    again = fleet.reconcile(2)
+    assert (again.plan.withheld.digest, again.changed) == (run.plan.withheld.digest, False)
+    fleet.reconcile(3, allowed=(run.plan.withheld.digest,))
+    fleet.reconcile(4)
+    assert not [path for path in on(fleet, "first") if "doomed" in path]
