@@ -3,7 +3,7 @@ records about that.
 
 The limits of a run are the stricter ones of the planned commit and of the trusted side: the base of a comparison, else the last commit
 that a run has planned without withholding anything. A commit that loosens a limit is trusted once a run of it has withheld nothing, or
-if it comes after the changes that are withheld.
+if it comes after the changes that are withheld. The same holds for a commit that no longer holds workloads with data.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ class GuardRecord(NamedTuple):
 
     `settings` are those of the last source commit without withheld changes. While changes are withheld, `digest` is theirs, and `planned`
     are the settings of the source commit that they came with. `frozen` is the reason in the file FREEZE of the output branch, or "".
+    `keeps_holds` says that workloads with data stay held although the source no longer holds any: the commit that says so came with their
+    moves.
     """
 
     settings: GuardConfig = GuardConfig()
     digest: str = ""
     planned: GuardConfig = GuardConfig()
     frozen: str = ""
+    keeps_holds: bool = False
 
 
 class GuardInput(NamedTuple):
@@ -56,17 +59,27 @@ class GuardInput(NamedTuple):
             return None
         return self._complete(own)
 
+    def trust_release(self, own: GuardConfig, *, held_before: bool) -> GuardInput | None:
+        """Return the input for a commit that no longer holds workloads, and came after the moves of all workloads that are held; None for
+        any other commit. `held_before`: the last run held all workloads that would be held now."""
+        if self.trusted is None or own.hold_stateful or self.record.keeps_holds or not held_before:
+            return None
+        return self._replace(trusted=self.trusted._replace(hold_stateful=False))
+
     def _complete(self, config: GuardConfig) -> GuardConfig:
         reasons = dict.fromkeys(filter(None, (config.freeze, self.frozen)))
         return config.replace_limits(self.limits)._replace(freeze="; ".join(reasons))
 
-    def make_record(self, own: GuardConfig, withheld: WithheldChanges) -> GuardRecord:
-        """Return the record of a run that has withheld these changes."""
-        if not withheld.moves:
-            return GuardRecord(own, frozen=self.frozen)
-        known = withheld.digest == self.record.digest
+    def make_record(self, own: GuardConfig, withheld: WithheldChanges, *, holds: bool = False) -> GuardRecord:
+        """Return the record of a run that has withheld these changes, and that `holds` workloads with data."""
+        keeps_holds = holds and not own.hold_stateful
         trusted = own if self.trusted is None else self.trusted
-        return GuardRecord(trusted, withheld.digest, self.record.planned if known else own, self.frozen)
+        if not withheld.moves:
+            return GuardRecord(
+                own._replace(hold_stateful=own.hold_stateful or keeps_holds), "", GuardConfig(), self.frozen, keeps_holds
+            )
+        known = withheld.digest == self.record.digest
+        return GuardRecord(trusted, withheld.digest, self.record.planned if known else own, self.frozen, keeps_holds)
 
     def list_findings(self, own: GuardConfig, digest: str, allowed: Collection[str]) -> list[Finding]:
         """Return the findings about a freeze, a commit that loosens the guard, and allowances of other changes than the withheld ones."""
@@ -79,8 +92,8 @@ class GuardInput(NamedTuple):
         loosened = list(own.list_loosened(self.trusted)) if self.trusted is not None else []
         if loosened:
             message = (
-                f"The guard allows more than before: {', '.join(loosened)}. The changes of this commit are limited as before; the new "
-                "settings are for later commits"
+                f"The guard allows more than before: {', '.join(loosened)}. The changes of this commit are limited as before, and "
+                "what is withheld or held now stays so until it is allowed or released; the new settings are for later changes"
             )
             findings.append(Finding("warning", "guard-loosened", message, Location(FILE, 1, 1), is_change=True))
         for other in sorted({*self.allowed, *allowed} - {digest}):
@@ -101,6 +114,8 @@ def write_guard_record(record: GuardRecord) -> dict[str, Any]:
         members["withheld"] = {"digest": record.digest, **_write_settings(record.planned)}
     if record.frozen:
         members["frozen"] = record.frozen
+    if record.keeps_holds:
+        members["keepsHolds"] = True
     return members
 
 
@@ -113,6 +128,7 @@ def read_guard_record(value: Mapping[str, Any]) -> GuardRecord:
         digest if isinstance(digest, str) else "",
         _read_settings(withheld),
         frozen if isinstance(frozen, str) else "",
+        value.get("keepsHolds") is True,
     )
 
 

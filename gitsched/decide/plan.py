@@ -55,7 +55,8 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     copies for the overlap; render; check what the objects refer to; add up the totals.
     """
     caches = caches or InMemoryCaches()
-    changes = _find_changes(source, _decide(source, caches.decisions))
+    source, decisions = _decide(source, caches.decisions)
+    changes = _find_changes(source, decisions)
     changes, withheld = _withhold_changes(source, changes)
     changes = _report_changes(source, changes)
     retention = _retain_copies(source, changes)
@@ -66,7 +67,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     totals = compute_totals(
         decisions,
         rendered,
-        source.source.config,
+        _choose_config(source),
         *source.times,
         source.source.file_findings,
         source.source.other_findings,
@@ -94,7 +95,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         ),
         observations=source.observations,
         details=details,
-    )._replace(withheld=withheld, releases=source.releases, guard=_record_guard(source, withheld), ended=retention.ended)
+    )._replace(withheld=withheld, releases=source.releases, guard=_record_guard(source, withheld, decisions), ended=retention.ended)
 
 
 class _Changes(NamedTuple):
@@ -118,13 +119,39 @@ class _Directories(NamedTuple):
     retired: Iterable[datetime]
 
 
-def _decide(source: PlanInput, cache: DecisionCache) -> DecisionSet:
-    """Decide every workload. Companions that follow their targets and workloads that are held are part of the decisions."""
+def _decide(source: PlanInput, cache: DecisionCache) -> tuple[PlanInput, DecisionSet]:
+    """Decide every workload. Companions that follow their targets and workloads that are held are part of the decisions.
+
+    Return the input as well, changed if the commit no longer holds workloads and came after the moves of those that are held.
+    """
+    decisions = _decide_once(source, cache)
+    if _choose_config(source) is source.source.config:
+        return source, decisions
+    from gitsched.decide.stateful_workloads import were_held  # few commits turn holds off
+
+    held = [outcome for outcome in decisions.outcomes.values() if outcome.held is not None]
+    own, held_before = source.source.config.guard, were_held(held, source.previous)
+    guard = source.guard.trust_release(own, held_before=held_before) if held else None
+    if guard is None:
+        return source, decisions
+    source = source._replace(guard=guard)
+    return source, _decide_once(source, cache)
+
+
+def _choose_config(source: PlanInput) -> Config:
+    """Return the settings of the source, but workloads with data are held as long as the trusted settings hold them."""
+    own, trusted = source.source.config, source.guard.trusted
+    if own.guard.hold_stateful or trusted is None or not trusted.hold_stateful:
+        return own
+    return own._replace(guard=own.guard._replace(hold_stateful=True))
+
+
+def _decide_once(source: PlanInput, cache: DecisionCache) -> DecisionSet:
     tree = source.source
     return decide(
         tree.documents,
         source.previous.records,
-        tree.config,
+        _choose_config(source),
         *source.times,
         cache,
         source.observations,
@@ -171,7 +198,7 @@ def _report_changes(source: PlanInput, changes: _Changes) -> _Changes:
         return changes
     from gitsched.decide.stateful_workloads import add_move_findings, find_unused_releases  # most plans move nothing
 
-    decisions = add_move_findings(changes.decisions, changes.moves, source.source.config.guard)
+    decisions = add_move_findings(changes.decisions, changes.moves, _choose_config(source).guard)
     changes = changes._replace(decisions=decisions)
     if releases is None:
         return changes
@@ -217,12 +244,13 @@ def _check_guard(source: PlanInput, changes: _Changes) -> tuple[WithheldChanges,
     return NOTHING_WITHHELD if withheld.digest in allowed else withheld, findings
 
 
-def _record_guard(source: PlanInput, withheld: WithheldChanges) -> GuardRecord:
+def _record_guard(source: PlanInput, withheld: WithheldChanges, decisions: DecisionSet) -> GuardRecord:
     """Return what the output branch records about the guard."""
     own = source.source.config.guard
     if source.guard is NO_GUARD_INPUT and own == DEFAULT_GUARD.settings:
         return DEFAULT_GUARD
-    return source.guard.make_record(own, withheld)
+    holds = not own.hold_stateful and any(outcome.held is not None for outcome in decisions.outcomes.values())
+    return source.guard.make_record(own, withheld, holds=holds)
 
 
 def _find_active_clusters(previous: PreviousOutput) -> HadWorkloads:

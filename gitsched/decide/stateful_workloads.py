@@ -10,9 +10,9 @@ from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan_state import PreviousOutput
 from gitsched.model.changes import Move
 from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER
-from gitsched.model.document import Document
+from gitsched.model.document import Document, read_annotations
 from gitsched.model.finding import Finding, format_names
-from gitsched.model.holds import Releases, list_release_names
+from gitsched.model.holds import HELD_ANNOTATION, Releases, list_release_names
 from gitsched.model.scheduling import Outcome
 from gitsched.render.output_files import cluster_path, relative_path
 
@@ -51,6 +51,12 @@ def drop_undelivered(moves: Iterable[Move], decisions: DecisionSet, previous: Pr
         before = {name: count for name, count in move.before.items() if name not in gone}
         if before != move.after:
             yield move._replace(before=before)
+
+
+def were_held(held: Iterable[Outcome], previous: PreviousOutput) -> bool:
+    """Return whether the previous output says of all these workloads that they are held."""
+    records = ([previous.records.get(key) for key, _ in outcome.records] for outcome in held)
+    return all(any(record is not None and HELD_ANNOTATION in read_annotations(record) for record in each) for each in records)
 
 
 def find_left_data(move: Move, document: Document, holds: Holds, config: GuardConfig) -> Finding | None:

@@ -83,4 +83,4 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withhol
     state = CompleteState(previous, tree.source_paths) if tree is not None and tree.valid else None
     plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
     kept_files = {path: file.commit for path, file in source.last_valid.items()}
-    return Planned(plan, source.config, state, source.builds, kept_files)
+    return Planned(plan, plan.totals.config, state, source.builds, kept_files)

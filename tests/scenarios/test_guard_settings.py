@@ -13,7 +13,7 @@ from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.comparison import compare_plans
 
-from .conftest import Fleet, at_hour, cluster
+from .conftest import Fleet, at_hour, cluster, deployment, policy
 from .test_guard import SETTINGS, fill, labelled, on, select, withheld
 
 UNSELECTED = {"doomed.yaml": select("domed", "first")}
@@ -184,3 +184,72 @@ def test_the_command_says_what_it_did(fleet: Fleet) -> None:
     code, text = run_command(fleet, 1, "freeze", "maintenance", "-o", "json")
     assert (code, json.loads(text)["frozen"], json.loads(text)["commit"]) == (0, "maintenance", None)
     assert "are not frozen" in run_command(fleet, 2, "freeze", "--lift")[1]
+
+
+VOLUMES = "spec: {resources: {requests: {storage: 1Gi}}, accessModes: [ReadWriteOnce]}"
+CLAIM = f"  volumeClaimTemplates:\n  - metadata: {{name: data}}\n    {VOLUMES}\n"
+DATABASE = deployment("db").replace("kind: Deployment", "kind: StatefulSet") + CLAIM
+UNHELD = {"gitsched.yaml": SETTINGS.format("guard: {holdStateful: false}")}
+DRAINED = {"clusters/first.yaml": cluster("first", "power:NoExecute")}
+
+
+@pytest.fixture
+def database(fleet: Fleet) -> Fleet:
+    """A StatefulSet with a volume in `first`. Committed and reconciled."""
+    files = {
+        "db.yaml": DATABASE,
+        "policy.yaml": policy("first", "second", kind="StatefulSet"),
+        "gitsched.yaml": SETTINGS.format(""),
+    }
+    fleet.commit({**files, **{f"clusters/{name}.yaml": cluster(name) for name in ("first", "second")}})
+    fleet.reconcile()
+    return fleet
+
+
+DB = "default/statefulset-db"
+
+
+def test_a_commit_does_not_move_data_by_turning_holds_off(database: Fleet) -> None:
+    database.commit({**UNHELD, **DRAINED}, hour=1)
+    for hour in (1, 2):
+        run = database.reconcile(hour)
+        assert (database.where(DB), len(findings(run, "stateful-held"))) == (["first"], 1)
+        (finding,) = findings(run, "guard-loosened")
+        assert "holdStateful: true -> false" in finding.message
+    assert recorded(database) == {"keepsHolds": True}
+    database.commit({"note.txt": "another commit"}, hour=3)
+    assert len(findings(database.reconcile(3), "stateful-held")) == 1
+    database.commit(hour=4, message="Move\n\nGitsched-Release: default/db")
+    run = database.reconcile(4)
+    assert (database.where(DB), findings(run, "stateful-held"), recorded(database)) == (["second"], [], {"holdStateful": False})
+    assert findings(database.reconcile(5), "guard-loosened") == []
+
+
+def test_holds_that_an_earlier_commit_turned_off_do_not_hold(database: Fleet) -> None:
+    database.commit(UNHELD, hour=1)
+    assert len(findings(database.reconcile(1), "guard-loosened")) == 1
+    assert recorded(database) == {"holdStateful": False}
+    database.commit(DRAINED, hour=2)
+    assert (findings(database.reconcile(2), "stateful-held"), database.where(DB)) == ([], ["second"])
+
+
+def test_holds_that_a_later_commit_turns_off_are_meant(database: Fleet) -> None:
+    database.commit(DRAINED, hour=1)
+    assert len(findings(database.reconcile(1), "stateful-held")) == 1
+    database.commit({**UNHELD, "web.yaml": deployment("web")}, hour=2)
+    run = database.reconcile(2)
+    assert (findings(run, "stateful-held"), findings(run, "guard-loosened"), database.where(DB)) == ([], [], ["second"])
+
+
+def test_holds_count_at_once(database: Fleet) -> None:
+    database.commit(UNHELD, hour=1)
+    database.reconcile(1)
+    database.commit({**DRAINED, "gitsched.yaml": SETTINGS.format("guard: {holdStateful: true}")}, hour=2)
+    assert (len(findings(database.reconcile(2), "stateful-held")), database.where(DB)) == (1, ["first"])
+
+
+def test_a_pull_request_is_planned_under_the_holds_of_its_base(database: Fleet) -> None:
+    base = database.git("rev-parse", "HEAD")
+    database.commit({**UNHELD, **DRAINED}, hour=1)
+    comparison = compare_plans(database.settings(1, trusted=False), base)
+    assert [finding.code for finding in comparison.review.findings if finding.code.startswith("stateful")] == ["stateful-held"]

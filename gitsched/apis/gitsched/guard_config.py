@@ -46,7 +46,7 @@ class GuardConfig(NamedTuple):
     hold_stateful: bool = True
 
     def tighten(self, other: GuardConfig) -> GuardConfig:
-        """Return the stricter one of each limit of two settings. Placements are frozen if one of them freezes them."""
+        """Return the stricter one of each limit of two settings. What one of them freezes is frozen, and what one of them holds is held."""
         limits = {}
         for scope, effects in _EFFECTS.items():
             one, two = self.limits.get(scope, {}), other.limits.get(scope, {})
@@ -55,7 +55,8 @@ class GuardConfig(NamedTuple):
                 for effect in effects
                 if effect in one or effect in two
             }
-        return self._replace(limits=limits, freeze=self.freeze or other.freeze)
+        held = self.hold_stateful or other.hold_stateful
+        return GuardConfig(limits, self.freeze or other.freeze, held)
 
     def replace_limits(self, limits: Iterable[GuardLimit]) -> GuardConfig:
         """Return these settings with some other limits."""
@@ -73,6 +74,8 @@ class GuardConfig(NamedTuple):
                     yield f"{scope}.{effect}: {old:g} -> {'no limit' if new is None else f'{new:g}'}"
         if before.freeze and not self.freeze:
             yield "freeze is lifted"
+        if before.hold_stateful and not self.hold_stateful:
+            yield "holdStateful: true -> false"
 
 
 class GuardLimit(NamedTuple):
