@@ -43,7 +43,8 @@ class ClusterReport(NamedTuple):
 def read_cluster_report(body: Body) -> ClusterReport | None:
     """Return the report in a document of kind ClusterReport; None for one that the schema refuses, or whose time is no time."""
     spec = as_object(body.get("spec"))
-    name, commit, health = get_field(body, "metadata", "name"), spec.get("appliedCommit"), spec.get("health")
+    name, commit = get_field(body, "metadata", "name"), spec.get("appliedCommit")
+    health: Any = spec.get("health")
     since = parse_time(spec.get("since"))
     if not isinstance(name, str) or not isinstance(commit, str) or health not in get_args(Health) or since is None:
         return None
