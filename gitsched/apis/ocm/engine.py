@@ -28,7 +28,7 @@ from gitsched.apis.ocm.placement import parse_placement
 from gitsched.apis.ocm.placement_findings import describe_no_decision, describe_skipped, list_findings
 from gitsched.apis.ocm.previous_decisions import BASIS_KEY, DecisionIndex, digest_documents, merge_decisions, write_basis
 from gitsched.apis.ocm.prioritizers import PrioritizerScores
-from gitsched.apis.ocm.rollout import SUCCESS, read_previous_rollout, read_reports
+from gitsched.apis.ocm.rollout import read_previous_rollout, read_reports
 from gitsched.apis.ocm.scheduling import schedule_placements
 from gitsched.apis.policy_api import PolicyEngine, Snapshot, list_previous_records
 from gitsched.apis.replicas import count_copy_replicas
@@ -38,6 +38,7 @@ from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome
+from gitsched.schedule.rollout import SUCCESS
 
 if TYPE_CHECKING:
     from gitsched.apis.companions import CompanionFollowers

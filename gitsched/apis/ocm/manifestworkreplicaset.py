@@ -9,25 +9,22 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gitsched.apis.ocm import names
-from gitsched.apis.ocm.rollout import (
-    NO_REVISION,
-    ROLLOUT_ANNOTATION,
-    ClusterRevision,
-    PreviousRollout,
-    RolloutGroup,
-    RolloutProgress,
-    RolloutReport,
-    RolloutReports,
-    RolloutStrategy,
-    advance_rollout,
-    format_rollout,
-    parse_rollout_strategy,
-)
+from gitsched.apis.ocm.rollout import ROLLOUT_ANNOTATION, PreviousRollout, RolloutReports, format_rollout
 from gitsched.kinds.table import is_namespaced
 from gitsched.model.document import Body, Document, Key, get_field, parse_api_group, read_annotations, read_labels
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.time import format_time
+from gitsched.schedule.rollout import (
+    NO_REVISION,
+    ClusterRevision,
+    RolloutGroup,
+    RolloutProgress,
+    RolloutReport,
+    RolloutStrategy,
+    advance_rollout,
+    parse_rollout_strategy,
+)
 
 MAX_ROLLOUT_DEADLINES = 64
 """Maximum number of missed deadlines of a rollout that one run processes."""

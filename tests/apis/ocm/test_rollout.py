@@ -7,9 +7,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gitsched.apis.ocm.rollout import (
-    FAILURE,
     NO_PREVIOUS_ROLLOUT,
     ROLLOUT_ANNOTATION,
+    format_rollout,
+    read_previous_rollout,
+    waits_for_reports,
+)
+from gitsched.model.document import Key
+from gitsched.schedule.rollout import (
+    FAILURE,
     SUCCESS,
     ClusterRevision,
     RolloutGroup,
@@ -17,12 +23,8 @@ from gitsched.apis.ocm.rollout import (
     RolloutReport,
     RolloutStrategy,
     advance_rollout,
-    format_rollout,
     parse_rollout_strategy,
-    read_previous_rollout,
-    waits_for_reports,
 )
-from gitsched.model.document import Key
 from tests.builders.ocm import Body
 
 NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
