@@ -54,6 +54,10 @@ class Counterfactuals(Protocol):
         """The cost of one evaluation without its decisions."""
         ...
 
+    def may_evaluate(self, *, optional: bool) -> bool:
+        """Return whether enough decisions are left for another evaluation."""
+        ...
+
     def evaluate(self, requests: Iterable[Request], /, *, optional: bool = False) -> Mapping[Request, bool]:
         """Return for each request whether taking the changes back undoes the change of the subject.
 
@@ -190,17 +194,19 @@ def _search(
     found = [unit for unit in found if not any(other < unit for other in found)]
     sets: list[Changes] = []
     for unit in found[:MAX_SETS]:
-        sets += yield from _divide(unit, near)
+        sets += yield from _divide(unit, counterfactuals, near)
     if not sets:
-        kept = _unite((yield from _minimize(units, optional=False)))
+        kept = _unite((yield from _minimize(units, counterfactuals, optional=False)))
         if counterfactuals.exhausted:
             return ()  # the rest is too large to be named
-        sets += yield from _divide(kept, near)
+        sets += yield from _divide(kept, counterfactuals, near)
     return tuple(dict.fromkeys(sets))[:MAX_SETS]
 
 
-def _divide(changes: Changes, near: Sequence[Key]) -> _Part:
+def _divide(changes: Changes, counterfactuals: Counterfactuals, near: Sequence[Key]) -> _Part:
     """Return the documents of a set of changes that undo a move alone, else the fewest that undo it together, and of these the fields."""
+    if not counterfactuals.may_evaluate(optional=True):
+        return [changes]
     by_key: dict[Key, set[Change]] = {}
     for change in changes:
         by_key.setdefault(change.key, set()).add(change)
@@ -211,31 +217,36 @@ def _divide(changes: Changes, near: Sequence[Key]) -> _Part:
         if found:
             sets = []
             for document in found[:MAX_SETS]:
-                sets += yield from _divide(document, near)
+                sets += yield from _divide(document, counterfactuals, near)
             return sets
         if 1 < len(close) < len(by_key) and (yield _Step([_unite(close)], optional=True))[0]:
-            return (yield from _divide(_unite(close), ()))
+            return (yield from _divide(_unite(close), counterfactuals, ()))
     if len(by_key) > 1:
-        documents = yield from _minimize([frozenset(by_key[key]) for key in sorted(by_key)], optional=True)
-        return [_unite((yield from _minimize_fields(_unite(documents))))]
+        documents = yield from _minimize([frozenset(by_key[key]) for key in sorted(by_key)], counterfactuals, optional=True)
+        return [_unite((yield from _minimize_fields(_unite(documents), counterfactuals)))]
     fields = [frozenset({change}) for change in sorted(changes)]
     if len(fields) == 1:
         return fields
     alone = yield _Step(fields, optional=True)
     found = [field for field, undone in zip(fields, alone, strict=True) if undone]
-    return found or [_unite((yield from _minimize_fields(changes)))]
+    return found or [_unite((yield from _minimize_fields(changes, counterfactuals)))]
 
 
-def _minimize_fields(changes: Changes) -> _Part:
-    return (yield from _minimize([frozenset({change}) for change in sorted(changes)], optional=True))
+def _minimize_fields(changes: Changes, counterfactuals: Counterfactuals) -> _Part:
+    return (yield from _minimize([frozenset({change}) for change in sorted(changes)], counterfactuals, optional=True))
 
 
-def _minimize(sets: Sequence[Changes], *, optional: bool) -> _Part:
-    """Leave out sets as long as the union of the others undoes a move: first many at a time, the last ones first, then each one."""
+def _minimize(sets: Sequence[Changes], counterfactuals: Counterfactuals, *, optional: bool) -> _Part:
+    """Leave out sets as long as the union of the others undoes a move: first many at a time, the last ones first, then each one.
+
+    End when no further evaluation is possible: each step without an answer would still cost time.
+    """
     kept, size = list(sets), len(sets) // 2
     while size and len(kept) > 1:
         end = len(kept)
         while end > 0:
+            if not counterfactuals.may_evaluate(optional=optional):
+                return kept
             start = max(end - size, 0)
             others = kept[:start] + kept[end:]
             if others and (yield _Step([_unite(others)], optional))[0]:

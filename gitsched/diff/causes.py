@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -25,6 +26,8 @@ MAX_NAMED = 20
 """The number of changes of one set that are each a cause; where there are more, the same change of several documents is one cause."""
 MAX_UNPROVED = 3
 """The number of changed documents that are listed for a move without a proved cause; the others are counted."""
+_Alike = tuple[str, str]
+"""The kind of the changed document, and what changed in it."""
 _SPECIAL_TEXTS = {
     SETTINGS: "the settings changed",
     READ_ORDER: "the order of documents changed",
@@ -80,11 +83,12 @@ class _SubjectView:
         changes: DocumentChanges,
     ) -> None:
         self._documents, self._changes = documents, changes
-        self._policies: dict[Subject, tuple[str, ...]] = {}
+        self._policies: dict[Subject, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self._clusters: dict[Subject, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+        earlier, later = _PolicyNames(outcomes), _PolicyNames(decided.outcomes)
         for move in moves:
             subject = Subject(move.key)
-            self._policies[subject] = tuple(_name_policies(move.key, known) for known in (outcomes, decided.outcomes))
+            self._policies[subject] = earlier.list_policies(move.key), later.list_policies(move.key)
             self._clusters[subject] = tuple(sorted(move.before)), tuple(sorted(move.after))
         for record in records:
             subject = Subject(record.subject, record.target_kind)
@@ -93,7 +97,8 @@ class _SubjectView:
 
     def list_near(self, subject: Subject) -> list[Key]:
         """Return the changed documents that are closest to a subject: its own, its policies, and its clusters."""
-        policies = [name for names in self._policies.get(subject, ()) for name in names.split(", ")]
+        names = [name for names in self._policies.get(subject, ()) for name in names]
+        policies = [name for joined in names for name in joined.split(", ")]
         before, after = self._clusters[subject]
         return self._documents.list_near(subject.key, policies, (*before, *after))
 
@@ -106,20 +111,27 @@ class _SubjectView:
         return (*subject.key[:2], subject.aspect, place, self._clusters[subject], texts)
 
 
-def _name_policies(key: Key, outcomes: Mapping[Key, Outcome]) -> str:
-    """Return the policies that place a workload, or else those of the workloads that bring it along."""
-    outcome = outcomes.get(key)
-    if outcome is None or outcome.policy:
-        return outcome.policy if outcome is not None else ""
-    read = policy_apis[outcome.api].read_removed_workload
-    recorded = [found for _, body in outcome.records if read is not None and (found := read(body)) is not None]
-    required_by = frozenset[tuple[str, str]]().union(*(workload.required_by for workload in recorded))
-    owners = (
-        other
-        for other in outcomes.values()
-        if other.policy and any((record.namespace, record.name) in required_by for record, _ in other.records)
-    )
-    return ", ".join(sorted({owner.policy for owner in owners})) if required_by else ""
+class _PolicyNames:
+    """Names the policies that place workloads in one plan."""
+
+    def __init__(self, outcomes: Mapping[Key, Outcome]) -> None:
+        self._outcomes = outcomes
+
+    @cached_property
+    def _by_record(self) -> Mapping[tuple[str, str], str]:
+        """The policy of each workload that has one, by namespace and name of its records."""
+        owners = (outcome for outcome in self._outcomes.values() if outcome.policy)
+        return {(record.namespace, record.name): owner.policy for owner in owners for record, _ in owner.records}
+
+    def list_policies(self, key: Key) -> tuple[str, ...]:
+        """Return the policies that place a workload, or else those of the workloads that bring it along."""
+        outcome = self._outcomes.get(key)
+        if outcome is None or outcome.policy:
+            return (outcome.policy,) if outcome is not None else ()
+        read = policy_apis[outcome.api].read_removed_workload
+        recorded = [found for _, body in outcome.records if read is not None and (found := read(body)) is not None]
+        required_by = {owner for workload in recorded for owner in workload.required_by}
+        return tuple(sorted({self._by_record[owner] for owner in required_by if owner in self._by_record}))
 
 
 class CauseWriter:
@@ -128,6 +140,7 @@ class CauseWriter:
     def __init__(self, changes: DocumentChanges, list_near: Callable[[Subject], Sequence[Key]]) -> None:
         self._changes, self._list_near = changes, list_near
         self._written: dict[Change, Cause] = {}
+        self._groups: dict[Changes, Mapping[_Alike, Sequence[Change]]] = {}
         self._ordered = sorted(changes.by_key, key=lambda key: key.group not in reserved_groups)
 
     def write(
@@ -140,14 +153,20 @@ class CauseWriter:
         near = {key: position for position, key in enumerate(self._list_near(subject))}
         causes: list[Cause] = []
         number, kinds = 0, list_cluster_kinds()
+
+        def rank(change: Change) -> tuple[bool, int, Change]:
+            return lost and change.key[:2] in kinds, near.get(change.key, len(near)), change
+
+        own = Change(subject.key, WHOLE)
         for changes in found.get(subject, ()):
             number += len(changes) > 1
-            ordered = sorted(
-                changes, key=lambda change: (lost and change.key[:2] in kinds, near.get(change.key, len(near)), change)
-            )
-            whole = ordered[0].key == subject.key and ordered[0].position == WHOLE and not subject.aspect
-            found_causes = [self._write_own(ordered[0], known)] if whole else []
-            found_causes += self._merge(ordered[whole:])
+            whole = own in changes and not subject.aspect
+            found_causes = [self._write_own(own, known)] if whole else []
+            others = changes - {own} if whole else changes
+            if len(others) <= MAX_NAMED:
+                found_causes += [self._write_change(change) for change in sorted(others, key=rank)]
+            else:
+                found_causes += self._combine_alike(others, near, rank)
             causes += [cause._replace(together=number if len(changes) > 1 else 0) for cause in found_causes]
         return tuple(causes or [cause._replace(proved=False) for cause in known] or self._list_unproved(near))
 
@@ -159,16 +178,32 @@ class CauseWriter:
         if len(self._ordered) > MAX_UNPROVED:
             yield Cause(f"{len(self._ordered) - MAX_UNPROVED} more documents", proved=False)
 
-    def _merge(self, changes: Iterable[Change]) -> list[Cause]:
-        """Return a cause for each change, or if there are many, one for the same change of several documents."""
-        causes = [self._write_change(change) for change in changes]
-        if len(causes) <= MAX_NAMED:
-            return causes
-        same: dict[tuple[str, str], list[Cause]] = {}
-        for cause in causes:
-            title, _, detail = cause.text.partition(" ")
-            same.setdefault((title.partition("/")[0], detail), []).append(cause)
-        return [_combine(group) for group in same.values()]
+    def _combine_alike(
+        self, changes: Changes, near: Iterable[Key], rank: Callable[[Change], tuple[bool, int, Change]]
+    ) -> list[Cause]:
+        """Return one cause for the same change of several documents, with the location of the nearest of them."""
+        groups = self._group_alike(changes)
+        nearest = {group: members[0] for group, members in groups.items()}
+        close = (change for key in near if key in self._changes.by_key for change in self._changes.by_key[key].changes)
+        for change in close:
+            if change in changes:
+                group = self._describe_alike(change)
+                nearest[group] = min(nearest[group], change, key=rank)
+        ordered = sorted(nearest.items(), key=lambda entry: rank(entry[1]))
+        return [_count_alike(self._write_change(change), len(groups[group])) for group, change in ordered]
+
+    def _group_alike(self, changes: Changes) -> Mapping[_Alike, Sequence[Change]]:
+        """Return changes by what is the same in them. Many subjects ask for the same changes."""
+        if changes not in self._groups:
+            groups: dict[_Alike, list[Change]] = {}
+            for change in sorted(changes):
+                groups.setdefault(self._describe_alike(change), []).append(change)
+            self._groups[changes] = groups
+        return self._groups[changes]
+
+    def _describe_alike(self, change: Change) -> _Alike:
+        title, _, detail = self._write_change(change).text.partition(" ")
+        return title.partition("/")[0], detail
 
     def _write_own(self, change: Change, known: tuple[Cause, ...]) -> Cause:
         text = self._changes.by_key[change.key].text
@@ -203,10 +238,9 @@ class CauseWriter:
         return Cause(f"{change.key.title}: {difference.text}", locate_document(shown), field)
 
 
-def _combine(causes: Sequence[Cause]) -> Cause:
-    """Return one cause for the same change of several documents, with the location of the first."""
-    first = causes[0]
-    if len(causes) == 1:
-        return first
-    title, _, detail = first.text.partition(" ")
-    return first._replace(text=f"{title.removesuffix(':')} and {len(causes) - 1} more{':' if title.endswith(':') else ''} {detail}")
+def _count_alike(cause: Cause, count: int) -> Cause:
+    """Return the cause for a number of documents with the same change."""
+    if count == 1:
+        return cause
+    title, _, detail = cause.text.partition(" ")
+    return cause._replace(text=f"{title.removesuffix(':')} and {count - 1} more{':' if title.endswith(':') else ''} {detail}")

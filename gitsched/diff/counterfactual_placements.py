@@ -45,6 +45,10 @@ class CounterfactualPlacements:
         catalog = self.changes.after.catalog
         return ENGINE_COST + sum(map(len, catalog.api_documents.values())) // 2 + len(catalog.templates) // 100
 
+    def may_evaluate(self, *, optional: bool) -> bool:
+        """See `Counterfactuals`."""
+        return self.remaining - (self._limit // 2 if optional else 0) > self.engine_cost
+
     def evaluate(self, requests: Iterable[Request], /, *, optional: bool = False) -> dict[Request, bool]:
         """See `Counterfactuals`."""
         wanted = list(dict.fromkeys(requests))

@@ -79,6 +79,10 @@ class _CounterfactualImpacts:
         """The decisions that are left."""
         return self._limit - self.spent
 
+    def may_evaluate(self, *, optional: bool) -> bool:
+        """See `Counterfactuals`."""
+        return self.remaining - (self._limit // 2 if optional else 0) > self.engine_cost
+
     def evaluate(self, requests: Iterable[Request], /, *, optional: bool = False) -> dict[Request, bool]:
         """See `Counterfactuals`."""
         wanted = list(dict.fromkeys(requests))

@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -146,6 +147,28 @@ class Repository:
             return commit == ancestor or bool(self._repo.descendant_of(commit, ancestor))
         except (KeyError, ValueError, pygit2.GitError):
             return False
+
+    def list_ancestors(self, heads: Sequence[str], excluded: str, limit: int) -> list[Commit]:
+        """Return at most `limit` commits: the heads and their ancestors, the newest first, without the excluded commit and its ancestors.
+
+        Where the clone is shallow, the commits that it has.
+        """
+        import pygit2
+
+        known = [head for head in heads if self.has(head)]
+        if not known:
+            return []
+        found: list[Commit] = []
+        try:
+            walker = self._repo.walk(known[0], pygit2.enums.SortMode.TIME)
+            for head in known[1:]:
+                walker.push(head)
+            if excluded and self.has(excluded):
+                walker.hide(excluded)
+            found += (self.commit(str(entry.id)) for entry in islice(walker, limit))
+        except (KeyError, ValueError, pygit2.GitError):
+            pass  # a commit is missing
+        return found
 
     def find_merge_base(self, one: str, other: str) -> str | None:
         """Return the best common ancestor of two commits; None when there is none in the available history."""

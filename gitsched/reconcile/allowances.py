@@ -46,17 +46,5 @@ def _list_trailers(context: RunContext, fetched: Fetched, *wanted: str) -> list[
 
 
 def _list_commits(repository: Repository, head: Commit, last: str) -> list[Commit]:
-    """Return a commit and its ancestors, the nearest first, without the commit of the last run and its ancestors."""
-    last = last if last and repository.has(last) else ""
-    if head.oid == last:
-        return []
-    found, pending = {head.oid: head}, [head]
-    for commit in pending:
-        for parent in commit.parents:
-            if parent == last or parent in found or len(found) >= MAX_COMMITS or not repository.has(parent):
-                continue
-            if last and repository.has_ancestor(last, parent):
-                continue  # a branch that began before the last run
-            found[parent] = repository.commit(parent)
-            pending.append(found[parent])
-    return pending
+    """Return a commit and its ancestors, the newest first, without the commit of the last run and its ancestors."""
+    return [] if head.oid == last else [head, *repository.list_ancestors(head.parents, last, MAX_COMMITS - 1)]
