@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.removals import RemovedPlacement
+from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Document, Key, read_annotations
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome
@@ -16,27 +17,35 @@ RENAMED_FROM = "gitsched.io/renamed-from"
 
 _MAX_NAME_LENGTH = 100
 """Characters of the annotation that a finding shows."""
+_Identity = tuple[str, str, str]
+"""The kind in lower case, namespace and name of a workload."""
 
 
 class RenamedWorkloads(NamedTuple):
-    """The new key of each removed workload that another one continues, and findings about annotations that name none."""
+    """The new key of each removed workload that another one continues, and findings about annotations without an effect."""
 
     successors: Mapping[Key, Key]
     findings: tuple[Finding, ...]
 
 
-def find_renamed(decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement]) -> RenamedWorkloads:
-    """Return the removed workloads that new ones continue. Only a workload that was not placed before can continue another one."""
+def find_renamed(
+    decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement], followers: Mapping[Key, Iterable[RetainedCopy]]
+) -> RenamedWorkloads:
+    """Return the removed workloads that new ones continue. Only a workload that was not placed before can continue another one.
+
+    `followers` are the copies that an earlier run retained, by the workload that they follow.
+    """
     successors: dict[Key, Key] = {}
     findings: list[Finding] = []
-    for key, name in _list_renamed(decisions):
-        if decisions.outcomes[key].previous_targets:
-            continue
-        old = _find_removed(key, name, removed)
+    former = _FormerWorkloads(removed)
+    for key, name in sorted(_list_renamed(decisions)):
+        if decisions.outcomes[key].previous_targets or former.names_any(key, name, followers.get(key, ())):
+            continue  # the annotation had its effect in an earlier run
+        template, old = decisions.templates[key], former.find(key, name)
         if old is None:
-            findings.append(_make_unknown_finding(decisions.templates[key], name))
-        else:
-            successors.setdefault(old, key)
+            findings.append(_make_unknown_finding(template, name))
+        elif successors.setdefault(old, key) != key:
+            findings.append(_make_claimed_finding(template, old, successors[old]))
     return RenamedWorkloads(successors, tuple(findings))
 
 
@@ -46,8 +55,9 @@ def find_successors(decisions: DecisionSet, removed: Mapping[Key, RemovedPlaceme
     A workload that was placed before continues another one as well: an earlier run may have placed it and kept the other one.
     """
     successors: dict[Key, Outcome] = {}
-    for key, name in _list_renamed(decisions):
-        old = _find_removed(key, name, removed)
+    former = _FormerWorkloads(removed)
+    for key, name in sorted(_list_renamed(decisions)):
+        old = former.find(key, name)
         if old is not None:
             successors.setdefault(old, decisions.outcomes[key])
     return successors
@@ -61,15 +71,35 @@ def _list_renamed(decisions: DecisionSet) -> Iterator[tuple[Key, str]]:
             yield key, name
 
 
-def _find_removed(key: Key, name: str, removed: Mapping[Key, RemovedPlacement]) -> Key | None:
-    """Return the removed workload that an annotation names: one of the same kind, if it does not say."""
+class _FormerWorkloads:
+    """Finds removed workloads by the value of the annotation."""
+
+    def __init__(self, removed: Iterable[Key]) -> None:
+        self._by_name: dict[_Identity, list[Key]] = {}
+        for key in removed:
+            self._by_name.setdefault(_identify(key), []).append(key)
+
+    def find(self, key: Key, name: str) -> Key | None:
+        """Return the removed workload that the annotation of a workload names, preferably one of the same API group."""
+        identity = _parse_name(key, name)
+        return min(self._by_name.get(identity, ()) if identity else (), key=lambda old: (old.group != key.group, old), default=None)
+
+    def names_any(self, key: Key, name: str, copies: Iterable[RetainedCopy]) -> bool:
+        """Return whether the annotation names the workload of one of the copies."""
+        identity = _parse_name(key, name)
+        return any(_identify(copy.workload) == identity for copy in copies)
+
+
+def _identify(key: Key) -> _Identity:
+    return key.kind.lower(), key.namespace, key.name
+
+
+def _parse_name(key: Key, name: str) -> _Identity | None:
+    """Return the workload that an annotation names: one of the same kind, if it does not say. None if it names none."""
     parts = name.split("/")
     if not 2 <= len(parts) <= 3:
         return None
-    kind = parts[0] if len(parts) == 3 else key.kind
-    wanted = kind.lower(), *parts[-2:]
-    found = [old for old in removed if (old.kind.lower(), old.namespace, old.name) == wanted]
-    return min(found, key=lambda old: (old.group != key.group, old), default=None)
+    return (parts[0] if len(parts) == 3 else key.kind).lower(), parts[-2], parts[-1]
 
 
 def _make_unknown_finding(template: Document, name: str) -> Finding:
@@ -79,3 +109,11 @@ def _make_unknown_finding(template: Document, name: str) -> Finding:
         "kept; write [kind/]namespace/name of the workload that it replaces, or remove the annotation"
     )
     return Finding("warning", "renamed-from-unknown", message, locate_document(template), template.key.resource)
+
+
+def _make_claimed_finding(template: Document, old: Key, other: Key) -> Finding:
+    message = (
+        f"{template.key} has the annotation {RENAMED_FROM} of {old}, which {other} continues already: the copy of {old} goes when that of "
+        f"{other} had its time; remove the annotation from one of them"
+    )
+    return Finding("warning", "renamed-from-claimed", message, locate_document(template), template.key.resource)

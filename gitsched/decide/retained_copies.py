@@ -18,7 +18,7 @@ from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan_state import PlanTimes, PreviousOutput
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.removals import RemovedPlacement
-from gitsched.decide.renames import RenamedWorkloads, find_renamed
+from gitsched.decide.renames import find_renamed
 from gitsched.decide.variant_outcomes import read_kept_paths
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.changes import CopyRetention, Move, RetainedCopy
@@ -137,10 +137,7 @@ class _Retention:
         self._findings: list[Finding] = []
 
     def retain(self) -> CopyRetention:
-        renamed = find_renamed(self._decisions, self._removed) if self._removed else RenamedWorkloads({}, ())
-        self._findings += renamed.findings
-        for old, new in sorted(renamed.successors.items()):
-            self._followers.setdefault(new, []).extend(self._list_removed_copies(old, new))
+        self._findings += self._add_renamed()
         for key in sorted(self._moves.keys() | self._own.keys() | self._followers.keys()):
             outcome = self._decisions.outcomes.get(key)
             if outcome is not None and (key.group, key.kind) not in RUN_ONCE_KINDS:
@@ -150,6 +147,16 @@ class _Retention:
         copies = (self._copies[key]._replace(until=find_end(self._copies[key], self._config)) for key in sorted(self._copies))
         ended = (copy for copy in self._ended if (copy.workload, copy.cluster) not in self._copies)
         return CopyRetention(tuple(copies), tuple(ended), tuple(self._findings))
+
+    def _add_renamed(self) -> Iterable[Finding]:
+        """Have the copies of renamed workloads follow those that continue them, with all that followed the former ones."""
+        if not self._removed:
+            return ()
+        renamed = find_renamed(self._decisions, self._removed, self._followers)
+        for old, new in sorted(renamed.successors.items()):
+            former = [copy._replace(follows=new) for copy in self._followers.pop(old, ())]
+            self._followers.setdefault(new, []).extend((*self._list_removed_copies(old, new), *former))
+        return renamed.findings
 
     def _correct_times(self, copy: RetainedCopy) -> RetainedCopy:
         """Return the copy without times in the future, which a wrong clock has written."""
@@ -179,6 +186,8 @@ class _Retention:
                 self._continue(copy._replace(start=copy.start or start), outcome, placement)
         if unplaced:
             self._findings.append(self._make_unplaced_finding(outcome, unplaced, is_partial=bool(placement.after)))
+        elif followers and not placement.after:
+            self._findings.append(self._make_waiting_finding(outcome, followers))
 
     def _find_event(self, outcome: Outcome) -> datetime:
         """Return the time of the event that led to an outcome: the commit, or a later deadline or observation."""
@@ -352,6 +361,14 @@ class _Retention:
         message = (
             f"{outcome.key} has {lacking}, and keeps its copy in {clusters} until another cluster has one; to remove it, "
             "delete the workload, or have no policy select it"
+        )
+        template = self._decisions.templates[outcome.key]
+        return Finding("warning", "copy-retained", message, locate_document(template), outcome.key.resource)
+
+    def _make_waiting_finding(self, outcome: Outcome, followers: Iterable[RetainedCopy]) -> Finding:
+        former = format_names(sorted({f"{copy.workload} in {copy.cluster}" for copy in followers}))
+        message = (
+            f"{outcome.key} has no cluster yet, so what it continues stays: {former}; have its policy match a cluster, or delete it"
         )
         template = self._decisions.templates[outcome.key]
         return Finding("warning", "copy-retained", message, locate_document(template), outcome.key.resource)

@@ -22,7 +22,7 @@ class _AllNeeded:
         found = {key: _Document(key) for key in (_name("PropagationPolicy", number) for number in range(documents))}
         self.pool = frozenset(change for document in found.values() for change in document.changes)
         self.changes = cast(DocumentChanges, _Changes(found))
-        self.remaining, self.engine_cost, self.exhausted, self.asked = limit, 1, False, 0
+        self.remaining, self.engine_cost, self.exhausted, self.received = limit, 1, False, 0
 
     def may_evaluate(self, *, optional: bool) -> bool:
         return self.remaining > 0
@@ -30,7 +30,7 @@ class _AllNeeded:
     def evaluate(self, requests: Iterable[Request], /, *, optional: bool = False) -> dict[Request, bool]:
         answers = {}
         for subject, changes in requests:
-            self.asked += 1
+            self.received += 1
             self.remaining -= self.remaining > 0
             answers[subject, changes] = changes == self.pool
         return answers
@@ -51,10 +51,10 @@ def _name(kind: str, number: int) -> Key:
     return Key("", kind, "default", f"{number:03}")
 
 
-def test_a_search_without_work_left_asks_no_more() -> None:
+def test_a_search_ends_when_no_evaluation_is_left() -> None:
     subjects = [Subject(_name("Deployment", number)) for number in range(50)]
     placements = _AllNeeded(100, limit=500)
     space = SearchSpace(lambda subject: (), [[placements.pool]], lambda subject: subject)
     found = find_explanations(subjects, placements, space)
     assert found == dict.fromkeys(subjects, (placements.pool,))
-    assert placements.asked < 800
+    assert placements.received < 800

@@ -287,6 +287,43 @@ def test_an_annotation_that_names_no_former_workload_is_a_finding(fleet: Fleet, 
     assert fleet.delivered(WEB) == []
 
 
+def renamed(name: str, former: str) -> str:
+    annotated = f"  namespace: default\n  annotations: {{gitsched.io/renamed-from: {former}}}\n"
+    return deployment(name).replace("  namespace: default\n", annotated)
+
+
+def test_a_workload_that_is_renamed_twice_keeps_the_copies_of_both_former_ones(fleet: Fleet) -> None:
+    fill(fleet, "ash")
+    fleet.commit({"web.yaml": renamed("shop", "default/web")}, hour=1)
+    fleet.reconcile(1)
+    fleet.commit({"web.yaml": renamed("store", "default/shop")}, hour=1 + 5 * MINUTE)
+    assert codes(fleet, 1 + 5 * MINUTE) == set()
+    assert all(fleet.delivered(f"default/deployment-{name}") == ["ash"] for name in ("web", "shop", "store"))
+    fleet.reconcile(1 + 15 * MINUTE)
+    assert [fleet.delivered(f"default/deployment-{name}") for name in ("web", "shop", "store")] == [[], [], ["ash"]]
+
+
+def test_a_second_workload_that_continues_the_same_one_is_a_finding(fleet: Fleet) -> None:
+    fill(fleet, "ash")
+    fleet.commit({"web.yaml": renamed("shop", "default/web"), "other.yaml": renamed("other", "default/web")}, hour=1)
+    plan = fleet.reconcile(1).plan
+    (finding,) = (found for found in plan.findings if found.code == "renamed-from-claimed")
+    assert finding.message.startswith("Deployment.apps/default/shop has")
+    assert "Deployment.apps/default/other continues" in finding.message
+    assert [copy.follows.name for copy in plan.retained if copy.follows] == ["other"]
+
+
+def test_the_former_copy_stays_while_the_renamed_workload_has_no_cluster_and_each_run_says_so(fleet: Fleet) -> None:
+    fill(fleet, "ash")
+    fleet.commit({"web.yaml": renamed("shop", "default/web"), "policy.yaml": policy("nowhere")}, hour=1)
+    for hour in (1, 30):
+        found = codes(fleet, hour)
+        assert found >= {"copy-retained", "unschedulable"}
+        assert "renamed-from-unknown" not in found
+        assert fleet.delivered(WEB) == ["ash"]
+        fleet.commit({"notes.yaml": "a: 1\n"}, hour=29)
+
+
 def report(**health: str) -> str:
     entries = "".join(f"\n  - {{clusterName: {name}, health: {state}}}" for name, state in health.items())
     return (
