@@ -24,6 +24,7 @@ from gitsched.model.time import EPOCH
 from gitsched.model.variants import TemplateVariants
 
 if TYPE_CHECKING:
+    from gitsched.apis.cluster_reports import ClusterReception
     from gitsched.apis.stateful_holds import Holds
 
 
@@ -330,6 +331,8 @@ class PolicyAPI:
     metrics: MetricSource | None = None
     delivery_reports: DeliveryReports | None = None
     scoring: ClusterScoring | None = None
+    load_reception: Callable[[], ClusterReception] | None = None
+    """How documents of clusters take facts that machines collect."""
 
     topology: Topology | None = None
     """The kind that describes clusters or nodes, for simulations."""

@@ -118,6 +118,9 @@ SOURCE = combine(
     LOCATION,
     click.option("--branch", metavar="NAME", help="Source branch; the branch of HEAD by default."),
     click.option("--path", "paths", metavar="PATH", multiple=True, help="Read only this directory or file; may be repeated."),
+    click.option(
+        "--facts-repository", metavar="LOCATION", help="Repository that may have the facts branches; that of the source by default."
+    ),
     CACHE,
 )
 TARGET = combine(

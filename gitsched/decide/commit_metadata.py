@@ -35,6 +35,10 @@ from gitsched.report.summary import format_key
 if TYPE_CHECKING:
     from gitsched.model.holds import Releases
 
+FACTS_TRAILER = "Gitsched-Facts"
+"""The commits of the facts branches, as BRANCH@COMMIT; gitsched.json has all of them."""
+_MAX_FACTS = 5
+
 
 def render_metadata_files(
     source: Commit,
@@ -135,11 +139,12 @@ def make_commit_message(
     changed_entries: Set[str],
     version: str,
     facts_time: datetime = EPOCH,
+    facts: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Return the commit message. The cause is the latest event: the source commit, newer facts, a deadline or an observation.
 
     `record_changes` are the changed recorded decisions, `changed_entries` the names at the root of the output that differ from the last
-    commit.
+    commit. `facts` are the commits of the facts branches by branch, of which the message names the first ones.
     """
     cause = _find_cause(source, plan, facts_time)
     moved, recorded = len(plan.moves), len(record_changes)
@@ -156,6 +161,9 @@ def make_commit_message(
         for change in record_changes
     ]
     trailers = _list_release_trailers(plan.releases) if plan.releases is not None else {}
+    if facts:
+        named = [f"{branch}@{oid}" for branch, oid in list(facts.items())[:_MAX_FACTS]]
+        trailers |= {FACTS_TRAILER: ", ".join(named) + (f" and {len(facts) - _MAX_FACTS} more" if len(facts) > _MAX_FACTS else "")}
     subject = f"{summary} ({source.subject})"
     return write_commit_message(subject, lines, source=source.oid, version=version, cause=cause, trailers=trailers)
 

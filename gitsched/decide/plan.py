@@ -85,6 +85,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         changes.moves,
         {**rendered.files, **{path: file for path, file in last_valid if file is not None}},
         wakeups=(
+            *source.wakeups,
             *(copy.until for copy in retention.copies if copy.until is not None),
             *(engine.wakeup for engine in decisions.engines if engine.wakeup is not None),
         ),

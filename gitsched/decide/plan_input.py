@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
@@ -44,7 +45,8 @@ class PlanInput(NamedTuple):
 
     `list_allowed` returns the digests of withheld changes that are allowed. With `withholds`, changes over the limits of the guard are
     left out of the plan; otherwise they are only reported. `releases` are the held workloads and clusters that are released. `guard` is
-    what the guard reads besides the settings of the source.
+    what the guard reads besides the settings of the source. `wakeups` are times after which the input is another one without a change of
+    the source, because facts become stale.
     """
 
     source: SourceTree
@@ -55,3 +57,4 @@ class PlanInput(NamedTuple):
     withholds: bool = False
     releases: Releases | None = None
     guard: GuardInput = NO_GUARD_INPUT
+    wakeups: tuple[datetime, ...] = ()

@@ -12,6 +12,7 @@ from gitsched.apis.schemas import list_schemas, shipped_schemas
 from gitsched.decide.catalog import RawDocument
 from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.manifests.schema import SchemaValidator
+from gitsched.model.cluster_facts import FACTS_KIND
 from gitsched.model.document import Body, get_field, parse_api_group
 from gitsched.model.finding import Finding, Issue, Location, ValidationResult, locate_origin
 from gitsched.model.variants import BUNDLE_KIND
@@ -114,6 +115,10 @@ def _find_validator(api: PolicyAPI | None, group: str, kind: str, body: Body) ->
         return api.find_validator(group, kind)
     if (group, kind) == (config.GROUP, config.KIND):
         return config.check_config
+    if (group, kind) == FACTS_KIND:
+        from gitsched.apis.gitsched.facts_document import validate_facts  # only facts branches have such documents
+
+        return validate_facts
     if (group, kind) == BUNDLE_KIND:
         from gitsched.apis.gitsched.bundle import validate_bundle  # most sources have no Bundle
 

@@ -23,11 +23,12 @@ from gitsched.model.commit import Commit
 from gitsched.model.document import Key
 from gitsched.model.observation import read_observations
 from gitsched.model.scheduling import Outcome
-from gitsched.reconcile.facts import add_facts, find_recorded_facts
+from gitsched.reconcile.cluster_facts import add_all_facts
+from gitsched.reconcile.facts import find_recorded_facts
 from gitsched.reconcile.fetch import fetch, find_commit
 from gitsched.reconcile.output_commit import describe_manifest_changes, find_manifest_changes, write
 from gitsched.reconcile.pipeline import plan_source
-from gitsched.reconcile.run import Fetched, RunContext, RunResult, RunSettings, make_result, make_review, open_context
+from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, RunSettings, make_result, make_review, open_context
 from gitsched.reconcile.source_commits import list_source_commits
 from gitsched.reconcile.source_locations import RuleLocations, locate_causes
 from gitsched.reconcile.source_tree import read_source_at
@@ -186,7 +187,9 @@ def _compare_with_recorded(context: RunContext, fetched: Fetched, earlier: Commi
     if record is None or later.input is None:
         return None
     facts = find_recorded_facts(context.source.repository, record.facts, fetched.facts)
-    source = add_facts(context, facts, read_source_at(context, earlier))
+    source = read_source_at(context, earlier)
+    if facts != Facts():
+        source = add_all_facts(context, facts, source, record.time, {}).source
     if source.variants:
         from gitsched.reconcile.source_commits import add_source_commits  # few sources have Bundles
 

@@ -152,7 +152,16 @@ def _commit_tree(
     name, email = settings.author or (config.author.name, config.author.email)
     signing = settings.signing or ((config.signing.format, config.signing.key) if config.signing else None)
     signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
-    message = make_commit_message(fetched.source, plan, written.record_changes, changed_entries, __version__, fetched.facts.time)
+    facts = fetched.facts
+    message = make_commit_message(
+        fetched.source,
+        plan,
+        written.record_changes,
+        changed_entries,
+        __version__,
+        facts.time,
+        facts.commits if facts.branches else {},
+    )
     time = max(plan.time, repository.commit(head).time) if head else plan.time
     return repository.commit_tree(written.tree, (head,) if head else (), message, name=name, email=email, time=time, sign=signer)
 

@@ -15,12 +15,21 @@ from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_state import compute_plan_times
 from gitsched.model.errors import Conflict
 from gitsched.reconcile.allowances import list_allowed_changes, read_releases
-from gitsched.reconcile.facts import add_facts
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.guard_input import make_guard_input
 from gitsched.reconcile.observations import observe
 from gitsched.reconcile.output_commit import publish, update_caches, write
-from gitsched.reconcile.run import CompleteState, Facts, Fetched, OutputMoved, Planned, RunContext, RunResult, make_result
+from gitsched.reconcile.run import (
+    CompleteState,
+    Facts,
+    Fetched,
+    OutputMoved,
+    Planned,
+    RunContext,
+    RunResult,
+    SourceWithFacts,
+    make_result,
+)
 from gitsched.reconcile.source_diff import plan_incrementally
 from gitsched.reconcile.source_locations import locate_plan_findings
 from gitsched.reconcile.source_tree import load
@@ -61,25 +70,32 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withhol
     """
     caches = context.caches
     source = load(context, fetched)
+    added: SourceWithFacts | None = None
     if fetched.facts != Facts():
-        source = add_facts(context, fetched.facts, source)
+        from gitsched.reconcile.cluster_facts import add_all_facts  # few sources have facts branches
+
+        added = add_all_facts(context, fetched.facts, source, now, fetched.record.facts if fetched.record else {})
+        source = added.source
     observed = observe(context, fetched, source, now)
     source = source._replace(other_findings=(*source.other_findings, *observed.findings))
     previous = read_previous_output(context, fetched)
+    time = fetched.time if added is None else max(fetched.time, added.stale_since)
     if source.variants:
         from gitsched.reconcile.source_commits import add_source_commits  # few sources have Bundles
 
         source = add_source_commits(source, fetched, previous.records, context)
-    times = compute_plan_times(fetched.time, fetched.record.time if fetched.record else None, now)
+    times = compute_plan_times(time, fetched.record.time if fetched.record else None, now)
     allowed = partial(list_allowed_changes, context, fetched)
     releases = read_releases(context, fetched) if fetched.record is not None else None
     is_first = fetched.record is None and not (context.settings.guard_limits or context.settings.allowed)
     guard = NO_GUARD_INPUT if is_first else make_guard_input(context, fetched)
-    made_from = PlanInput(source, previous, times, observed.observations, allowed, withholds, releases, guard)
+    wakeups = () if added is None or added.wakeup is None else (added.wakeup,)
+    made_from = PlanInput(source, previous, times, observed.observations, allowed, withholds, releases, guard, wakeups)
     plan = make_plan(made_from, caches.decisions)
     caches.plan_size = len(caches.files)
-    # Observations are made again in each run and may change anything, so a plan with observations is never the start of the next one.
-    tree = caches.tree if observed.empty else None
+    # Observations are made again in each run and may change anything, and facts become stale: a plan with them is never the start of the
+    # next one.
+    tree = caches.tree if observed.empty and (added is None or not added.timed) else None
     state = CompleteState(previous, tree.source_paths) if tree is not None and tree.valid else None
     plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
     kept_files = {path: file.commit for path, file in source.last_valid.items()}

@@ -12,6 +12,7 @@ from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.guard_config import GuardLimit
 from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.incremental_plan import IncrementalPlan
+from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.plan_state import PreviousOutput
 from gitsched.diff.plans import ReviewedPlan
@@ -42,6 +43,9 @@ class RunSettings(NamedTuple):
 
     `reviewed` is the reviewed plan, where the source commit has no trailer with it; with `require_reviewed` no other plan is written.
     `findings_only` says that the caller needs findings only, so that the location of the output does not matter.
+
+    `facts_repository` is the other repository that may have the facts branches. `facts_keys` are the public keys, by cluster, of which one
+    must have signed the branch of the cluster; the name "*" is for the branch of all clusters. Empty: signatures are not required.
     """
 
     now: datetime
@@ -65,6 +69,8 @@ class RunSettings(NamedTuple):
     reviewed: ReviewedPlan | None = None
     require_reviewed: bool = False
     findings_only: bool = False
+    facts_repository: str | None = None
+    facts_keys: Mapping[str, tuple[str, ...]] = {}
 
 
 class RunContext(NamedTuple):
@@ -101,11 +107,16 @@ class BuildContext(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """The facts branches. `missing` is the configured branch that does not exist, or ""; `ignored` counts branches that are too many."""
+    """The facts branches. `missing` is the configured branch that does not exist, or ""; `ignored` counts branches that are too many.
+
+    `repository` has them, None for that of the source. `findings` are about branches that do not count, such as unsigned ones.
+    """
 
     branches: tuple[FactsBranch, ...] = ()
     missing: str = ""
     ignored: int = 0
+    repository: Repository | None = None
+    findings: tuple[Finding, ...] = ()
 
     @property
     def time(self) -> datetime:
@@ -122,6 +133,16 @@ class Facts(NamedTuple):
         """A digest of the content of all branches; "" without facts."""
         rows = [f"{branch.name} {branch.commit.tree}" for branch in self.branches]
         return sha256("\n".join(rows).encode()).hexdigest() if rows else ""
+
+
+class SourceWithFacts(NamedTuple):
+    """A source with the facts in the documents of its clusters. `stale_since` is the last time at which stale facts changed how a cluster
+    is treated, 1970 if none did; `wakeup` is the next one; `timed` says that there are facts, so that a plan depends on the time."""
+
+    source: SourceTree
+    stale_since: datetime = EPOCH
+    wakeup: datetime | None = None
+    timed: bool = False
 
 
 class Fetched(NamedTuple):

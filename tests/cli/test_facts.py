@@ -169,7 +169,9 @@ def test_a_cluster_speaks_only_for_itself(gitsched: Run, git: Git, commit: Commi
         "AddOnPlacementScore bru/default is not of the cluster ash, to which the branch cluster-facts/ash belongs: the document is not "
         "read; set metadata.namespace: ash"
     )
-    assert found["facts-ignored"].startswith("a facts branch holds only AddOnPlacementScore, not ConfigMap")
+    assert found["facts-ignored"].startswith(
+        "a facts branch holds only AddOnPlacementScore or ClusterFacts or ClusterReport, not ConfigMap"
+    )
     assert found["ocm-score-missing"] == f"{FINDING} uses 0 for the score default/cpuratio of cph, dub, edi: there is no such score"
     assert chosen(gitsched, git, facts, "2026-03-02T08:00:00Z") == ["ash", "bru", "cph"]
 

@@ -63,6 +63,7 @@ def test_every_kind_is_there() -> None:
         "core/krake/Metric",
         "core/krake/MetricsProvider",
         "gitsched.io/v1alpha1/Bundle",
+        "gitsched.io/v1alpha1/ClusterFacts",
         "gitsched.io/v1alpha1/ClusterReport",
         "gitsched.io/v1alpha1/ClusterScores",
         "gitsched.io/v1alpha1/Config",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from datetime import timedelta
+from typing import NamedTuple, cast
 
 from gitsched.apis.gitsched.branch_names import check_branch_name
 from gitsched.apis.gitsched.bundle import ClusterRule, parse_cluster_rule
 from gitsched.apis.gitsched.config_section import ConfigSection
+from gitsched.model.cluster_facts import StaleRule
 from gitsched.model.labels import parse_selector
 
 _REMOTE = re.compile(r"(?=[\w./])(?:[\w.-]+(?::\d+)?)?(?:/[\w.~+-]+)*/?")
@@ -20,12 +22,21 @@ class FactsConfig(NamedTuple):
     """Branches of the source repository with documents that machines write, such as scores; "" for none.
 
     `branch` holds documents of all clusters. `cluster_branches` contains {cluster} and names a branch for each cluster, which holds only
-    that cluster's documents. `history` is the number of commits that gitsched keeps on each of them.
+    that cluster's documents. `history` is the number of commits that gitsched keeps on each of them. `repository` is the URL of another
+    repository that has them. Facts about a cluster that are older than `stale_after` are treated as `stale_rule` says.
     """
 
     branch: str = ""
     cluster_branches: str = ""
     history: int = 100
+    repository: str = ""
+    stale_after: timedelta = timedelta(hours=1)
+    stale_rule: StaleRule = "keep"
+
+    @property
+    def has_branches(self) -> bool:
+        """Whether there are facts branches."""
+        return bool(self.branch or self.cluster_branches)
 
 
 class KustomizeConfig(NamedTuple):
@@ -120,4 +131,15 @@ def _parse_facts(facts: ConfigSection, other_branches: set[str]) -> FactsConfig:
         # Git cannot have the branches facts and facts/ash at the same time.
         facts.reject("clusterBranches", "a name that does not begin with the name of another branch and a slash")
     history = facts.get_integer("history", FactsConfig().history, 1)
-    return FactsConfig(branch.removeprefix("refs/heads/"), pattern.removeprefix("refs/heads/"), history or 1)
+    stale_after = facts.get_duration("staleAfter", FactsConfig().stale_after)
+    if not stale_after:
+        facts.reject("staleAfter", "a duration of more than 0, such as 1h")
+    rule = facts.get_choice("stale", "keep", "noNewPlacements", "evict")
+    return FactsConfig(
+        branch.removeprefix("refs/heads/"),
+        pattern.removeprefix("refs/heads/"),
+        history or 1,
+        facts.get_string("repository"),
+        stale_after,
+        cast(StaleRule, rule),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.karmada.names import (
@@ -32,6 +33,9 @@ from gitsched.apis.policy_api import (
     WorkloadSelector,
 )
 from gitsched.model.document import ApiKinds, Body, as_object, list_objects, parse_api_group
+
+if TYPE_CHECKING:
+    from gitsched.apis.cluster_reports import ClusterReception
 
 _PROXY_FIELDS = frozenset(("proxyHeader", "proxyURL"))
 
@@ -93,6 +97,12 @@ def _load_starter() -> StarterFiles:
     return STARTER
 
 
+def _load_reception() -> ClusterReception:
+    from gitsched.apis.karmada.cluster.facts import RECEPTION  # most sources have no collected facts
+
+    return RECEPTION
+
+
 API = PolicyAPI(
     name="karmada",
     groups=GROUPS,
@@ -117,6 +127,7 @@ API = PolicyAPI(
     read_removed_workload=_read_removed_workload,
     list_ignored_codes=_list_ignored_codes,
     list_selectors=_list_selectors,
+    load_reception=_load_reception,
     topology=TOPOLOGY,
     load_starter=_load_starter,
     explained_kinds=("Cluster", "WorkloadRebalancer"),

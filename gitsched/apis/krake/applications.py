@@ -47,8 +47,8 @@ class Application(NamedTuple):
 class ApplicationContext(NamedTuple):
     """Candidates and settings of an application's namespace.
 
-    `clouds` is set only for applications with auto_cluster_create. `uncertain_clusters` have an invalid document, or a cloud with one:
-    applications that run there stay. `shares_clusters` means that `clusters` are those of all namespaces.
+    `clouds` is set only for applications with auto_cluster_create. `uncertain_clusters` have an invalid document, a cloud with one, or
+    stale facts: applications that run there stay. `shares_clusters` means that `clusters` are those of all namespaces.
     """
 
     clusters: ScoredCandidates
@@ -199,7 +199,8 @@ def _find_hold_reason(
 ) -> str:
     """Return why the application keeps its cluster without comparison (invalid documents, missing metrics); "" if there is no reason."""
     if status.target is not None and Key(*status.target) in context.uncertain_clusters:
-        return f"the document of its cluster {status.target.name}, or of that cluster's cloud, is invalid"
+        invalid = f"the document of its cluster {status.target.name}, or of that cluster's cloud, is invalid"
+        return f"{invalid}, or the facts about it are stale"
     if not context.hold_on_failure:
         return ""
     clusters = context.clusters

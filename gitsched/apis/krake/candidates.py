@@ -8,6 +8,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
+from gitsched.apis.krake.cluster_facts import has_stale_facts
 from gitsched.apis.krake.cluster_states import FAILING_METRICS, ONLINE, read_cluster_state, read_state
 from gitsched.apis.krake.constraints import CUSTOM_RESOURCES, ConstraintSet, describe_mismatch, match_metric_constraint
 from gitsched.apis.krake.metrics import MetricReader, MetricResult, MetricResults, combine_results
@@ -175,6 +176,11 @@ class ClusterCandidate(NamedTuple):
     cloud_missing: bool
     cloud_quarantined: bool
 
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether applications stay in the cluster without comparison: its cloud is quarantined, or its facts are stale."""
+        return self.cloud_quarantined or has_stale_facts(self.document.body)
+
 
 class CandidateReader:
     """Read the candidates of a snapshot: clusters, clouds and projects with their metrics."""
@@ -271,13 +277,16 @@ def _make_cluster_candidate(document: Document, labels: Mapping[str, str], resul
         reason = f"its state is {state}, not {ONLINE}" + (f": {observation}" if observation else "")
     # Each run reads the metrics again, so the document of an online cluster may report either of the two states.
     online = exists and (state == ONLINE or (bool(results.reasons) and reported_state in (ONLINE, FAILING_METRICS)))
+    stale = exists and has_stale_facts(document.body)
+    if stale:
+        reason = reason or "its facts are stale"
     resources = document.body["spec"].get("custom_resources")
     return ResourceCandidate(
         document.key.name,
         make_ref(document.key),
         labels,
         results,
-        eligible=exists and state == ONLINE,
+        eligible=exists and state == ONLINE and not stale,
         reason=reason,
         custom_resources=tuple(map(str, resources)) if resources else (),
         state=state,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from gitsched.apis.export import Export, ExportInput, ExportOption, ExportResult
 from gitsched.apis.krake.names import (
@@ -33,6 +34,9 @@ from gitsched.apis.policy_api import (
 from gitsched.model.document import ApiKinds, Body, Key, as_object, get_field
 from gitsched.model.observation import MetricQuery
 from gitsched.model.scheduling import RecordedDecision
+
+if TYPE_CHECKING:
+    from gitsched.apis.cluster_reports import ClusterReception
 
 _CONSTRAINT_TARGETS = {"Application": "cluster", "Cluster": "cloud"}
 
@@ -114,6 +118,12 @@ def _load_starter() -> StarterFiles:
     return STARTER
 
 
+def _load_reception() -> ClusterReception:
+    from gitsched.apis.krake.cluster_facts import RECEPTION  # most sources have no collected facts
+
+    return RECEPTION
+
+
 API = PolicyAPI(
     name="krake",
     groups=GROUPS,
@@ -134,6 +144,7 @@ API = PolicyAPI(
     remove_secrets=_remove_secrets,
     read_removed_workload=_read_removed_workload,
     metrics=MetricSource(frozenset({CORE}), _list_metric_queries, "krake-not-asked", "krake-provider-changed"),
+    load_reception=_load_reception,
     topology=TOPOLOGY,
     recorded_decisions=RecordDescription(frozenset({APPLICATION, CLUSTER, MAGNUM_CLUSTER}), _describe_record),
     load_starter=_load_starter,

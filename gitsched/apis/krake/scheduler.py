@@ -85,7 +85,7 @@ class KrakeScheduler:
         self.clusters: Mapping[Key, ClusterCandidate] = {
             cluster.document.key: cluster for cluster in self.candidate_reader.read_clusters(documents, bound)
         }
-        uncertain = (key for key, cluster in self.clusters.items() if cluster.cloud_quarantined)
+        uncertain = (key for key, cluster in self.clusters.items() if cluster.is_uncertain)
         self._uncertain_clusters = self.quarantined_clusters.union(uncertain)
         self.cluster_sets = self._group_clusters()
         self.created_clusters: dict[Key, Document] = {}

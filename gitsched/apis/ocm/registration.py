@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from gitsched.apis.export import Export, ExportInput, ExportOption, ExportResult
 from gitsched.apis.ocm.names import (
@@ -40,6 +41,9 @@ from gitsched.apis.policy_api import (
 )
 from gitsched.model.document import ApiKinds, Body, Key
 from gitsched.model.scheduling import RecordedDecision
+
+if TYPE_CHECKING:
+    from gitsched.apis.cluster_reports import ClusterReception
 
 
 def _create_engine(snapshot: Snapshot) -> PolicyEngine:
@@ -138,6 +142,12 @@ def _list_selectors(bodies: Iterable[Body]) -> Iterable[WorkloadSelector]:
     return [WorkloadSelector(annotation=PLACEMENT_LABEL)] if any(body.get("kind") == "Placement" for body in bodies) else []
 
 
+def _load_reception() -> ClusterReception:
+    from gitsched.apis.ocm.cluster_facts import RECEPTION  # most sources have no collected facts
+
+    return RECEPTION
+
+
 API = PolicyAPI(
     name="ocm",
     groups=GROUPS,
@@ -170,6 +180,7 @@ API = PolicyAPI(
         _build_score_documents,
         _is_current,
     ),
+    load_reception=_load_reception,
     topology=TOPOLOGY,
     load_starter=_load_starter,
     export=Export(
