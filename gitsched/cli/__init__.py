@@ -23,6 +23,7 @@ COMMANDS = {
     "freeze": "Freeze placements, or lift the freeze.",
     "rebalance": "Write a request to schedule workloads again.",
     "tidy": "List and remove expired documents of the worktree.",
+    "collect": "Observe clusters through kubectl, and commit facts about them.",
     "scores": "Compute AddOnPlacementScores from metrics.",
     "export": "Print objects for Flux and Argo CD, and patches for API servers.",
     "apply": "Set values such as a status in a cluster, with kubectl.",

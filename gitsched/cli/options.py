@@ -114,13 +114,14 @@ FAIL_ON = click.option(
     help="Exit with 1 on findings of severity error, also on unplaced workloads, or never.",
 )
 
+FACTS_REPOSITORY = click.option(
+    "--facts-repository", metavar="LOCATION", help="Repository that may have the facts branches; that of the source by default."
+)
 SOURCE = combine(
     LOCATION,
     click.option("--branch", metavar="NAME", help="Source branch; the branch of HEAD by default."),
     click.option("--path", "paths", metavar="PATH", multiple=True, help="Read only this directory or file; may be repeated."),
-    click.option(
-        "--facts-repository", metavar="LOCATION", help="Repository that may have the facts branches; that of the source by default."
-    ),
+    FACTS_REPOSITORY,
     CACHE,
 )
 TARGET = combine(

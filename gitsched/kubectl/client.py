@@ -86,6 +86,10 @@ class KubectlClient:
             body,
         )
 
+    def list_contexts(self) -> list[str]:
+        """Return the contexts of the kubeconfig, sorted."""
+        return sorted(filter(None, self._run(["config", "get-contexts", "--output=name"]).splitlines()))
+
     def _get(self, resource: str, namespace: str, names: Sequence[str]) -> list[Body]:
         where = _select_namespace(namespace)
         output = self._run(["get", resource, *where, "--ignore-not-found", "--output=json", "--", *names])

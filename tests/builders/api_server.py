@@ -78,8 +78,8 @@ class ApiServer:
         self._server.shutdown()
         self._server.server_close()
 
-    def answer(self, verb: str, path: str, query: dict[str, list[str]], body: Any) -> tuple[int, Body]:
-        """Return the code and the body of an answer."""
+    def answer(self, verb: str, path: str, query: dict[str, list[str]], body: Any) -> tuple[int, Any]:
+        """Return the code and the body of an answer; bytes are sent as they are."""
         parts = [part for part in path.split("/") if part]
         if parts == ["api"]:
             return 200, {"kind": "APIVersions", "versions": ["v1"]}
@@ -146,7 +146,7 @@ def _make_handler(server: ApiServer) -> type[BaseHTTPRequestHandler]:
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
             code, answer = server.answer(self.command, address.path, parse_qs(address.query), body)
-            data = json.dumps(answer).encode()
+            data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(code)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))

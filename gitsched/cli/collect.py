@@ -1,0 +1,239 @@
+"""gitsched collect: observe clusters through kubectl, and commit facts about them to facts branches."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gitsched.cli import exit_codes, options, output
+
+if TYPE_CHECKING:
+    from gitsched.collect.collector import ClusterResult, Collection
+    from gitsched.reconcile.collection import CollectRun
+
+
+def _read_sources(_ctx: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the sources as (name, context)."""
+    from gitsched.reconcile.collection import list_source_names
+
+    sources = []
+    for text in value:
+        name, _, context = text.partition("=")
+        known = list_source_names()
+        if name not in known:
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(known)}")
+        sources.append((name, context))
+    return tuple(sources)
+
+
+def _read_refresh(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> timedelta | None:
+    from gitsched.model.time import parse_duration
+
+    duration = parse_duration(value) if value is not None else None
+    if value is not None and duration is None:
+        raise click.BadParameter(f"{value!r} is not a duration such as 20m")
+    return duration
+
+
+@click.command("collect")
+@options.LOCATION
+@options.FACTS_REPOSITORY
+@options.CACHE
+@options.FACTS_COMMIT
+@options.NOW
+@click.option(
+    "--context",
+    "contexts",
+    metavar="[CLUSTER=]CONTEXT",
+    multiple=True,
+    help="Observe the cluster of this context; may be repeated.",
+)
+@click.option("--all-contexts", is_flag=True, help="Observe the clusters of all contexts of the kubeconfig.")
+@click.option(
+    "--from",
+    "sources",
+    metavar="SOURCE[=CONTEXT]",
+    multiple=True,
+    callback=_read_sources,
+    help="Clusters that a cluster knows: karmada or ocm (a hub), clusterprofiles, or argocd (its Secrets); may be repeated.",
+)
+@click.option("--self", "own", metavar="CLUSTER", default="", help="Observe the cluster in which gitsched runs, under this name.")
+@click.option("--facts-branch", metavar="NAME", default="", help="Commit to this branch; by default to that of `source.facts`.")
+@click.option(
+    "--write-clusters",
+    metavar="DIRECTORY",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Also write a document for each cluster into this directory, for the source. Files that exist are not changed.",
+)
+@click.option(
+    "--api", metavar="NAME", default="karmada", show_default=True, help="With --write-clusters: the policy API of the documents."
+)
+@click.option("--kubeconfig", metavar="PATH", default="", help="Kubeconfig; kubectl's own by default.")
+@click.option("--kubectl", "executable", metavar="PATH", default="kubectl", show_default=True, help="The kubectl executable.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=1, max=600),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For each request.",
+)
+@click.option(
+    "--cluster-timeout",
+    "seconds",
+    type=click.FloatRange(min=1, max=3600),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For each cluster.",
+)
+@click.option(
+    "--refresh",
+    metavar="DURATION",
+    callback=_read_refresh,
+    help="Write unchanged facts again when they are this old; by default half of `source.facts.staleAfter`.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the facts to stdout instead of committing them.")
+@options.FORMAT
+@options.LOG
+def command(
+    location: str,
+    contexts: tuple[str, ...],
+    all_contexts: bool,
+    sources: tuple[tuple[str, str], ...],
+    own: str,
+    facts_branch: str,
+    write_clusters: Path | None,
+    api: str,
+    kubeconfig: str,
+    executable: str,
+    timeout: float,
+    seconds: float,
+    refresh: timedelta | None,
+    dry_run: bool,
+    form: str,
+    log_format: str,
+    **chosen: Any,
+) -> int:
+    """Observe clusters through kubectl, and commit facts about them to facts branches.
+
+    Facts are the readiness, the version, the APIs and the resources of a cluster. They become the status of its document in the source.
+    Labels, taints and the existence of clusters come from the source alone; --write-clusters proposes documents for it.
+
+    Small changes of amounts are no change. A cluster that cannot be observed keeps its facts, which become stale.
+    """
+    from gitsched.collect.sources import CLUSTER_NAME
+    from gitsched.reconcile import RunSettings
+    from gitsched.reconcile.collection import CollectOptions, collect_facts, list_document_apis, propose_clusters
+
+    if own and (contexts or all_contexts or sources):
+        raise click.UsageError("--self observes this cluster alone: omit --context, --all-contexts and --from")
+    if not (own or contexts or all_contexts or sources):
+        raise click.UsageError("name what to observe: --context, --all-contexts, --from or --self")
+    if own and not CLUSTER_NAME.fullmatch(own):
+        raise click.UsageError(f"--self: {own!r} is no name of a cluster, such as dub-1")
+    if api not in list_document_apis():
+        raise click.UsageError(f"--api: {api!r} is not one of {', '.join(list_document_apis())}")
+    from gitsched.kubectl.client import KubectlOptions
+
+    output.configure_logging(log_format)
+    kubectl = KubectlOptions("", kubeconfig, timeout, executable)
+    if all_contexts:
+        from gitsched.collect.collector import list_all_contexts
+
+        named = {text.partition("=")[2] or text for text in contexts}
+        contexts = (*contexts, *(context for context in list_all_contexts(kubectl) if context not in named))
+    wanted = CollectOptions(kubectl, contexts, sources, own, seconds, refresh, facts_branch)
+    with output.show_progress("Observing"):
+        run = collect_facts(RunSettings(location=location, **chosen), wanted, write=not dry_run)
+    if write_clusters is not None:
+        _write_proposals(propose_clusters(run.collection, api, write_clusters))
+    output.show_as(form, lambda _: _format_run(run, dry_run), lambda: _make_object(run))
+    return _get_code(run.collection)
+
+
+def _write_proposals(files: Any) -> None:
+    for file in files:
+        if file.reason:
+            output.LOGGER.warning("%s is not written: %s", file.path, file.reason, extra={"fields": {"event": "proposal"}})
+            continue
+        file.path.parent.mkdir(parents=True, exist_ok=True)
+        file.path.write_text(file.text, "utf-8")
+        output.LOGGER.info("wrote %s", file.path, extra={"fields": {"event": "proposal"}})
+
+
+def _get_code(collection: Collection) -> int:
+    """Return the exit code: an error that remains takes precedence over a temporary one."""
+    failed = [result.temporary for result in collection.results if result.failure] + [
+        temporary for _, temporary in collection.failures
+    ]
+    if not failed:
+        return exit_codes.DONE
+    return exit_codes.TEMPORARY if all(failed) else exit_codes.FINDINGS
+
+
+def _format_run(run: CollectRun, dry_run: bool) -> str:
+    from gitsched.report.summary import abbreviate_oid
+
+    if dry_run:
+        failed = [_format_result(result, True) for result in run.collection.results if result.failure]
+        texts = "---\n".join(file.text for file in run.files)
+        return "\n".join([*(f"# {line}" for line in (*failed, *_list_notes(run.collection))), texts])
+    changed = {file.cluster for file in run.files if file.changed}
+    lines = [_format_result(result, result.cluster in changed) for result in run.collection.results]
+    end = f"Committed {abbreviate_oid(run.commit)} to {run.branch}." if run.commit else f"Nothing to commit to {run.branch}."
+    return "\n".join([*lines, *_list_notes(run.collection), end]) + "\n"
+
+
+def _list_notes(collection: Collection) -> list[str]:
+    from gitsched.report.summary import escape_unprintable
+
+    notes = [f"{result.cluster}: {note}" for result in collection.results for note in result.notes]
+    lines = (*(f"failed: {text}" for text, _ in collection.failures), *(f"note: {text}" for text in (*collection.notes, *notes)))
+    return list(map(escape_unprintable, lines))
+
+
+def _format_result(result: ClusterResult, changed: bool) -> str:
+    """Return the line of a cluster."""
+    from gitsched.report.summary import escape_unprintable
+
+    if result.collected is None:
+        return escape_unprintable(f"{result.cluster} ({result.origin}): failed: {result.failure}")
+    facts = result.collected.facts
+    readiness = (
+        {"True": "ready", "False": "not ready"}.get(facts.readiness.status, "unknown") if facts.readiness else "no readiness"
+    )
+    parts = [
+        readiness,
+        facts.version,
+        f"{facts.nodes.ready} of {facts.nodes.total} nodes ready" if facts.nodes else "",
+        f"cpu {facts.allocated['cpu']} of {facts.allocatable['cpu']} requested"
+        if facts.allocated and "cpu" in facts.allocated and "cpu" in facts.allocatable
+        else "",
+        "" if changed else "unchanged",
+    ]
+    return escape_unprintable(f"{result.cluster} ({result.origin}): {', '.join(filter(None, parts))}")
+
+
+def _make_object(run: CollectRun) -> dict[str, Any]:
+    """Return the object for -o json and yaml."""
+    changed = {file.cluster for file in run.files if file.changed}
+    return {
+        "branch": run.branch,
+        "commit": run.commit,
+        "clusters": [
+            {
+                "name": result.cluster,
+                "origin": result.origin,
+                "state": "failed" if result.failure else "changed" if result.cluster in changed else "unchanged",
+                **({"failure": result.failure, "temporary": result.temporary} if result.failure else {}),
+                **({"notes": list(result.notes)} if result.notes else {}),
+            }
+            for result in run.collection.results
+        ],
+        "notes": list(run.collection.notes),
+        "failures": [text for text, _ in run.collection.failures],
+    }

@@ -1,0 +1,1 @@
+"""Observe clusters through kubectl: versions, APIs, resources and readiness, from contexts, hubs and Argo CD."""

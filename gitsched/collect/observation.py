@@ -1,0 +1,221 @@
+"""Observe one cluster: its readiness, version, APIs, nodes and the requests of its pods."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from gitsched.collect.discovery import read_apis
+from gitsched.collect.quantization import quantize_amounts, quantize_nodes, settle_readiness
+from gitsched.kubectl.proxy import ClusterReader
+from gitsched.model.cluster_facts import FALSE, TRUE, ClusterFacts, CollectedCluster, NodeCount, Readiness
+from gitsched.model.document import Body, as_object, get_field, list_objects
+from gitsched.model.quantity import NANO, parse_quantity
+
+MAX_NODES, MAX_PODS = 20_000, 500_000
+"""Objects that are read of one cluster: more than Kubernetes supports."""
+MAX_AMOUNT = 2**63 - 1
+"""The largest amount that Kubernetes counts with."""
+MAX_NOTES = 10
+"""Notes about single objects of one cluster; the others are counted."""
+_RESOURCES = frozenset(("cpu", "memory", "pods", "ephemeral-storage"))
+_EXTENDED = re.compile(r"[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_MAX_RESOURCES = 100
+_REGION = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
+_ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+_MAX_ZONES = 20
+_VERSION = re.compile(r"v?\d{1,4}\.\d{1,4}[\w.+-]{0,50}", re.ASCII)
+_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
+
+Amounts = dict[str, int]
+"""Amounts in billionths, by resource."""
+
+
+class Observation(NamedTuple):
+    """A cluster as it was observed, and what was ignored in it."""
+
+    cluster: CollectedCluster
+    notes: tuple[str, ...] = ()
+
+
+class _Notes:
+    """Notes about single objects, of which only the first are kept."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._count = 0
+
+    def add(self, text: str) -> None:
+        self._count += 1
+        if len(self._texts) < MAX_NOTES:
+            self._texts.append(text)
+
+    def list_all(self) -> tuple[str, ...]:
+        more = [f"{self._count - MAX_NOTES} more objects were ignored"] if self._count > MAX_NOTES else []
+        return (*self._texts, *more)
+
+
+class _Nodes:
+    """Sums over the nodes of a cluster. Nodes that are ready and take new pods are `usable`."""
+
+    def __init__(self) -> None:
+        self.total = self.ready = 0
+        self.capacity: Amounts = {}
+        self.allocatable: Amounts = {}
+        self.usable: set[str] = set()
+        self.regions: Counter[str] = Counter()
+        self.zones: Counter[str] = Counter()
+        self.providers: Counter[str] = Counter()
+
+    def add(self, node: Body, notes: _Notes) -> None:
+        """Add a node; one with an amount that cannot be is only counted."""
+        name, status, spec = get_field(node, "metadata", "name"), as_object(node.get("status")), as_object(node.get("spec"))
+        self.total += 1
+        conditions = list_objects(status.get("conditions"))
+        is_ready = any(condition.get("type") == "Ready" and condition.get("status") == TRUE for condition in conditions)
+        self.ready += is_ready
+        labels = as_object(get_field(node, "metadata", "labels"))
+        for counter, names in ((self.regions, _REGION), (self.zones, _ZONE)):
+            value = next((labels[label] for label in names if isinstance(labels.get(label), str)), "")
+            if value:
+                counter[value[:63]] += 1
+        provider = str(spec.get("providerID") or "").partition(":")[0]
+        if re.fullmatch(r"[a-z0-9-]{1,40}", provider):
+            self.providers[provider] += 1
+        try:
+            capacity, allocatable = (_read_amounts(status.get(member), member) for member in ("capacity", "allocatable"))
+        except _InvalidAmountError as error:
+            notes.add(f"the resources of node {str(name)[:253]} are not counted: {error}")
+            return
+        _add_to(self.capacity, capacity)
+        if is_ready and spec.get("unschedulable") is not True and isinstance(name, str):
+            self.usable.add(name)
+            _add_to(self.allocatable, allocatable)
+
+
+class _InvalidAmountError(ValueError):
+    """An amount is no quantity, negative or too large."""
+
+
+def observe_cluster(
+    reader: ClusterReader, name: str, before: ClusterFacts | None, observed: datetime, *, own: CollectedCluster | None = None
+) -> Observation:
+    """Observe a cluster. `before` are the last facts, from which small differences do not count; `own` is what its source says of it.
+
+    Raises Permanent or Temporary if a part cannot be read: facts without their allocated resources would promise too much room.
+    """
+    notes = _Notes()
+    version = reader.get("/version").get("gitVersion")
+    if not (isinstance(version, str) and _VERSION.fullmatch(version)):
+        notes.add(f"the version is ignored: {version!r:.60} is not a version such as v1.34.1")
+        version = before.version if before is not None else ""
+    is_serving = reader.request("/readyz", "text/plain").status
+    nodes = _Nodes()
+    for node in reader.list_objects("/api/v1/nodes", limit=MAX_NODES):
+        nodes.add(node, notes)
+    allocated: Amounts = {"cpu": 0, "memory": 0, "pods": 0}
+    for pod in reader.list_objects("/api/v1/pods", limit=MAX_PODS, fieldSelector=_ENDED):
+        _add_pod(allocated, pod, nodes.usable, notes)
+    used = {resource: amount for resource, amount in allocated.items() if resource in nodes.allocatable or resource in _RESOURCES}
+    counts = quantize_nodes(NodeCount(nodes.total, nodes.ready), before.nodes if before else None)
+    steady = before if before is not None and before.nodes == counts else None  # other nodes have other resources
+    facts = ClusterFacts(
+        name,
+        observed,
+        settle_readiness(_decide_readiness(is_serving, nodes), before.readiness if before else None, observed),
+        version,
+        read_apis(reader, before.apis if before else {}, notes.add),
+        quantize_amounts(nodes.capacity, steady.capacity if steady else None, up=False),
+        quantize_amounts(nodes.allocatable, steady.allocatable if steady else None, up=False),
+        quantize_amounts(used, before.allocated if before else None, up=True),
+        counts,
+    )
+    found = own or CollectedCluster(facts)
+    return Observation(
+        found._replace(
+            facts=facts,
+            region=found.region or _find_most_common(nodes.regions),
+            provider=found.provider or _find_most_common(nodes.providers),
+            zones=found.zones or tuple(sorted(nodes.zones)[:_MAX_ZONES]),
+        ),
+        notes.list_all(),
+    )
+
+
+def _decide_readiness(status: int, nodes: _Nodes) -> Readiness:
+    """Return whether a cluster is ready: its API server says so, and a node is ready, if there are any."""
+    if status != HTTPStatus.OK:
+        return Readiness(FALSE, "APIServerNotReady", f"the API server answers /readyz with {status}")
+    if nodes.total and not nodes.ready:
+        return Readiness(FALSE, "NodesNotReady", f"0 of {nodes.total} nodes are ready")
+    return Readiness(TRUE, "ClusterReady", "the API server and at least one node are ready" if nodes.total else "")
+
+
+def _find_most_common(counter: Counter[str]) -> str:
+    return min(counter, key=lambda name: (-counter[name], name), default="")
+
+
+def _read_amounts(amounts: Any, member: str) -> Amounts:
+    """Return the amounts of the resources that workloads request. Raises _InvalidAmountError."""
+    found: Amounts = {}
+    for resource, text in list(as_object(amounts).items())[:_MAX_RESOURCES]:
+        if resource not in _RESOURCES and not _EXTENDED.fullmatch(resource):
+            continue
+        quantity = parse_quantity(text)
+        if quantity is None or not 0 <= quantity.nano <= MAX_AMOUNT * NANO:
+            raise _InvalidAmountError(f"{member}.{resource} is {text!r:.60}")
+        if quantity.nano or resource in _RESOURCES:
+            found[resource] = quantity.nano
+    return found
+
+
+def _add_to(total: Amounts, amounts: Mapping[str, int]) -> None:
+    for resource, amount in amounts.items():
+        if resource in total or len(total) < _MAX_RESOURCES:
+            total[resource] = min(total.get(resource, 0) + amount, MAX_AMOUNT * NANO)
+
+
+def _add_pod(total: Amounts, pod: Body, usable: set[str], notes: _Notes) -> None:
+    """Add the requests of a pod that runs on a usable node, or waits for a node."""
+    spec = as_object(pod.get("spec"))
+    node = spec.get("nodeName")
+    if node and node not in usable:
+        return
+    try:
+        requests = _sum_requests(spec)
+    except _InvalidAmountError as error:
+        namespace, name = (str(get_field(pod, "metadata", member))[:253] for member in ("namespace", "name"))
+        notes.add(f"the requests of pod {namespace}/{name} are not counted: {error}")
+        requests = {}
+    _add_to(total, {**requests, "pods": NANO})
+
+
+def _sum_requests(spec: Body) -> Amounts:
+    """Return what the scheduler reserves for a pod: its containers and sidecars together, or its largest init container with the
+    sidecars that run before it; at pod level where given; and the overhead (k8s.io/component-helpers/resource)."""
+    total: Amounts = {}
+    sidecars: Amounts = {}
+    largest: Amounts = {}
+    for container in list_objects(spec.get("initContainers")):
+        requests = _read_requests(container)
+        if container.get("restartPolicy") == "Always":
+            _add_to(sidecars, requests)
+            peak = dict(sidecars)
+        else:
+            peak = dict(sidecars)
+            _add_to(peak, requests)
+        largest = {name: max(largest.get(name, 0), peak.get(name, 0)) for name in (*largest, *peak)}
+    for requests in (*(_read_requests(container) for container in list_objects(spec.get("containers"))), sidecars):
+        _add_to(total, requests)
+    total = {name: max(total.get(name, 0), largest.get(name, 0)) for name in (*total, *largest)}
+    total |= _read_requests(spec)
+    _add_to(total, _read_amounts(spec.get("overhead"), "overhead"))
+    return total
+
+
+def _read_requests(container: Body) -> Amounts:
+    return _read_amounts(get_field(container, "resources", "requests"), "requests")
