@@ -49,8 +49,17 @@ def validate(documents: Iterable[Body]) -> list[Finding]:
     return python_api.validate(documents)
 
 
-def observe(documents: Iterable[Body], timeout: float = 20.0, hosts: Collection[str] | None = None) -> Observations:
-    """Query the metrics of plain documents; see `gitsched.metrics.observer.observe`. The only function that accesses the network."""
-    from gitsched.metrics import observer
+def observe(
+    documents: Iterable[Body], timeout: float = 20.0, hosts: Collection[str] | None = None, tokens: Collection[str] = ()
+) -> Observations:
+    """Query the metrics of plain documents; see `gitsched.metrics.observer.observe`. The only function that accesses the network.
 
-    return observer.observe(documents, timeout, hosts)
+    `hosts` are the hosts that may be queried, as HOST, HOST:PORT or *.DOMAIN; None allows those that the documents name, except link-local
+    addresses. `tokens` are the only variables and files that may be read for `tokenFrom`, as env:NAME or file:PATH, with @HOST to send
+    them there only. ValueError for a malformed one.
+    """
+    from gitsched.metrics import observer
+    from gitsched.model.allow_list import ANY_HOST, AllowList, parse_host_rule, parse_token_rule
+
+    allowed = (ANY_HOST,) if hosts is None else tuple(map(parse_host_rule, hosts))
+    return observer.observe(documents, timeout, AllowList(metrics=allowed, tokens=tuple(map(parse_token_rule, tokens))))

@@ -95,6 +95,13 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.Mo
         yield patch
 
 
+@pytest.fixture
+def local_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator allows metrics providers and forges on this machine."""
+    monkeypatch.setenv("GITSCHED_METRICS_HOSTS", "127.0.0.1,localhost")
+    monkeypatch.setenv("GITSCHED_STATUSES_HOSTS", "127.0.0.1")
+
+
 @pytest.fixture(autouse=True)
 def _cache(_environment: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a separate cache directory for each test; the first write creates it."""

@@ -117,8 +117,18 @@ FAIL_ON = click.option(
 FACTS_REPOSITORY = click.option(
     "--facts-repository", metavar="LOCATION", help="Repository that may have the facts branches; that of the source by default."
 )
+OPERATOR_FILE = click.option(
+    "--operator-settings",
+    "operator_file",
+    metavar="FILE",
+    envvar="GITSCHED_OPERATOR_SETTINGS",
+    show_envvar=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Settings of the operator, in a file outside of the source: see docs/operator.md.",
+)
 SOURCE = combine(
     LOCATION,
+    OPERATOR_FILE,
     click.option("--branch", metavar="NAME", help="Source branch; the branch of HEAD by default."),
     click.option("--path", "paths", metavar="PATH", multiple=True, help="Read only this directory or file; may be repeated."),
     FACTS_REPOSITORY,
@@ -175,36 +185,72 @@ COMMIT = combine(
 )
 
 
-_HOSTS_VARIABLE = "GITSCHED_METRICS_HOSTS"
+class _AllowList(click.ParamType[Any]):
+    """The type of an option whose values, also several with commas between them, a function of gitsched.model.allow_list parses."""
+
+    def __init__(self, parser: str) -> None:
+        self.name, self._parser = "list", parser
+
+    def convert(self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None) -> tuple[Any, ...]:
+        from gitsched.model import allow_list  # loaded only if the option is used
+
+        parse = getattr(allow_list, self._parser)
+        try:
+            return tuple(parse(text) for text in map(str.strip, str(value).split(",")) if text)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
 
 
-def _read_hosts(_ctx: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the hosts, which may also be separated by commas. A value that cannot match any host is a usage error."""
-    hosts = tuple(host.strip().removeprefix("[").removesuffix("]") for text in value for host in text.split(",") if host.strip())
-    for host in hosts:
-        if not re.fullmatch(r"(\*\.)?[\w-]+(\.[\w-]+)*\.?|[0-9a-fA-F]*:[0-9a-fA-F:.]*:[0-9a-fA-F.]*", host):
-            raise click.BadParameter(f"{host!r} is not a host or '*.' and a domain, without port and path")
-    # An empty variable is usually a pipeline variable without value. It must not allow all hosts.
-    if not hosts and (value or _HOSTS_VARIABLE in os.environ):
-        raise click.BadParameter(f"no host given; to allow all hosts, omit the option and unset {_HOSTS_VARIABLE}")
-    return hosts or None
-
-
-HOSTS = click.option(
-    "--metrics-host",
-    "hosts",
-    metavar="HOST",
-    multiple=True,
-    envvar=_HOSTS_VARIABLE,
-    callback=_read_hosts,
-    help="Query only metrics providers at this host, or *.domain; may be repeated. All hosts of the documents by default.",
+ALLOW_LIST = combine(
+    click.option(
+        "--metrics-host",
+        "hosts",
+        metavar="HOST",
+        multiple=True,
+        envvar="GITSCHED_METRICS_HOSTS",
+        show_envvar=True,
+        type=_AllowList("parse_host_rule"),
+        help="Allow queries to metrics providers at this host (HOST, HOST:PORT or *.DOMAIN); may be repeated. None by default.",
+    ),
+    click.option(
+        "--statuses-host",
+        "status_hosts",
+        metavar="HOST",
+        multiple=True,
+        envvar="GITSCHED_STATUSES_HOSTS",
+        show_envvar=True,
+        type=_AllowList("parse_host_rule"),
+        help="Allow queries for commit statuses to the forge at this host; may be repeated. None by default.",
+    ),
+    click.option(
+        "--allow-token",
+        "tokens",
+        metavar="env:NAME|file:PATH[@HOST]",
+        multiple=True,
+        envvar="GITSCHED_ALLOW_TOKENS",
+        show_envvar=True,
+        type=_AllowList("parse_token_rule"),
+        help="Allow to read this environment variable or file for a token, and to send it to HOST only; may be repeated. None by "
+        "default.",
+    ),
+    click.option(
+        "--allow-remote",
+        "remotes",
+        metavar="HOST[/PATH]",
+        multiple=True,
+        envvar="GITSCHED_ALLOW_REMOTES",
+        show_envvar=True,
+        type=_AllowList("parse_remote"),
+        help="Allow to fetch other Git repositories that kustomizations name; may be repeated. None by default.",
+    ),
 )
+"""What the operator allows gitsched to contact and to read for the source."""
 
 
 def _choose_observations(*choices: str, help_text: str) -> Decorator:
-    """Return the options --observations, with the first choice as its default, and --metrics-host."""
+    """Return the option --observations, with the first choice as its default, and those of the allow-list."""
     option = click.option("--observations", type=click.Choice(choices), default=choices[0], show_default=True, help=help_text)
-    return combine(option, HOSTS)
+    return combine(option, ALLOW_LIST)
 
 
 RECORDED_METRICS = _choose_observations(

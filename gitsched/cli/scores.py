@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 @click.command("scores")
 @options.LOCATION
+@options.OPERATOR_FILE
 @options.FACTS_COMMIT
 @options.CACHE
-@options.HOSTS
+@options.ALLOW_LIST
 @options.NOW
 @click.option("--dry-run", is_flag=True, help="Print the documents to stdout instead of writing them.")
 @options.LOG

@@ -119,6 +119,10 @@ def _find_validator(api: PolicyAPI | None, group: str, kind: str, body: Body) ->
         from gitsched.apis.gitsched.facts_document import validate_facts  # only facts branches have such documents
 
         return validate_facts
+    if (group, kind) == (config.GROUP, "OperatorConfig"):
+        from gitsched.apis.gitsched.operator_config import check_operator_config  # it is a file outside of the source
+
+        return check_operator_config
     if (group, kind) == BUNDLE_KIND:
         from gitsched.apis.gitsched.bundle import validate_bundle  # most sources have no Bundle
 

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from gitsched.apis.gitsched.config import ForgeConfig
 from gitsched.metrics.providers import ProviderRequest, find_token, join_url
 from gitsched.metrics.queries import ProviderUnreachable
+from gitsched.model.allow_list import STATUSES, AllowList
 from gitsched.model.observation import DELIVERY_STATUS, DeliveryStatus, ObservationKey
 
 if TYPE_CHECKING:
@@ -63,23 +64,23 @@ def fetch_commit_statuses(
     commits: Iterable[tuple[str, datetime]],
     clusters: Collection[str],
     timeout: float,
-    hosts: Collection[str] | None,
+    allow: AllowList,
 ) -> dict[ObservationKey, DeliveryStatus]:
     """Return the last final status of each cluster.
 
     `commits` (id and date) are queried in order until every cluster has a status. The time of a status is the date of its commit. Raises
-    ProviderUnreachable, whose message contains no secrets.
+    ProviderUnreachable, whose message contains no secrets, also if the operator does not allow the forge or its token.
     """
     from gitsched.metrics.http_client import HttpClient  # imported lazily: httpx is slow to load
 
     api = FORGE_STATUS_APIS[forge.type]
     address = forge.url or api.base_url
-    token = find_token({"tokenFrom": forge.token_from})
+    token = find_token({"tokenFrom": forge.token_from}, address, allow, STATUSES)
     headers = ((api.token_header, api.token_scheme + token),) if token else ()
     pattern = re.compile("(.+)".join(map(re.escape, forge.context.split("{cluster}"))))
     deadline, missing = time.monotonic() + timeout, set(clusters)
     statuses: dict[ObservationKey, DeliveryStatus] = {}
-    with HttpClient(hosts, secure=address.lower().startswith("https:")) as client:
+    with HttpClient(allow, STATUSES, secure=address.lower().startswith("https:")) as client:
         for commit, date in commits:
             if not missing:
                 break

@@ -9,7 +9,6 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Collection
 from queue import Empty, SimpleQueue
 from types import TracebackType
 
@@ -17,6 +16,7 @@ import httpx
 
 from gitsched.metrics.providers import ProviderRequest, ProviderResponse
 from gitsched.metrics.queries import ProviderUnreachable
+from gitsched.model.allow_list import AllowList, Purpose
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -43,18 +43,6 @@ _MAX_ADDRESSES = 4
 _EMBEDDED_IPV4_NETWORKS = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("::/96"))
 """IPv6 networks that embed IPv4 addresses, in addition to those that `ipaddress` supports."""
 _LOOPBACK = ipaddress.ip_address("::1")
-
-
-def check_host(host: str, allowed: Collection[str] | None) -> None:
-    """Raise ProviderUnreachable if no entry of the allow list (a host name or *.domain) matches the host. None allows every host."""
-    if allowed is None:
-        return
-    name = host.lower().rstrip(".")
-    for entry in allowed:
-        pattern = entry.lower().rstrip(".")
-        if name == pattern or (pattern.startswith("*.") and name.endswith(pattern[1:])):
-            return
-    raise ProviderUnreachable("its host is not allowed")
 
 
 def resolve_host(host: str, port: int) -> tuple[str, ...]:
@@ -91,10 +79,10 @@ _MAX_CAUSES = 16
 
 
 class HttpClient:
-    """Thread-safe HTTP client. `allowed` lists the hosts that may be queried (None: all); `secure` is required for https URLs."""
+    """Thread-safe HTTP client. `allow` and `purpose` say which hosts may be contacted; `secure` is required for https URLs."""
 
-    def __init__(self, allowed: Collection[str] | None, *, secure: bool) -> None:
-        self._allowed = allowed
+    def __init__(self, allow: AllowList, purpose: Purpose, *, secure: bool) -> None:
+        self._allow, self._purpose = allow, purpose
         # Loading CA certificates is slow, so http-only clients have none, and their https connections fail verification.
         context = ssl.create_default_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         # Proxies and .netrc of the environment are ignored, so a request only goes to the host in the document.
@@ -147,7 +135,9 @@ class HttpClient:
 
     def _try_addresses(self, url: httpx.URL, request: ProviderRequest, deadline: float) -> ProviderResponse | httpx.URL:
         """Return the response, or the redirect's URL, of the first address that accepts a connection."""
-        check_host(url.host, self._allowed)
+        refusal = self._allow.find_host_refusal(str(url), self._purpose)
+        if refusal:
+            raise ProviderUnreachable(refusal)
         *other_addresses, last_address = resolve_host(url.host, url.port or (443 if url.scheme == "https" else 80))
         for count, address in enumerate(other_addresses):
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +21,7 @@ from gitsched.metrics.providers import (
     parse_number,
 )
 from gitsched.metrics.queries import InvalidMetricValue, ProviderUnreachable, list_metric_queries
+from gitsched.model.allow_list import METRICS, NOTHING_ALLOWED, AllowList
 from gitsched.model.document import Body
 from gitsched.model.observation import MetricFailure, MetricQuery, ObservationKey, Observations
 
@@ -32,22 +33,22 @@ _MAX_WORKERS = 16
 _UNREACHABLE, _INVALID = "UNREACHABLE_METRICS_PROVIDER", "INVALID_METRIC"
 
 
-def observe(documents: Iterable[Body], timeout: float = DEFAULT_TIMEOUT, hosts: Collection[str] | None = None) -> Observations:
+def observe(documents: Iterable[Body], timeout: float = DEFAULT_TIMEOUT, allow: AllowList = NOTHING_ALLOWED) -> Observations:
     """Return the current value of each metric in the documents, or a MetricFailure, by (provider kind, namespace, provider, metric).
 
-    `timeout` in seconds is the limit for all queries together. `hosts` lists the allowed hosts as names or `*.domain`; None allows all
-    hosts except link-local addresses. The scheduler checks later whether a value is in its metric's range.
+    `timeout` in seconds is the limit for all queries together. Only hosts and tokens that `allow` lists are used. The scheduler checks
+    later whether a value is in its metric's range.
     """
-    return observe_queries(list_metric_queries(documents), timeout, hosts)
+    return observe_queries(list_metric_queries(documents), timeout, allow)
 
 
 def observe_queries(
-    queries: Sequence[MetricQuery], timeout: float = DEFAULT_TIMEOUT, hosts: Collection[str] | None = None
+    queries: Sequence[MetricQuery], timeout: float = DEFAULT_TIMEOUT, allow: AllowList = NOTHING_ALLOWED
 ) -> Observations:
     """Return the results of queries; see `observe`."""
     observations = Observations(time=datetime.now(UTC).replace(microsecond=0))
     remote = [query for query in queries if query.type != "static"]
-    values = _run_queries(remote, timeout, hosts) if remote else {}
+    values = _run_queries(remote, timeout, allow) if remote else {}
     for query in queries:
         observations[query.key] = _read_static(query) if query.type == "static" else values[query.key]
     return observations
@@ -63,9 +64,7 @@ def _read_static(query: MetricQuery) -> float | MetricFailure:
         return MetricFailure(_INVALID, str(error))
 
 
-def _run_queries(
-    queries: Sequence[MetricQuery], timeout: float, hosts: Collection[str] | None
-) -> dict[ObservationKey, float | MetricFailure]:
+def _run_queries(queries: Sequence[MetricQuery], timeout: float, allow: AllowList) -> dict[ObservationKey, float | MetricFailure]:
     """Run queries in worker threads. These are daemons, so that slow name resolution does not delay the exit of the process."""
     from gitsched.metrics.http_client import HttpClient  # imported lazily: httpx is slow to load
 
@@ -76,7 +75,7 @@ def _run_queries(
         pending.put(query)
 
     secure = any(str(query.spec.get("url")).lower().startswith("https:") for query in queries)
-    with HttpClient(hosts, secure=secure) as client:
+    with HttpClient(allow, METRICS, secure=secure) as client:
 
         def run_queries() -> None:
             while time.monotonic() < deadline:
@@ -84,7 +83,7 @@ def _run_queries(
                     query = pending.get_nowait()
                 except Empty:
                     return
-                results.put((query.key, _run_query(client, query, deadline)))
+                results.put((query.key, _run_query(client, query, allow, deadline)))
 
         for _ in range(min(_MAX_WORKERS, len(queries))):
             threading.Thread(target=run_queries, daemon=True).start()
@@ -109,13 +108,14 @@ def _collect_values(
     return {**timeouts, **observations}
 
 
-def _run_query(client: HttpClient, query: MetricQuery, deadline: float) -> float | MetricFailure | Exception:
+def _run_query(client: HttpClient, query: MetricQuery, allow: AllowList, deadline: float) -> float | MetricFailure | Exception:
     """Return the value, the failure, or an unexpected exception for the waiting thread to raise."""
     protocol = PROTOCOLS.get(query.type)
     if protocol is None:
         return _make_unreachable_failure(query, "its type is unknown")
     try:
-        request = protocol.make_request(query.spec, query.metric, find_token(query.spec))
+        token = find_token(query.spec, query.spec.get("url"), allow, METRICS)
+        request = protocol.make_request(query.spec, query.metric, token)
         return protocol.parse_response(client.send(request, deadline), query.metric)
     except ProviderUnreachable as error:
         return _make_unreachable_failure(query, str(error))
@@ -139,7 +139,7 @@ class ClusterValues(NamedTuple):
     unlabelled: int
 
 
-def query_vector(spec: Mapping[str, Any], timeout: float, hosts: Collection[str] | None) -> ClusterValues:
+def query_vector(spec: Mapping[str, Any], timeout: float, allow: AllowList) -> ClusterValues:
     """Run an instant query of Prometheus, Thanos or Mimir and return the value of each series by its cluster label.
 
     `spec` has url, query, label and optionally tokenFrom. Raises ProviderUnreachable or InvalidMetricValue, whose messages contain neither
@@ -148,8 +148,9 @@ def query_vector(spec: Mapping[str, Any], timeout: float, hosts: Collection[str]
     from gitsched.metrics.http_client import HttpClient  # imported lazily: httpx is slow to load
 
     query = f"query={quote(str(spec['query']), safe='')}"
-    request = ProviderRequest(join_url(spec["url"], "api/v1/query", query), None, make_bearer_header(find_token(spec)))
-    with HttpClient(hosts, secure=request.url.lower().startswith("https:")) as client:
+    token = find_token(spec, spec["url"], allow, METRICS)
+    request = ProviderRequest(join_url(spec["url"], "api/v1/query", query), None, make_bearer_header(token))
+    with HttpClient(allow, METRICS, secure=request.url.lower().startswith("https:")) as client:
         response = client.send(request, time.monotonic() + timeout)
     return parse_vector(response, str(spec.get("label") or "cluster"))
 

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote_plus, urlunsplit
 
 from gitsched.metrics.queries import InvalidMetricValue, ProviderUnreachable
+from gitsched.model.allow_list import AllowList, Purpose, name_token_source
+from gitsched.model.document import as_object
 from gitsched.model.urls import parse_http_url
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -42,16 +44,23 @@ def parse_number(value: object, metric: str) -> float:
 _MAX_TOKEN_LENGTH = 1 << 14
 
 
-def find_token(spec: Mapping[str, Any]) -> str:
-    """Return the token of a provider from `tokenFrom`, else `token`, else "". Raises ProviderUnreachable if `tokenFrom` has no token."""
-    source = spec.get("tokenFrom")
-    if isinstance(source, dict) and source.get("env"):
-        token = os.environ.get(str(source["env"]), "")
-        missing = f"the environment variable {source['env']} is not set"
-    elif isinstance(source, dict) and source.get("file"):
-        token, missing = _read_token_file(str(source["file"])), f"the file {source['file']} contains no token"
-    else:
+def find_token(spec: Mapping[str, Any], url: object, allow: AllowList, purpose: Purpose) -> str:
+    """Return the token to send to `url`, from `tokenFrom`, else `token`, else "".
+
+    This is the only place that reads a variable or file which a document names. Raises ProviderUnreachable if the operator does not allow
+    the host or the token, before anything is read, and if there is no token.
+    """
+    source = as_object(spec.get("tokenFrom"))
+    refusal = allow.find_host_refusal(str(url), purpose) or allow.find_token_refusal(source, str(url))
+    if refusal:
+        raise ProviderUnreachable(refusal)
+    kind, name = name_token_source(source)
+    if not name:
         return _check_token(str(spec.get("token") or ""))
+    if kind == "env":
+        token, missing = os.environ.get(name, ""), f"the environment variable {name} is not set"
+    else:
+        token, missing = _read_token_file(name), f"the file {name} contains no token"
     if not token.strip():
         raise ProviderUnreachable(missing)
     return _check_token(token.strip())

@@ -16,7 +16,7 @@ from gitsched.apis.gitsched.source_config import FactsConfig
 from gitsched.decide.plan_state import NO_OUTPUT, PreviousOutput
 from gitsched.git import Repository, is_url, open_output
 from gitsched.git.process import run_git
-from gitsched.git.refs import list_linked_worktrees
+from gitsched.git.refs import NOTES_REF, list_linked_worktrees
 from gitsched.manifests.parsed_file import ParsedFile
 from gitsched.model.commit import Commit
 from gitsched.model.document import Body, Key, is_namespaced, parse_api_group
@@ -24,7 +24,7 @@ from gitsched.model.errors import Permanent
 from gitsched.reconcile.cache.caches import ParseCache
 from gitsched.reconcile.cache.plan_cache import make_cache_key
 from gitsched.reconcile.facts import fetch_facts
-from gitsched.reconcile.run import Facts, Fetched, RunContext, RunSettings
+from gitsched.reconcile.run import Fetched, OutputLocation, RunContext, RunSettings, TrustedConfig
 from gitsched.reconcile.source_tree import read_config
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.output_files import (
@@ -48,40 +48,61 @@ MAX_FREEZE_LENGTH = 200
 """Characters of its first line that are shown."""
 
 
-def fetch(context: RunContext, config_commit: Commit | None = None) -> Fetched:
+def fetch(context: RunContext, base: Commit | None = None) -> Fetched:
     """Fetch the source and the output.
 
-    The settings of `config_commit` say where the output is; by default those of the source commit, whose author need not be trusted.
+    Options say where the output is, then earlier runs, then the settings of `base`, or of the source commit where there is none. Only
+    remotes are contacted that options name or that the repository of the operator has.
     """
     settings, source, _ = context
     head = _read_head_config(context) if settings.branch is None else None
     branch = settings.branch or (head.config.source.branch if head is not None else "") or None
     source.fetch(branch)
-    commit = _read_source_commit(context, branch)
-    tree = (config_commit or commit).tree
-    settled = head.config if head is not None and head.tree == tree else _read_config_or_defaults(context, tree)
+    commit = _read_source_commit(context, branch, head)
+    tree = (base or commit).tree
+    settled = head.config if head is not None and head.commit.tree == tree else _read_config_or_defaults(context, tree)
     config = settled.output
-    push = find_push_remote(settings, config)
+    location = _open_location(context, config)
+    trusted = TrustedConfig(settled, base, base is not None)
+    if location.record is not None or location.has_notes:
+        from gitsched.reconcile.recorded_output import (
+            find_last_reconciled,
+            find_recorded_location,
+        )  # only if there was an earlier run
+
+        location = find_recorded_location(context, location, config, partial(_open_location, context))
+        if base is None and (last := find_last_reconciled(source, location)) is not None:
+            trusted = TrustedConfig(settled if last.tree == tree else _read_config_or_defaults(context, last.tree), last)
+        config = trusted.config.output._replace(branch=location.output.branch, path=location.prefix.rstrip("/"))
+        if config.push != settled.output.push:
+            location = _open_location(context, config)
+    output, output_head, output_tree, prefix, record, _ = location
+    named = bool(settings.output_branch) or settled.output.branch == OutputConfig().branch
+    key = make_cache_key(source.repository.common_dir, output, prefix, settings.paths)
+    is_trusted = base is not None or (named and not settled.output.path)
+    fetched = Fetched(commit, output, output_head, output_tree, prefix, record, is_trusted, key, trusted)
+    if settled.source.facts != FactsConfig():
+        fetched = fetched._replace(facts=fetch_facts(context, settled, find_push_remote(settings, config)))
+    return fetched._replace(frozen=_read_freeze(fetched)) if output_tree else fetched
+
+
+def _open_location(context: RunContext, config: OutputConfig) -> OutputLocation:
+    """Open and fetch the output branch that options name, otherwise the settings. Only options can name another repository."""
+    settings = context.settings
     output = open_output(
-        source,
+        context.source,
         branch=settings.output_branch or config.branch,
-        location=settings.output or config.repository or None,
-        push=push,
+        location=settings.output,
+        push=find_push_remote(settings, config),
         cache=settings.cache,
     )
-    output_head = output.fetch()
-    output_tree = output.repository.commit(output_head).tree if output_head else None
-    prefix = f"{config.path}/" if config.path else ""
-    named = (bool(settings.output_branch) or config.branch == OutputConfig().branch) and (
-        bool(settings.output) or not config.repository
-    )
-    trusted = config_commit is not None or (named and not config.path)
-    record = read_run_record(output.repository, output_tree, prefix)
-    key = make_cache_key(source.repository.common_dir, output, prefix, settings.paths)
-    facts = fetch_facts(context, settled, push) if settled.source.facts != FactsConfig() else Facts()
-    base_config = settled if config_commit is not None else None
-    fetched = Fetched(commit, output, output_head, output_tree, prefix, record, trusted, key, facts, base_config)
-    return fetched._replace(frozen=_read_freeze(fetched)) if output_tree else fetched
+    head = output.fetch()
+    repository = output.repository
+    tree = repository.commit(head).tree if head else None
+    path = config.path if settings.output_path is None else settings.output_path
+    prefix = f"{path}/" if path else ""
+    record = read_run_record(repository, tree, prefix)
+    return OutputLocation(output, head, tree, prefix, record, repository.resolve_ref(NOTES_REF) is not None)
 
 
 def read_source_config(context: RunContext) -> Config:
@@ -94,7 +115,7 @@ def read_source_config(context: RunContext) -> Config:
 
 def find_push_remote(settings: RunSettings, config: OutputConfig) -> str | None:
     """Return the remote that the output branch is pushed to; None for a repository at a URL, and where nothing is pushed."""
-    return settings.push or ("origin" if config.push and not is_url(settings.location) and not config.repository else None)
+    return settings.push or ("origin" if config.push and not is_url(settings.location) and not settings.output else None)
 
 
 def find_commit(context: RunContext, revision: str) -> Commit:
@@ -113,9 +134,9 @@ def find_commit(context: RunContext, revision: str) -> Commit:
 
 
 class _HeadConfig(NamedTuple):
-    """The settings of the commit at HEAD, which may name another branch as the source, and the tree of that commit."""
+    """The commit at HEAD and its settings, which may name another branch as the source."""
 
-    tree: str
+    commit: Commit
     config: Config
 
 
@@ -125,8 +146,8 @@ def _read_head_config(context: RunContext) -> _HeadConfig | None:
     head = None if context.source.url is not None else repository.resolve("HEAD")
     if head is None:
         return None
-    tree = repository.commit(head).tree
-    return _HeadConfig(tree, _read_config_or_defaults(context, tree))
+    commit = repository.commit(head)
+    return _HeadConfig(commit, _read_config_or_defaults(context, commit.tree))
 
 
 def _read_config_or_defaults(context: RunContext, tree: str) -> Config:
@@ -134,8 +155,8 @@ def _read_config_or_defaults(context: RunContext, tree: str) -> Config:
     return read_config(context.source.repository, tree, context.caches.files) or Config()
 
 
-def _read_source_commit(context: RunContext, branch: str | None) -> Commit:
-    """Return the source commit.
+def _read_source_commit(context: RunContext, branch: str | None, head: _HeadConfig | None) -> Commit:
+    """Return the source commit; that at HEAD has been read.
 
     For a worktree it has no id, and its tree holds the uncommitted files. If there are any, its time is now, that of the commit to come.
     """
@@ -143,7 +164,10 @@ def _read_source_commit(context: RunContext, branch: str | None) -> Commit:
     if settings.worktree and repository.resolve("HEAD") is None:
         return Commit("", write_worktree(repository), (), settings.now, "files not committed yet", "", ())
     oid = context.source.resolve_branch(branch)
-    commit = repository.commit(oid) if settings.revision is None else find_commit(context, settings.revision)
+    if settings.revision is not None:
+        commit = find_commit(context, settings.revision)
+    else:
+        commit = head.commit if head is not None and head.commit.oid == oid else repository.commit(oid)
     if not settings.worktree:
         return commit
     tree = write_worktree(repository)

@@ -14,8 +14,8 @@ def make_guard_input(context: RunContext, fetched: Fetched) -> GuardInput:
     """Return the input of the guard. The trusted side is the base of a comparison, else what the last run recorded."""
     settings, record = context.settings, fetched.record
     trusted: GuardConfig | None = None
-    if fetched.base_config is not None:
-        trusted = fetched.base_config.guard
+    if fetched.trusted.is_base:
+        trusted = fetched.trusted.config.guard
     elif record is not None:
         trusted = _find_recorded_settings(context, record)
     recorded = read_guard_record(record.guard if record is not None else {})

@@ -14,6 +14,7 @@ from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import policy_apis
 from gitsched.git import Repository
 from gitsched.metrics.queries import ProviderUnreachable
+from gitsched.model.allow_list import AllowList
 from gitsched.model.document import Body
 from gitsched.model.finding import Finding
 from gitsched.model.observation import DELIVERY_STATUS, MetricFailure, MetricQuery, Observations, read_observations
@@ -32,26 +33,31 @@ _UNTRUSTED_OUTPUT = (
 
 def observe(context: RunContext, fetched: Fetched, source: SourceTree, now: datetime) -> ObservationResult:
     """Observe the metrics that the documents of the source name, and the commit statuses that clusters reported."""
-    settings, record, config = context.settings, fetched.record, source.config.observations
-    options = ObservationOptions(
-        live=settings.observations == "live",
-        hosts=settings.hosts,
-        timeout=config.timeout,
-        list_trusted_documents=None if settings.trusted else partial(list_trusted_documents, context, fetched),
-        output_trusted=fetched.output_trusted,
-    )
+    record, statuses = fetched.record, fetched.trusted.config.observations.statuses
     result = NOTHING_OBSERVED
     for api in policy_apis.values():
         documents = _list_metric_documents(api.metrics, source)
         if api.metrics is not None and documents:
-            bodies = (document.body for document in documents)
+            bodies, options = (document.body for document in documents), _make_options(context, fetched, source)
             found = observe_metrics(bodies, api.metrics, record, options, now, _find_known_values(context))
             result = _merge_results(result, found._replace(findings=locate_finding_resources(found.findings, documents)))
-        if api.delivery_reports is not None and config.statuses is not None:
+        if api.delivery_reports is not None and statuses is not None:
             clusters = list_reporting_clusters(api.delivery_reports, source)
             commits = list_recent_commits(fetched.output.repository, fetched.output_head)
-            result = observe_statuses(result, api.delivery_reports, config.statuses, commits, clusters, record, options, now)
+            options = _make_options(context, fetched, source)
+            result = observe_statuses(result, api.delivery_reports, statuses, commits, clusters, record, options, now)
     return result
+
+
+def _make_options(context: RunContext, fetched: Fetched, source: SourceTree) -> ObservationOptions:
+    settings = context.settings
+    return ObservationOptions(
+        live=settings.observations == "live",
+        allow=settings.allow,
+        timeout=source.config.observations.timeout,
+        list_trusted_documents=None if settings.trusted else partial(list_trusted_documents, context, fetched),
+        output_trusted=fetched.output_trusted,
+    )
 
 
 def _find_known_values(context: RunContext) -> Observations:
@@ -85,14 +91,14 @@ def list_trusted_documents(context: RunContext, fetched: Fetched) -> list[Body]:
 
 
 class ObservationOptions(NamedTuple):
-    """How to get values. With `live`, providers are queried: those at `hosts` (None: all), together for at most `timeout` seconds.
+    """How to get values. With `live`, providers are queried that the operator allows, together for at most `timeout` seconds.
 
     `list_trusted_documents` returns the documents that may choose providers; None if the documents of the run may. It is called only
     where `output_trusted` says that the planned commit did not choose them itself.
     """
 
     live: bool
-    hosts: Collection[str] | None
+    allow: AllowList
     timeout: float
     list_trusted_documents: Callable[[], Iterable[Body]] | None = None
     output_trusted: bool = True
@@ -126,7 +132,7 @@ def observe_metrics(
     if missing:
         from gitsched.metrics.observer import observe_queries  # most runs query no provider
 
-        known_values.update(observe_queries(missing, options.timeout, options.hosts))
+        known_values.update(observe_queries(missing, options.timeout, options.allow))
     found = read_recorded_metrics(others, recorded)
     found.update((query.key, known_values[query.key]) for query in queried)
     found.time = now
@@ -153,7 +159,7 @@ def observe_statuses(
         from gitsched.metrics.commit_statuses import fetch_commit_statuses  # most runs query no forge
 
         try:
-            found.update(fetch_commit_statuses(forge, commits, clusters, options.timeout, options.hosts))
+            found.update(fetch_commit_statuses(forge, commits, clusters, options.timeout, options.allow))
             found.time = now
             return ObservationResult(found, findings)
         except ProviderUnreachable as error:

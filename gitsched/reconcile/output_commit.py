@@ -61,7 +61,14 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
         return Published(None, False, fetched.output_tree if recorded else None)
     repository = output.repository
     metadata = render_metadata_files(
-        fetched.source, plan, context.source.url, __version__, fetched.facts.commits, planned.builds, planned.kept_files
+        fetched.source,
+        plan,
+        context.source.url,
+        __version__,
+        fetched.facts.commits,
+        planned.builds,
+        planned.kept_files,
+        chosen_by_operator=_is_chosen_by_operator(context, fetched, planned),
     )
     changed_entries = {
         name
@@ -73,6 +80,17 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
     moved = output.publish(commit, fetched.output_head, note)
     # Otherwise another process has published the same commit before.
     return Published(commit, True, tree, "" if moved else "same")
+
+
+def _is_chosen_by_operator(context: RunContext, fetched: Fetched, planned: Planned) -> bool:
+    """Return whether options chose another location in the output repository than gitsched.yaml, in the first run there."""
+    settings, named, record = context.settings, planned.config.output, fetched.record
+    if record is not None:
+        return record.chosen_by_operator
+    return (settings.output_branch or named.branch, f"{settings.output_path or named.path}/".lstrip("/")) != (
+        named.branch,
+        f"{named.path}/".lstrip("/"),
+    )
 
 
 def _has_guard_changed(fetched: Fetched, plan: Plan) -> bool:

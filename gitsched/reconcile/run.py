@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.guard_config import GuardLimit
+from gitsched.apis.gitsched.operator_config import NO_OPERATOR_CONFIG, OperatorConfig
 from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.incremental_plan import IncrementalPlan
 from gitsched.decide.plan_input import SourceTree
@@ -17,6 +19,7 @@ from gitsched.decide.plan_result import Plan
 from gitsched.decide.plan_state import PreviousOutput
 from gitsched.diff.plans import ReviewedPlan
 from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, open_source
+from gitsched.model.allow_list import AllowList, HostRule, TokenRule
 from gitsched.model.changes import RecordChange
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Conflict
@@ -38,8 +41,12 @@ class RunSettings(NamedTuple):
     `allowed` are the digests of withheld changes that are allowed, `released_clusters` the clusters that held workloads may leave,
     `guard_limits` limits that take precedence over those of gitsched.yaml.
 
-    `observations` is live or recorded; `hosts` are the only ones that live observations may query (None: all). `trusted` says that
-    documents of the source may choose which providers are queried.
+    `observations` is live or recorded. `hosts`, `status_hosts`, `remotes` and `tokens` are the allow-list, with an entry for each option:
+    the only hosts of metrics providers and of forges that live observations may query, the only other repositories that may be fetched,
+    and the only tokens that may be read. `trusted` says that documents of the source may choose which providers are queried.
+
+    `operator` is the content of `operator_file`; `open_context` fills in what the other fields leave open. `output_path` is the directory
+    in the output branch. `source_keys` are the public keys that must sign source commits, None for those of the trusted branch.
 
     `reviewed` is the reviewed plan, where the source commit has no trailer with it; with `require_reviewed` no other plan is written.
     `findings_only` says that the caller needs findings only, so that the location of the output does not matter.
@@ -56,6 +63,7 @@ class RunSettings(NamedTuple):
     worktree: bool = False
     output: str | None = None
     output_branch: str | None = None
+    output_path: str | None = None
     push: str | None = None
     paths: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
@@ -64,13 +72,61 @@ class RunSettings(NamedTuple):
     author: tuple[str, str] | None = None
     signing: tuple[str, str] | None = None
     observations: str = "live"
-    hosts: tuple[str, ...] | None = None
+    hosts: tuple[tuple[HostRule, ...], ...] = ()
+    status_hosts: tuple[tuple[HostRule, ...], ...] = ()
+    remotes: tuple[tuple[str, ...], ...] = ()
+    tokens: tuple[tuple[TokenRule, ...], ...] = ()
+    operator: OperatorConfig = NO_OPERATOR_CONFIG
+    operator_file: Path | None = None
+    source_keys: tuple[str, ...] | None = None
     trusted: bool = True
     reviewed: ReviewedPlan | None = None
     require_reviewed: bool = False
     findings_only: bool = False
     facts_repository: str | None = None
     facts_keys: Mapping[str, tuple[str, ...]] = {}
+
+    @property
+    def allow(self) -> AllowList:
+        """What the operator allows to contact and to read."""
+        return AllowList(*(tuple(chain(*lists)) for lists in (self.hosts, self.status_hosts, self.remotes, self.tokens)))
+
+    def complete(self, operator: OperatorConfig) -> RunSettings:
+        """Return the settings with those of the operator's file where options leave them open."""
+        output, allow = operator.output, operator.allow
+        given = {(limit.scope, limit.effect) for limit in self.guard_limits}
+        return self._replace(
+            operator=operator,
+            output=self.output or output.repository or None,
+            output_branch=self.output_branch or output.branch or None,
+            output_path=output.path if self.output_path is None else self.output_path,
+            push=self.push or output.push or None,
+            author=self.author or output.author,
+            signing=self.signing or output.signing,
+            hosts=self.hosts or (allow.metrics,),
+            status_hosts=self.status_hosts or (allow.statuses,),
+            remotes=self.remotes or (allow.remotes,),
+            tokens=self.tokens or (allow.tokens,),
+            facts_keys=self.facts_keys or {cluster: (key,) for cluster, key in operator.facts_keys.items()},
+            source_keys=operator.source_keys if self.source_keys is None else self.source_keys,
+            guard_limits=(
+                *self.guard_limits,
+                *(limit for limit in operator.guard_limits if (limit.scope, limit.effect) not in given),
+            ),
+        )
+
+
+class TrustedConfig(NamedTuple):
+    """The settings that the commit under review cannot change: where decisions go, hosts, tokens, tenants, guard and verification.
+
+    `config` is gitsched.yaml of `commit`: the base of a comparison (`is_base`), else the last source commit that a run has planned for this
+    output. Without either, as in a first run, `commit` is None and `config` is that of the planned commit. What the operator has set is
+    in the RunSettings and takes precedence.
+    """
+
+    config: Config
+    commit: Commit | None = None
+    is_base: bool = False
 
 
 class RunContext(NamedTuple):
@@ -83,11 +139,13 @@ class RunContext(NamedTuple):
 
 def open_context(settings: RunSettings) -> RunContext:
     """Open the source repository and the caches that the settings name."""
-    return RunContext(
-        settings,
-        open_source(settings.location, cache=settings.cache),
-        Caches(settings.cache, ParseCache(settings.cache)),
-    )
+    source = open_source(settings.location, cache=settings.cache)
+    if settings.operator_file is not None:
+        from gitsched.reconcile.operator_settings import check_operator_file, read_operator_config  # many runs have no such file
+
+        check_operator_file(settings.operator_file, source)
+        settings = settings.complete(read_operator_config(settings.operator_file))
+    return RunContext(settings, source, Caches(settings.cache, ParseCache(settings.cache)))
 
 
 class BuildContext(NamedTuple):
@@ -145,13 +203,30 @@ class SourceWithFacts(NamedTuple):
     timed: bool = False
 
 
+class OutputLocation(NamedTuple):
+    """An opened output branch: its head and tree, the directory ("" or "path/"), the metadata of the last run, and whether the repository
+    has notes, which every run writes."""
+
+    output: OutputRepository
+    head: str | None
+    tree: str | None
+    prefix: str
+    record: RunMetadata | None
+    has_notes: bool = False
+
+    @property
+    def name(self) -> str:
+        """The branch, with the directory in it."""
+        return f"{self.output.branch}:{self.prefix.rstrip('/')}" if self.prefix else self.output.branch
+
+
 class Fetched(NamedTuple):
     """The source commit and the head of the output branch. `prefix` is where the output is inside its branch: "" or "path/".
 
     `record` is the metadata of the last run. `output_trusted` says that the location of the output does not come from the commit that is
-    planned, whose author need not be trusted. `cache_key` is the key of the plan cache. `base_config` are the settings of the base of a
-    comparison, `source_commits` the commits of variants in its plan, by path and digest. `frozen` says why the output branch freezes
-    placements, or is "".
+    planned, whose author need not be trusted. `cache_key` is the key of the plan cache. `trusted` are the settings that the planned
+    commit cannot change. `source_commits` are the commits of variants in the plan of the base of a comparison, by path and digest.
+    `frozen` says why the output branch freezes placements, or is "".
     """
 
     source: Commit
@@ -162,8 +237,8 @@ class Fetched(NamedTuple):
     record: RunMetadata | None
     output_trusted: bool
     cache_key: str
+    trusted: TrustedConfig
     facts: Facts = Facts()
-    base_config: Config | None = None
     source_commits: Mapping[tuple[str, str], str] = {}
     frozen: str = ""
 

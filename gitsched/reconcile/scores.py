@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
@@ -16,6 +16,7 @@ from gitsched.git import FactsRepository, Repository, make_signer
 from gitsched.git.facts import CommitAuthor
 from gitsched.metrics.observer import ClusterValues, query_vector
 from gitsched.metrics.queries import InvalidMetricValue, ProviderUnreachable
+from gitsched.model.allow_list import AllowList
 from gitsched.model.document import Body
 from gitsched.model.errors import Conflict, Permanent
 from gitsched.model.finding import FieldOrigin, Finding, locate_origin
@@ -112,7 +113,7 @@ def _measure_all(source: SourceTree, settings: RunSettings) -> tuple[list[_Measu
         for definition in sorted(definitions, key=lambda document: document.name):
             if definition.broken:
                 raise Permanent(f"the {definition.kind} {definition.name} is broken; `gitsched validate` shows its errors")
-            one, found = _measure(scoring, definition, clusters, source.config.observations.timeout, settings.hosts)
+            one, found = _measure(scoring, definition, clusters, source.config.observations.timeout, settings.allow)
             measured.append(one)
             findings += found
     kinds = " or ".join(scoring.definition[1] for scoring in scorings)
@@ -127,13 +128,13 @@ def _measure_all(source: SourceTree, settings: RunSettings) -> tuple[list[_Measu
 
 
 def _measure(
-    scoring: ClusterScoring, definition: RawDocument, clusters: frozenset[str], timeout: float, hosts: Sequence[str] | None
+    scoring: ClusterScoring, definition: RawDocument, clusters: frozenset[str], timeout: float, allow: AllowList
 ) -> tuple[_Measured, list[Finding]]:
     values: dict[str, Mapping[str, float]] = {}
     findings: list[Finding] = []
     for measurement in scoring.list_measurements(definition.body):
         try:
-            found = _query_values(measurement, timeout, hosts)
+            found = _query_values(measurement, timeout, allow)
         except (ProviderUnreachable, InvalidMetricValue) as error:
             return _Measured(scoring, definition, clusters, {}, f"{measurement.name}: {error}"), findings
         values[measurement.name] = {cluster: found.values[cluster] for cluster in sorted(clusters & found.values.keys())}
@@ -141,11 +142,11 @@ def _measure(
     return _Measured(scoring, definition, clusters, values, ""), findings
 
 
-def _query_values(measurement: ScoreMeasurement, timeout: float, hosts: Sequence[str] | None) -> ClusterValues:
+def _query_values(measurement: ScoreMeasurement, timeout: float, allow: AllowList) -> ClusterValues:
     if measurement.source == "static":
         values: Mapping[str, Any] = measurement.spec
         return ClusterValues({cluster: float(value) for cluster, value in values.items()}, {}, 0)
-    return query_vector(measurement.spec, timeout, hosts)
+    return query_vector(measurement.spec, timeout, allow)
 
 
 def _list_findings(

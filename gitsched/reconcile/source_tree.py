@@ -80,16 +80,13 @@ def decide_remotes(context: RunContext, fetched: Fetched) -> RemotePolicy:
     A run that may query metrics providers may fetch. The settings of a commit under review count only as far as trusted ones agree:
     those of the base of the comparison, else those of the source commit that the output branch was made from.
     """
-    settings, record = context.settings, fetched.record
+    settings = context.settings
     connect = settings.observations == "live"
     if settings.trusted:
         return RemotePolicy(connect, None)
-    config = fetched.base_config
-    if config is None and fetched.output_trusted and record is not None and record.source:
-        repository = context.source.repository
-        if context.source.fetch_commit(record.source):
-            config = read_config(repository, repository.commit(record.source).tree, context.caches.files)
-    return RemotePolicy(connect, config.source.kustomize.remotes if config is not None else ())
+    trusted = fetched.trusted
+    known = trusted.commit is not None and (trusted.is_base or fetched.output_trusted)
+    return RemotePolicy(connect, trusted.config.source.kustomize.remotes if known else ())
 
 
 def read_source_at(context: RunContext, commit: Commit) -> SourceTree:

@@ -21,6 +21,7 @@ from gitsched.render.output_files import RUN_METADATA
 from gitsched.render.readme_content import DecisionRow, FleetRow, HeldRow, ReadmeContent, RecordedRow
 
 FORMAT_VERSION: Final = 1
+_OPERATOR: Final = "operator"
 
 GITATTRIBUTES: Final = NewBlob(b"* linguist-generated=true gitlab-generated\n")
 """.gitattributes: GitHub and GitLab collapse the diffs of generated files and exclude them from statistics."""
@@ -46,7 +47,8 @@ class RunMetadata(NamedTuple):
     directory to the time since when it has had no document. `facts` are the commits of the facts branches by branch.
     `builds` says how kustomize roots were built. `kept_files` maps each broken file to the source commit whose version of it is used.
     `workloads` counts the workloads by state; None in a file of a gitsched that did not count them. `retained` are copies that the output
-    has only for an overlap. `guard` is as `gitsched.decide.guard_settings` writes it.
+    has only for an overlap. `guard` is as `gitsched.decide.guard_settings` writes it. `chosen_by_operator`: in the first run the operator
+    chose another branch or directory of the output than gitsched.yaml.
     """
 
     source: str
@@ -65,6 +67,7 @@ class RunMetadata(NamedTuple):
     workloads: Mapping[str, int] | None = None
     retained: tuple[RetainedCopy, ...] = ()
     guard: Mapping[str, Any] = {}
+    chosen_by_operator: bool = False
 
 
 def write_run_metadata(value: RunMetadata) -> NewBlob:
@@ -100,6 +103,8 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         members["retainedCopies"] = [write_retained_copy(copy) for copy in value.retained]
     if value.guard:
         members["guard"] = dict(value.guard)
+    if value.chosen_by_operator:
+        members["outputChosenBy"] = _OPERATOR
     body = ",\n".join(f"  {_write_compact(name)}: {_write_member(member)}" for name, member in sorted(members.items()))
     return NewBlob(f"{{\n{body}\n}}\n".encode())
 
@@ -146,6 +151,7 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         else None,
         retained=retained,
         guard=as_object(value.get("guard")),
+        chosen_by_operator=value.get("outputChosenBy") == _OPERATOR,
     )
 
 

@@ -19,6 +19,8 @@ from tests.local import PATIENCE
 from tests.metrics.conftest import Server
 from tests.scenarios.test_krake_servers import Prometheus
 
+pytestmark = pytest.mark.usefixtures("local_servers")
+
 CONFIG = """\
 apiVersion: gitsched.io/v1alpha1
 kind: Config

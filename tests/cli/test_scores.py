@@ -14,6 +14,8 @@ import yaml
 from tests.cli.conftest import OCM_CLUSTERS, Run
 from tests.metrics.conftest import Received, Response, Server
 
+pytestmark = pytest.mark.usefixtures("local_servers")
+
 HEAD = "apiVersion: gitsched.io/v1alpha1\nkind: ClusterScores\nmetadata: {name: default}\nspec:\n  scores:\n"
 PUSHED = HEAD + "  - name: cpuratio\n    static: {ash: 88, bru: 66, cph: 40, dub: 10, edi: 0}\n    range: {worst: 0, best: 100}\n"
 ASKED = HEAD + "  - name: cpuratio\n    prometheus: {url: 'URL', query: 'free by (cluster)', label: cluster}\n"
@@ -107,7 +109,7 @@ def test_a_token_is_read_from_the_environment_and_sent_only_to_the_server(
 ) -> None:
     server.handle = lambda received: vector({"ash": "1"})
     commit(place, source=ASKED.replace("URL", server.url).replace("label: cluster", "tokenFrom: {env: THANOS_TOKEN}"))
-    done = gitsched("scores", *AT, THANOS_TOKEN="f00d")
+    done = gitsched("scores", *AT, THANOS_TOKEN="f00d", GITSCHED_ALLOW_TOKENS="env:THANOS_TOKEN@127.0.0.1")
     assert done.returncode == 0, done.stderr
     assert server.seen[0].headers["Authorization"] == "Bearer f00d"
     assert "f00d" not in (place / "scores/default.yaml").read_text() + done.stdout + done.stderr

@@ -29,7 +29,10 @@ def test_a_token_is_read_from_a_variable_or_a_file(
     server.handle = lambda _: Response(CSV, media="text/csv")
     source = {"env": "INFLUX_TOKEN", "file": str(tmp_path / "token")}
     spec = {**INFLUX, "url": server.url, "token": "not this one", "tokenFrom": {location: source[location]}}
-    assert gitsched.observe(documents("influx", spec, "load")) == {key("load"): 4.5}
+    assert "does not allow to read" in find_error(gitsched.observe(documents("influx", spec, "load")))
+    assert server.seen == []
+    allowed = [f"{location}:{source[location]}@127.0.0.1"]
+    assert gitsched.observe(documents("influx", spec, "load"), tokens=allowed) == {key("load"): 4.5}
     assert server.seen[0].headers["Authorization"] == f"Token {CANARY}"
 
 
@@ -39,14 +42,17 @@ def test_a_bearer_token_is_sent_if_configured(server: Server, monkeypatch: pytes
     monkeypatch.setenv("GITSCHED_TEST_TOKEN", CANARY)
     spec = {"url": server.url, "table": "t", "comparison_column": "c", "value_column": "v"}
     gitsched.observe(
-        documents(kind, spec | ({"tokenFrom": {"env": "GITSCHED_TEST_TOKEN"}} if configured else {}), "load"), timeout=PATIENCE
+        documents(kind, spec | ({"tokenFrom": {"env": "GITSCHED_TEST_TOKEN"}} if configured else {}), "load"),
+        timeout=PATIENCE,
+        tokens=["env:GITSCHED_TEST_TOKEN"],
     )
     assert server.seen[0].headers.get("Authorization") == (f"Bearer {CANARY}" if configured else None)
 
 
 def test_a_missing_token_is_a_failure_without_a_query(server: Server) -> None:
     spec = {**INFLUX, "url": server.url, "tokenFrom": {"env": "GITSCHED_NO_SUCH_TOKEN"}}
-    assert "GITSCHED_NO_SUCH_TOKEN is not set" in find_error(gitsched.observe(documents("influx", spec, "load")))
+    found = gitsched.observe(documents("influx", spec, "load"), tokens=["env:GITSCHED_NO_SUCH_TOKEN"])
+    assert "GITSCHED_NO_SUCH_TOKEN is not set" in find_error(found)
     assert server.seen == []
 
 

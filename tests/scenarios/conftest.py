@@ -14,10 +14,18 @@ from typing import Any
 import pytest
 import yaml
 
+from gitsched.model.allow_list import HostRule, TokenRule
 from gitsched.reconcile import RunResult, RunSettings, preview, reconcile
 from gitsched.render.output_files import relative_path
 from gitsched.render.retained_copies import read_retained_copy
 
+LOCAL: tuple[tuple[HostRule, ...], ...] = ((HostRule("127.0.0.1"), HostRule("localhost")),)
+LOCAL_SERVERS: dict[str, Any] = {
+    "hosts": LOCAL,
+    "status_hosts": LOCAL,
+    "tokens": ((TokenRule("env", "FORGE_TOKEN"), TokenRule("env", "INFLUX_TOKEN")),),
+}
+"""The operator of these fleets allows servers of this machine."""
 START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 PROCESS = """\
 import sys
@@ -72,7 +80,7 @@ class Fleet:
         return self.git("rev-parse", "HEAD")
 
     def settings(self, hour: float = 0, **more: Any) -> RunSettings:
-        return RunSettings(now=at_hour(hour), cache=self.cache, location=str(self.path))._replace(**more)
+        return RunSettings(now=at_hour(hour), cache=self.cache, location=str(self.path), **LOCAL_SERVERS)._replace(**more)
 
     def reconcile(self, hour: float = 0, **more: Any) -> RunResult:
         return reconcile(self.settings(hour, **more))

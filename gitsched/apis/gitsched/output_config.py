@@ -61,7 +61,7 @@ def parse_output(output: ConfigSection) -> OutputConfig:
         branch=_parse_branch(output, default.branch),
         repository=output.get_string("repository"),
         push=None if output.values.get("push") is None else output.get_bool("push", False),
-        path=_parse_directory(output, "path"),
+        path=parse_directory(output, "path"),
         retire_after=output.get_duration("retireAfter", default.retire_after),
         author=AuthorConfig(author.get_string("name", default.author.name), author.get_string("email", default.author.email)),
         signing=SigningConfig(signing.get_choice("format", "ssh", "gpg"), signing.require_string("key"))
@@ -85,7 +85,7 @@ def _parse_branch(output: ConfigSection, default: str) -> str:
     return output.reject("branch", wanted) if wanted else name
 
 
-def _parse_directory(section: ConfigSection, name: str) -> str:
+def parse_directory(section: ConfigSection, name: str) -> str:
     """Return a directory below the root in normal form; "" for the root itself."""
     parts = [part for part in section.get_string(name).split("/") if part not in ("", ".")]
     # The names that the writer of the output tree rejects, and a depth that leaves enough levels for its files.

@@ -66,7 +66,8 @@ class SourceVariant(NamedTuple):
 
 
 class SourceConfig(NamedTuple):
-    """The source: `branch` is "" for the branch of HEAD; no `paths` means all paths; `ignore` has the syntax of .gitignore."""
+    """The source: `branch` is "" for the branch of HEAD; no `paths` means all paths; `ignore` has the syntax of .gitignore. One of the
+    `verify_keys`, which are public keys, must sign a source commit, if there are any."""
 
     branch: str = ""
     paths: tuple[str, ...] = ()
@@ -75,6 +76,7 @@ class SourceConfig(NamedTuple):
     kustomize: KustomizeConfig = KustomizeConfig()
     delivery_tools: DeliveryToolsConfig = DeliveryToolsConfig()
     variants: tuple[SourceVariant, ...] = ()
+    verify_keys: tuple[str, ...] = ()
 
 
 def parse_source(source: ConfigSection, output_branch: str) -> SourceConfig:
@@ -85,8 +87,9 @@ def parse_source(source: ConfigSection, output_branch: str) -> SourceConfig:
     tools = source.get_section("deliveryTools")
     delivery_tools = DeliveryToolsConfig(tools.get_strings("ignore"), tools.get_strings("repositories"))
     variants = tuple(_parse_source_variant(entry) for entry in source.list_sections("variants"))
+    keys = source.get_section("verify").get_strings("keys")
     return SourceConfig(
-        branch, source.get_strings("paths"), source.get_strings("ignore"), facts, kustomize, delivery_tools, variants
+        branch, source.get_strings("paths"), source.get_strings("ignore"), facts, kustomize, delivery_tools, variants, keys
     )
 
 

@@ -1,0 +1,115 @@
+"""Find where earlier runs have written decisions, so that a commit cannot send them elsewhere: only the operator moves the output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+
+from gitsched.apis.gitsched.output_config import OutputConfig
+from gitsched.git import OutputRepository, Repository, SourceRepository
+from gitsched.git.refs import list_remote_refs, read_note
+from gitsched.model.commit import Commit
+from gitsched.reconcile.run import OutputLocation, RunContext
+from gitsched.render.output_files import CLUSTERS, PLACEMENTS, RUN_METADATA, STATUS
+from gitsched.render.run_metadata import RunMetadata
+
+MAX_DIRECTORIES = 2_000
+"""Directories of an output branch that are searched for gitsched.json."""
+_HEADS, _TRACKING = "refs/heads/", "refs/remotes/origin/"
+_OUTPUT_DIRECTORIES = frozenset((CLUSTERS, STATUS, PLACEMENTS))
+
+
+OpenLocation = Callable[[OutputConfig], OutputLocation]
+
+
+def find_recorded_location(
+    context: RunContext, found: OutputLocation, config: OutputConfig, open_location: OpenLocation
+) -> OutputLocation:
+    """Return the location that earlier runs of this source have used in place of the one that settings name; `found` if there is none.
+
+    Options of the operator decide where they are given. Otherwise a branch counts that gitsched wrote for this source, unless the operator
+    chose it by other options than those of this run.
+    """
+    settings, source = context.settings, context.source
+    if settings.output_branch is None and not _is_own(source, found.record):
+        for branch in _list_written_branches(found.output, source):
+            if branch != found.output.branch:
+                other = _open_directory(context, config._replace(branch=branch), open_location)
+                if _is_own(source, other.record):
+                    return other
+    if settings.output_path is None and found.record is None and found.tree is not None:
+        return _open_directory(context, config._replace(branch=found.output.branch), open_location)
+    return found
+
+
+def find_last_reconciled(source: SourceRepository, location: OutputLocation) -> Commit | None:
+    """Return the newest source commit that a run has planned for this output; None if there is none, or it is not available."""
+    if location.record is None or location.head is None:
+        return None
+    noted = _read_source_note(location.output.repository, location.head)
+    for oid in (noted, location.record.source):
+        if oid and source.fetch_commit(oid):
+            return source.repository.commit(oid)
+    return None
+
+
+def _is_own(source: SourceRepository, record: RunMetadata | None) -> bool:
+    """Return whether the last run there was of this source and had its location from the settings of the source."""
+    return record is not None and not record.chosen_by_operator and bool(record.source) and source.fetch_commit(record.source)
+
+
+def _open_directory(context: RunContext, config: OutputConfig, open_location: OpenLocation) -> OutputLocation:
+    """Open a branch at the directory that holds the output of this source; as the settings say if there is none."""
+    opened = open_location(config)
+    if opened.record is not None or opened.tree is None or context.settings.output_path is not None:
+        return opened
+    for path in _find_directories(opened.output.repository, opened.tree):
+        other = open_location(config._replace(path=path))
+        if _is_own(context.source, other.record):
+            return other
+    return opened
+
+
+def _find_directories(repository: Repository, tree: str) -> Iterator[str]:
+    """Yield the directories of a tree that hold a gitsched.json."""
+    pending, seen = [""], 0
+    while pending and seen < MAX_DIRECTORIES:
+        path, seen = pending.pop(0), seen + 1
+        entries = repository.list_directory(tree, path)
+        if RUN_METADATA in entries:
+            yield path
+            continue
+        inside = sorted(name for name, (_, mode) in entries.items() if mode == 0o040000 and name not in _OUTPUT_DIRECTORIES)
+        pending += [f"{path}/{name}" if path else name for name in inside]
+
+
+def _list_written_branches(output: OutputRepository, source: SourceRepository) -> list[str]:
+    """Return the branches of the output repository that gitsched wrote for this source: a note on their head names a commit of it. The one
+    of the newest source commit is the first."""
+    repository = output.repository
+    found: list[tuple[float, str]] = []
+    for branch, head in sorted(_list_heads(output).items()):
+        noted = _read_source_note(repository, head)
+        if noted and source.fetch_commit(noted):
+            found.append((-source.repository.commit(noted).time.timestamp(), branch))
+    return [branch for _, branch in sorted(found)]
+
+
+def _list_heads(output: OutputRepository) -> Mapping[str, str]:
+    if output.remote is not None:
+        refs = list_remote_refs(output.remote, [f"{_HEADS}*"], repository=output.repository)
+        return {ref.removeprefix(_HEADS): oid for ref, oid in refs.items()}
+    heads: dict[str, str] = {}
+    for prefix in (_TRACKING, _HEADS):  # a local branch is preferred to that of the origin
+        heads |= {ref.removeprefix(prefix): oid for ref, oid in output.repository.list_refs(prefix)}
+    return heads
+
+
+def _read_source_note(repository: Repository, head: str) -> str:
+    """Return the source commit that the note on an output commit names, or ""."""
+    try:
+        note = json.loads(read_note(repository, head) or "{}")
+    except (ValueError, RecursionError):
+        return ""
+    oid = note.get("drySha") if isinstance(note, dict) else None
+    return oid if isinstance(oid, str) else ""
