@@ -85,11 +85,11 @@ def test_the_output_may_be_in_another_repository(pair: Fleet, tmp_path: Path) ->
 def test_the_output_may_be_in_another_repository_by_url(pair: Fleet, tmp_path: Path) -> None:
     other = bare(tmp_path / "other.git")
     pair.commit({"gitsched.yaml": config(f"{{output: {{repository: '{other.as_uri()}', branch: fleet}}}}")})
-    pair.reconcile()
+    pair.reconcile(output=other.as_uri())
     assert WEB in paths(other, "fleet")
     assert pair.git("for-each-ref", "refs/heads/fleet", "refs/heads/placements") == ""
     pair.commit({"apps/web.yaml": deployment("web", 5)}, hour=1)
-    pair.reconcile(1)
+    pair.reconcile(1, output=other.as_uri())
     assert "replicas: 5 #" in execute("show", f"fleet:{WEB}", at=other)
 
 
