@@ -7,6 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome
+from gitsched.report.summary import escape_unprintable
 
 
 def write_junit(findings: Iterable[Finding], outcomes: Iterable[Outcome]) -> str:
@@ -57,15 +58,13 @@ def _write_workload_case(outcome: Outcome) -> str:
 
 
 def _quote_attribute(text: str) -> str:
-    return quoteattr(_replace_invalid_characters(text))
+    return quoteattr(_escape_unprintable_lines(text))
 
 
 def _escape_text(text: str) -> str:
-    return escape(_replace_invalid_characters(text))
+    return escape(_escape_unprintable_lines(text))
 
 
-def _replace_invalid_characters(text: str) -> str:
-    """Replace characters that XML 1.0 cannot represent with U+FFFD."""
-    return "".join(
-        c if c in "\t\n\r" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c > "\uffff" else "\ufffd" for c in text
-    )
+def _escape_unprintable_lines(text: str) -> str:
+    """Escape characters that XML 1.0 cannot represent, or that change what a terminal shows."""
+    return "\n".join(map(escape_unprintable, text.split("\n")))

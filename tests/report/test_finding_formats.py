@@ -93,6 +93,13 @@ def test_junit_is_well_formed_xml_for_any_manifest(entries: list[Finding], reaso
     assert suites["workloads"].get("failures") == "1"
 
 
+def test_junit_has_no_characters_that_change_what_a_terminal_shows() -> None:
+    text = "a\x1b[31m\x85\u2028\u202e\x9b\ud800"
+    written = write_junit([Finding("error", "x", text, Location(text, 1, 1))], [outcome("pending", reason=text)])
+    assert all(line.isprintable() for line in written.split("\n"))
+    assert "a\\x1b[31m\\x85\\u2028\\u202e\\x9b\\ud800" in written
+
+
 def test_only_errors_and_unplaced_workloads_are_junit_failures() -> None:
     note = Finding("info", "symlink", "a link")
     text = write_junit(
