@@ -11,7 +11,7 @@ from gitsched.model.finding import Severity
 
 
 class Limits(NamedTuple):
-    """`size` in bytes; `depth` in nested collections; `nodes` of a file.
+    """`size` in bytes; `depth` in nested collections; `nodes` and %TAG `directives` of a file.
 
     `aliases` limits the uses of anchors in one document; `expansion` limits what these uses add to it: one for each node and one
     for every 32 characters of its text.
@@ -21,6 +21,7 @@ class Limits(NamedTuple):
     depth: int = 200
     nodes: int = 1_000_000
     documents: int = 5_000
+    directives: int = 100
     aliases: int = 1_000
     expansion: int = 100_000
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
+
+from yaml import Node
 
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.object_meta import (
@@ -36,9 +39,9 @@ from gitsched.manifests.yaml_composer import (
     is_small,
     read_text,
 )
-from gitsched.manifests.yaml_nodes import Constructor, locate_field, locate_node
+from gitsched.manifests.yaml_nodes import Constructor, list_item_nodes, locate_field, locate_node
 from gitsched.model.document import Body, SourceSpans, mentions_config_map_data
-from gitsched.model.finding import Issue, Pointer, Severity, ValidationResult
+from gitsched.model.finding import Issue, Severity, ValidationResult
 
 __all__ = ["FileIssue", "ParsedDocument", "ParsedFile", "locate_field", "parse_file", "reject_large_file"]
 
@@ -212,11 +215,11 @@ class _FileParser:
         if kind is RESOURCE:
             start, end = self._find_extent(tree)
             text = find_spans(self._text, tree, value, self._editable, start=start, end=end, has_aliases=self._has_aliases)
-            self._add_document(tree, value, index, -1, text, builder.errors, builder.warnings)
+            self._add_document(tree, tree.node, value, index, -1, text, builder.errors, builder.warnings)
         elif kind.category == "list":
             self._parse_list(tree, value, index, builder)
         elif kind.category == "nameless":
-            self._add_unnamed(tree, kind, kind.pointer)
+            self._add_unnamed(tree, tree.node, kind)
             self.issues.extend(FileIssue("error", *error) for error in builder.errors)
         elif kind.category == "other":
             self.non_resources += 1
@@ -226,7 +229,8 @@ class _FileParser:
     def _parse_list(self, tree: YamlDocument, value: Body, index: int, builder: Constructor) -> None:
         """Parse the items of a List; items of a typed list, as the API serves them, take kind and apiVersion from the list."""
         kind, version = str(value["kind"])[:-4], value.get("apiVersion")
-        locations = [locate_node(tree, tree.node, ("items", item)) for item in range(len(value["items"]))]
+        nodes = list_item_nodes(tree.node, len(value["items"]))
+        locations = [locate_node(tree, node, ()) for node in nodes]
         ends = [*locations[1:], (1 << 60, 0)]
         for item, body in enumerate(value["items"]):
             if kind and version and isinstance(body, dict) and "kind" not in body and "apiVersion" not in body:
@@ -244,18 +248,18 @@ class _FileParser:
                             "too-many-problems", "earlier items of the list have too many errors: fix them first", *locations[item]
                         )
                     ]
-                self._add_document(tree, body, index, item, make_item_spans(body), errors, warnings)
+                self._add_document(tree, nodes[item], body, index, item, make_item_spans(body), errors, warnings)
             elif item_class.category == "nameless":
-                self._add_unnamed(tree, item_class, ("items", item, *item_class.pointer))
+                self._add_unnamed(tree, nodes[item], item_class)
             else:
                 self.non_resources += 1
                 self.reason = self.reason or item_class.reason
         first = locations[0] if locations else (1 << 60, 0)
         self.issues.extend(FileIssue("error", *error) for error in builder.errors if (error.line, error.column) < first)
 
-    def _add_unnamed(self, tree: YamlDocument, kind: DocumentClass, pointer: Pointer) -> None:
+    def _add_unnamed(self, tree: YamlDocument, node: Node, kind: DocumentClass) -> None:
         severity: Severity = "error" if kind.is_known else "warning"
-        self.issues.append(FileIssue(severity, kind.code, kind.reason, *locate_node(tree, tree.node, pointer)))
+        self.issues.append(FileIssue(severity, kind.code, kind.reason, *locate_node(tree, node, kind.pointer)))
         if kind.is_known:
             self.unreadable = True
         else:
@@ -265,6 +269,7 @@ class _FileParser:
     def _add_document(
         self,
         tree: YamlDocument,
+        node: Node,
         body: Body,
         index: int,
         item: int,
@@ -274,7 +279,6 @@ class _FileParser:
     ) -> None:
         metadata = body["metadata"]
         resource = (body["kind"], metadata.get("namespace") or "", metadata["name"])
-        base: Pointer = ("items", item) if item >= 0 else ()
         issues_of_document = [FileIssue("error", *error, resource) for error in errors]
         issues_of_document += [FileIssue("warning", *error, resource) for error in warnings]
         issues: list[Issue] = validate_object_meta(body)
@@ -286,17 +290,11 @@ class _FileParser:
             issues.extend(issue for issue in result.issues if issue.pointer not in reported_pointers)
         for issue in issues:
             issues_of_document.append(
-                FileIssue(
-                    issue.severity, issue.code, issue.message, *locate_node(tree, tree.node, (*base, *issue.pointer)), resource
-                )
+                FileIssue(issue.severity, issue.code, issue.message, *locate_node(tree, node, issue.pointer), resource)
             )
         broken = any(problem.severity == "error" for problem in issues_of_document)
         self.issues += issues_of_document
-        if item < 0:
-            mark = tree.node.start_mark
-            line, column = tree.line + mark.line + 1, mark.column + 1
-        else:
-            line, column = locate_node(tree, tree.node, base)
+        line, column = locate_node(tree, node, ())
         self.documents.append(ParsedDocument(checked, index, item, line, column, text, broken))
 
     def _find_extent(self, tree: YamlDocument) -> tuple[int, int]:
@@ -306,13 +304,9 @@ class _FileParser:
             plain = "\n---" not in text and "\n..." not in text and not text.startswith("---")
             self._markers = [] if plain else [match.span() for match in DOCUMENT_MARKER.finditer(text)]
         content = tree.offset + tree.node.start_mark.index
-        start, end = 0, len(text)
-        for marker_start, marker_end in self._markers:
-            if marker_start > content:
-                end = marker_start
-                break
-            start = min(marker_end, content)
-        return start, end
+        position = bisect_right(self._markers, (content, len(text)))  # the first marker after the content
+        start = min(self._markers[position - 1][1], content) if position else 0
+        return start, self._markers[position][0] if position < len(self._markers) else len(text)
 
     def _make_result(self) -> ParsedFile:
         documents = self.documents

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from yaml import MappingNode, MarkedYAMLError, Node, ScalarNode, YAMLError
@@ -80,6 +81,7 @@ _SMALL_LENGTH = 128 * 1024
 _SMALL_BRACKETS = 100
 _DEEP_INDENT = 48  # block collections nest by indentation or by `- - -`, at most two levels per column
 _INDICATORS = bytes(32 if byte in b" -?:\t" else byte for byte in range(256))
+_TAG_DIRECTIVE = re.compile("(?:\\A|[\n\r\x85\u2028\u2029])%TAG")
 _DOCUMENT_START = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 
 
@@ -125,6 +127,16 @@ def _check_limits(text: str, line: int, limits: Limits) -> ParseError | None:
     return None
 
 
+def _check_directives(text: str, limits: Limits) -> ParseError | None:
+    """Return the error if a text has too many %TAG directives: libyaml compares each one with all before it, and each tag with all."""
+    excess = next(islice(_TAG_DIRECTIVE.finditer(text), limits.directives, None), None)
+    if excess is None:
+        return None
+    return _error_after(
+        text[: excess.start()], "too-many-directives", f"the file has more than {limits.directives} %TAG directives"
+    )
+
+
 def _error_at_event(event: Any, line: int, code: str, message: str) -> ParseError:
     return ParseError(code, message, line + event.start_mark.line + 1, event.start_mark.column + 1)
 
@@ -136,6 +148,10 @@ def compose_documents(text: str, limits: Limits) -> Iterator[YamlDocument | Pars
     is_simple = is_small(text)
     errors: set[ParseError] = set()
     composer: type[_Composer | _AnchorRedefinitionComposer] = _Composer
+    directives = _check_directives(text, limits) if "%TAG" in text else None
+    if directives:
+        yield directives
+        return
     composed = 0
     while len(errors) < _MAX_ERRORS:
         rest = text[offset:] if offset else text

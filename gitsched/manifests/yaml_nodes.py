@@ -280,6 +280,13 @@ def find_member(node: Any, name: str) -> tuple[Any, Any] | None:
     return None
 
 
+def list_item_nodes(node: Any, count: int) -> list[Any]:
+    """Return the nodes of the items of a List with this number of items; its own node for each where they are merged."""
+    pair = find_member(node, "items")
+    written = pair is not None and pair[1].__class__ is SequenceNode and len(pair[1].value) == count
+    return list(pair[1].value) if pair is not None and written else [node] * count
+
+
 def find_written_member(node: Any, path: Iterable[str]) -> tuple[Any, Any] | None:
     """Return the key and value nodes at a path of members; None if one of them is missing, merged, or an alias to shared text."""
     pair: tuple[Any, Any] | None = None
