@@ -23,6 +23,8 @@ from gitsched.model.errors import Permanent, Temporary
 
 MAX_ANSWER = 32 * 1024 * 1024
 """Bytes of one answer."""
+MAX_VALUES = 2_000_000
+"""Values of one answer, by the commas between them: parsed, small values need some hundred times the memory of their bytes."""
 PAGE_SIZE = 250
 """Objects that one request for a list asks for."""
 _CHUNK = 1 << 16
@@ -244,6 +246,8 @@ def _describe_failure(data: bytes) -> str:
 
 def _parse_object(path: str, data: bytes) -> Body:
     """Parse a JSON object. NaN and infinity, which JSON does not have, are errors."""
+    if data.count(b",") > MAX_VALUES:
+        raise Permanent(f"GET {path}: the answer has more than {MAX_VALUES} values")
     try:
         found = json.loads(data, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:

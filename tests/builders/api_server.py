@@ -42,7 +42,7 @@ class ApiServer:
         self.requests: list[str] = []
         self.managers: set[str] = set()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _make_handler(self))
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def add(self, *bodies: Body) -> None:
         """Store objects; their kinds must be in RESOURCES."""

@@ -1,0 +1,177 @@
+"""Servers that hang, refuse or answer nonsense: a failure with a reason, bounded in time and memory, that affects no other cluster."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gitsched.collect.collector import ClusterResult, collect
+from gitsched.collect.sources import Found, find_contexts
+from gitsched.kubectl.client import KubectlOptions
+from gitsched.kubectl.proxy import MAX_ANSWER, MAX_VALUES
+from tests.builders.recorded_cluster import RecordedCluster, make_node, make_pod
+
+pytestmark = pytest.mark.kubectl
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DEEP = b'{"items":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+WRONG: list[Any] = [
+    *(None, 3, "x", [], {}),
+    {"metadata": 1, "spec": [], "status": "x"},
+    {"spec": {"containers": [1, {"resources": 2}]}},
+]
+MEMORY = 3 << 20
+"""KiB of this process and of a kubectl."""
+
+
+class Servers:
+    """Recorded clusters by name, which are observed at once."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.clusters: dict[str, RecordedCluster] = {}
+
+    def add(self, name: str) -> RecordedCluster:
+        self.clusters[name] = RecordedCluster()
+        return self.clusters[name]
+
+    def observe(self, seconds: float = 60.0) -> dict[str, ClusterResult]:
+        found = Found()
+        for name, cluster in self.clusters.items():
+            options = KubectlOptions("", str(cluster.write_kubeconfig(self._directory / name)))
+            found = found._replace(targets=(*found.targets, *find_contexts([f"{name}=fake"], options).targets))
+        return {result.cluster: result for result in collect(found, [], lambda _: None, NOW, seconds).results}
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[Servers]:
+    made = Servers(tmp_path)
+    yield made
+    for cluster in made.clusters.values():
+        cluster.close()
+
+
+def repeat(_query: dict[str, list[str]]) -> Any:
+    return {"metadata": {"continue": "again"}, "items": [make_node("n1")]}
+
+
+ANSWERS: list[tuple[str, Any, str, bool]] = [
+    ("/api/v1/nodes", 403, "GET /api/v1/nodes?limit=250: 403 refused with 403", False),
+    ("/api/v1/pods", 500, "500 refused with 500", True),
+    ("/api/v1/nodes", b"<html>login</html>", "the answer is no JSON", False),
+    ("/api/v1/nodes", b'{"items": [NaN]}', "NaN is no number of JSON", False),
+    ("/api/v1/nodes", b'{"items": [' + b"9" * 5000 + b"]}", "the answer is no JSON", False),
+    ("/api/v1/nodes", DEEP, "the answer is no JSON", False),
+    ("/api/v1/nodes", b"[]", "the answer is no JSON object", False),
+    ("/api/v1/nodes", {"items": "none"}, "has no list of items", False),
+    ("/api/v1/nodes", repeat, "never ends", False),
+    ("/api/v1/nodes", b'{"items": ["' + b"x" * (100 << 20) + b'"]}', f"more than {MAX_ANSWER} bytes", False),
+    ("/api/v1/nodes", b'{"items": [{}' + b",{}" * 3_000_000 + b"]}", f"more than {MAX_VALUES} values", False),
+    ("/version", b"", "the answer is no JSON", False),
+]
+
+
+def test_an_answer_that_cannot_be_is_a_failure_with_its_reason(servers: Servers) -> None:
+    for number, (path, answer, _, _) in enumerate(ANSWERS):
+        servers.add(f"c{number}").answers[path] = answer
+    servers.add("healthy")
+    results = servers.observe()
+    assert results.pop("healthy").collected is not None, "the others do not affect it"
+    for number, (_, _, reason, temporary) in enumerate(ANSWERS):
+        result = results[f"c{number}"]
+        assert (reason in result.failure, result.temporary, result.collected) == (True, temporary, None), result
+    for who in (resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF):
+        assert resource.getrusage(who).ru_maxrss < MEMORY
+
+
+AMOUNTS: list[tuple[Any, str]] = [
+    ({"cpu": "-4"}, "node n3 are not counted: allocatable.cpu is '-4'"),
+    ({"memory": 1e300}, "allocatable.memory is 1e+300"),
+    ({"pods": "NaN"}, "allocatable.pods is 'NaN'"),
+    ({"cpu": ["4"]}, "allocatable.cpu is ['4']"),
+    ({"cpu": "9" * 60}, "allocatable.cpu is '9999"),
+]
+
+
+def test_a_node_with_an_amount_that_cannot_be_is_not_counted(servers: Servers) -> None:
+    for number, (amounts, _) in enumerate(AMOUNTS):
+        node = make_node("n3") | {"status": {"capacity": {}, "allocatable": amounts}}
+        servers.add(f"c{number}").lists["/api/v1/nodes"].append(node)
+    results = servers.observe()
+    for number, (_, note) in enumerate(AMOUNTS):
+        result = results[f"c{number}"]
+        assert result.collected is not None, result
+        assert note in result.notes[0]
+        assert result.collected.facts.allocatable["cpu"] == "8", "the other nodes count"
+
+
+def test_objects_of_wrong_types_are_survived_and_ten_thousand_nodes_counted(servers: Servers) -> None:
+    wrong, large = servers.add("wrong"), servers.add("large")
+    wrong.lists["/api/v1/nodes"] += WRONG
+    wrong.lists["/api/v1/pods"] += WRONG
+    kinds = {"kind": "APIGroupDiscoveryList", "items": [1, {"versions": [{"version": "v1\n", "resources": 3}]}]}
+    wrong.answers |= {"/apis": kinds, "/version": {"gitVersion": ["v1"]}}
+    large.lists["/api/v1/nodes"] = [make_node(f"n{number}", cpu="1") for number in range(10_000)]
+    large.lists["/api/v1/pods"] = [make_pod(f"p{number}") for number in range(1_000)]
+    found = {name: result.collected for name, result in servers.observe().items()}
+    assert found["wrong"] is not None
+    assert found["wrong"].facts.apis == {"v1": ("ConfigMap", "Service")}
+    assert found["large"] is not None
+    facts = found["large"].facts
+    assert (facts.nodes, facts.allocatable["cpu"], facts.allocated and facts.allocated["cpu"]) == ((10_000, 10_000), "10k", "500")
+
+
+def test_servers_that_hang_drip_or_are_gone_end_at_the_limit(servers: Servers, tmp_path: Path) -> None:
+    ended = threading.Event()
+    servers.add("hangs").answers["/api/v1/nodes"] = lambda _: ended.wait(60) and {}
+    servers.add("works")
+    servers.add("gone").close()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=drip, args=(listening,), daemon=True).start()
+        dripping = RecordedCluster()
+        dripping.close()
+        servers.clusters["drips"] = dripping
+        port = listening.getsockname()[1]
+        dripping.write_kubeconfig = lambda path: write_kubeconfig(path, port)  # type: ignore[method-assign]
+        start = time.monotonic()
+        results = servers.observe(seconds=2.0)
+    ended.set()
+    assert time.monotonic() - start < 20
+    assert {name for name, result in results.items() if result.collected is not None} == {"works"}
+    assert all(result.temporary for name, result in results.items() if name != "works")
+    assert "within 2 s" in results["hangs"].failure
+    assert "connection refused" in results["gone"].failure
+    servers.clusters = {"works": servers.clusters["works"]}
+
+
+def write_kubeconfig(path: Path, port: int) -> Path:
+    path.write_text(
+        f"apiVersion: v1\nkind: Config\nclusters: [{{name: fake, cluster: {{server: 'http://127.0.0.1:{port}'}}}}]\n"
+        "contexts: [{name: fake, context: {cluster: fake}}]\ncurrent-context: fake\n"
+    )
+    return path
+
+
+def drip(listening: socket.socket) -> None:
+    connection, _ = listening.accept()
+    connection.recv(65536)
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n")
+    try:
+        while True:
+            connection.sendall(b" ")
+            time.sleep(0.05)
+    except OSError:
+        connection.close()
+
+
+def test_without_kubectl_the_failure_says_so() -> None:
+    found = find_contexts(["dub=fake"], KubectlOptions(executable="no-kubectl"))
+    (result,) = collect(found, [], lambda _: None, NOW, 5.0).results
+    assert "no-kubectl is not on the PATH: install kubectl" in result.failure
