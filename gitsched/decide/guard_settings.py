@@ -18,6 +18,10 @@ from gitsched.model.document import as_object
 from gitsched.model.finding import Finding, Location
 from gitsched.render.output_files import FREEZE
 
+MAX_UNVERIFIED = 1_000
+"""Unverified files that gitsched.json lists."""
+_UNVERIFIED = "it is not known which documents the last run had"
+
 
 class GuardRecord(NamedTuple):
     """What gitsched.json says about the guard.
@@ -25,7 +29,7 @@ class GuardRecord(NamedTuple):
     `settings` are those of the last source commit without withheld changes. While changes are withheld, `digest` is theirs, and `planned`
     are the settings of the source commit that they came with. `frozen` is the reason in the file FREEZE of the output branch, or "".
     `keeps_holds` says that workloads with data stay held although the source no longer holds any: the commit that says so came with their
-    moves.
+    moves. `unverified` are files because of which changes are withheld: those without documents that may have had some before.
     """
 
     settings: GuardConfig = GuardConfig()
@@ -33,6 +37,7 @@ class GuardRecord(NamedTuple):
     planned: GuardConfig = GuardConfig()
     frozen: str = ""
     keeps_holds: bool = False
+    unverified: tuple[str, ...] = ()
 
 
 class GuardInput(NamedTuple):
@@ -40,7 +45,8 @@ class GuardInput(NamedTuple):
 
     `trusted` are the settings of the trusted side; None if there is none, as in a first run. `record` is that of the last run. `frozen`
     is the reason in the file FREEZE of the output branch, or "". `limits` and `allowed` are options of the run: limits that take
-    precedence over all settings, and digests of changes that are allowed.
+    precedence over all settings, and digests of changes that are allowed. `unverified` are files of the source without documents that
+    may have had some in the last run.
     """
 
     trusted: GuardConfig | None = None
@@ -48,6 +54,7 @@ class GuardInput(NamedTuple):
     frozen: str = ""
     limits: tuple[GuardLimit, ...] = ()
     allowed: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()
 
     def choose_settings(self, own: GuardConfig) -> GuardConfig:
         """Return the settings for the changes of a commit with its `own` settings."""
@@ -67,7 +74,8 @@ class GuardInput(NamedTuple):
         return self._replace(trusted=self.trusted._replace(hold_stateful=False))
 
     def _complete(self, config: GuardConfig) -> GuardConfig:
-        reasons = dict.fromkeys(filter(None, (config.freeze, self.frozen)))
+        unverified = _UNVERIFIED if self.unverified else ""
+        reasons = dict.fromkeys(filter(None, (config.freeze, self.frozen, unverified)))
         return config.replace_limits(self.limits)._replace(freeze="; ".join(reasons))
 
     def make_record(self, own: GuardConfig, withheld: WithheldChanges, *, holds: bool = False) -> GuardRecord:
@@ -79,12 +87,14 @@ class GuardInput(NamedTuple):
                 own._replace(hold_stateful=own.hold_stateful or keeps_holds), "", GuardConfig(), self.frozen, keeps_holds
             )
         known = withheld.digest == self.record.digest
-        return GuardRecord(trusted, withheld.digest, self.record.planned if known else own, self.frozen, keeps_holds)
+        return GuardRecord(
+            trusted, withheld.digest, self.record.planned if known else own, self.frozen, keeps_holds, self.unverified
+        )
 
     def list_findings(self, own: GuardConfig, digest: str, allowed: Collection[str]) -> list[Finding]:
         """Return the findings about a freeze, a commit that loosens the guard, and allowances of other changes than the withheld ones."""
         findings = []
-        freeze = self.choose_settings(own).freeze
+        freeze = self._replace(unverified=()).choose_settings(own).freeze
         if freeze:
             cure = f"remove the file {FREEZE} from the output branch, or run gitsched freeze --lift" if self.frozen else ""
             cure = "; ".join(filter(None, (cure, f"remove guard.freeze from {FILE}" if freeze != self.frozen else "")))
@@ -116,19 +126,22 @@ def write_guard_record(record: GuardRecord) -> dict[str, Any]:
         members["frozen"] = record.frozen
     if record.keeps_holds:
         members["keepsHolds"] = True
+    if record.unverified:
+        members["unverified"] = list(record.unverified)
     return members
 
 
 def read_guard_record(value: Mapping[str, Any]) -> GuardRecord:
     """Read the member `guard` of gitsched.json. What is malformed counts as a default."""
     withheld = as_object(value.get("withheld"))
-    digest, frozen = withheld.get("digest"), value.get("frozen")
+    digest, frozen, unverified = withheld.get("digest"), value.get("frozen"), value.get("unverified")
     return GuardRecord(
         _read_settings(value),
         digest if isinstance(digest, str) else "",
         _read_settings(withheld),
         frozen if isinstance(frozen, str) else "",
         value.get("keepsHolds") is True,
+        tuple(path for path in unverified if isinstance(path, str)) if isinstance(unverified, list) else (),
     )
 
 

@@ -27,6 +27,7 @@ class SourceTree(NamedTuple):
     each broken file to its last valid bytes. `kustomized` are the documents that kustomizations build and change, `builds`
     says how kustomize roots were built. `variants` are what clusters get in place of templates: see
     `gitsched.model.variants`. `replaced` are documents as files have them, in whose place there is what builds make of them.
+    `unverified` are files without documents that may have had some in the last run.
     """
 
     documents: tuple[RawDocument, ...]
@@ -38,6 +39,7 @@ class SourceTree(NamedTuple):
     builds: BuildRecord = NOTHING_BUILT
     variants: TemplateVariants = {}
     replaced: tuple[KustomizedDocument, ...] = ()
+    unverified: tuple[str, ...] = ()
 
 
 class PlanInput(NamedTuple):

@@ -208,6 +208,15 @@ class Repository:
         """Return whether the object is available."""
         return bool(_OID.fullmatch(oid)) and oid in self._repo
 
+    def has_commit(self, oid: str) -> bool:
+        """Return whether the object is available, and a commit."""
+        import pygit2
+
+        try:
+            return self.has(oid) and bool(self._repo.read(oid)[0] == COMMIT)
+        except (KeyError, ValueError, pygit2.GitError):
+            return False
+
     def is_intact(self, oid: str) -> bool:
         """Return whether a commit is available; Permanent or, in a private clone, Temporary when it or its root tree cannot be
         read."""

@@ -212,7 +212,7 @@ class LocalSource(SourceRepository):
 
     def fetch_commit(self, oid: str) -> bool:
         if self._repository.has(oid) or not self._repository.is_shallow:
-            return self._repository.has(oid)
+            return self._repository.has_commit(oid)
         url = find_remote_url(self._repository, "origin")
         return url is not None and _fetch_commit(self._repository, url, oid)
 
@@ -275,7 +275,7 @@ class RemoteSource(SourceRepository):
     def fetch_commit(self, oid: str) -> bool:
         if not self.has(oid):
             self.clone.refresh(lambda repository: _fetch_commit(repository, self.clone.url, oid))
-        return self.has(oid)
+        return self.repository.has_commit(oid)
 
     def deepen(self, *oids: str) -> None:
         if self.repository.is_shallow:

@@ -3,6 +3,7 @@ commits since the last run."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gitsched.git import Repository
@@ -20,7 +21,8 @@ MAX_COMMITS = 1000
 def list_allowed_changes(context: RunContext, fetched: Fetched) -> frozenset[str]:
     """Return the digests that the options and the source commits since the last run allow.
 
-    In a shallow clone the commits that it has count.
+    In a shallow clone the commits that it has count. Where the commit of the last run is missing for another reason, only commits after
+    its time count.
     """
     (allowed,) = _list_trailers(context, fetched, ALLOW_TRAILER)
     return frozenset((*context.settings.allowed, *allowed))
@@ -40,7 +42,14 @@ def read_releases(context: RunContext, fetched: Fetched) -> Releases | None:
 def _list_trailers(context: RunContext, fetched: Fetched, *wanted: str) -> list[list[str]]:
     """Return the values of each wanted trailer."""
     last = fetched.record.source if fetched.record is not None else ""
-    commits = _list_commits(context.source.repository, fetched.source, last)
+    repository, since = context.source.repository, None
+    if fetched.record is not None and not repository.has_commit(last) and not repository.is_shallow:
+        from gitsched.reconcile.source_notes import find_earlier_source  # the commit of the last run is rarely missing
+
+        last, since = find_earlier_source(context.source, fetched), fetched.record.time
+    commits: Iterable[Commit] = _list_commits(repository, fetched.source, last)
+    if since is not None:  # what an earlier run has seen must not count again
+        commits = [commit for commit in commits if commit.time > since]
     trailers = [(name.lower(), text.strip()) for commit in commits for name, text in commit.trailers]
     return [[text for name, text in trailers if name == trailer.lower()] for trailer in wanted]
 

@@ -6,18 +6,17 @@ The digest that a commit names is verified: its change is planned again, on its 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import NamedTuple
 
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.diff.combined_reviews import PlanChanges, list_unreviewed
 from gitsched.diff.plans import FileChange, ReviewComparison, find_reviewed_digest, list_moves_between
-from gitsched.git.refs import read_note
 from gitsched.model.commit import Commit
 from gitsched.reconcile.output_commit import find_manifest_changes, write
 from gitsched.reconcile.run import Fetched, Planned, RunContext, Written
 from gitsched.reconcile.source_commits import list_source_commits
+from gitsched.reconcile.source_notes import read_noted_source
 from gitsched.report.summary import abbreviate_oid
 
 MAX_COMMITS = 20
@@ -74,7 +73,7 @@ def _list_chain(context: RunContext, fetched: Fetched) -> list[Commit]:
     """Return the commit that was planned last, and the first parents since then up to the planned one; none if that is not known."""
     repository, output, head = context.source.repository, fetched.output.repository, fetched.output_head
     planned = {fetched.record.source} if fetched.record is not None else set()
-    planned.add(_read_noted_source(read_note(output, head) or "") if head else "")
+    planned.add(read_noted_source(output, head) if head else "")
     chain = [fetched.source]
     while fetched.source.oid and len(chain) <= MAX_COMMITS and chain[0].parents:
         parent = chain[0].parents[0]
@@ -84,13 +83,6 @@ def _list_chain(context: RunContext, fetched: Fetched) -> list[Commit]:
         if parent in planned:
             return chain
     return []
-
-
-def _read_noted_source(note: str) -> str:
-    try:
-        return str(json.loads(note)["drySha"])
-    except (ValueError, TypeError, KeyError):
-        return ""
 
 
 class _Verifier:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.manifests.charts import CHART_FILE
 from gitsched.manifests.parsed_file import NOT_YAML
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import Finding, Location, format_names
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.source_history import SourceHistory
 from gitsched.reconcile.source_reader import SourceReader
+
+if TYPE_CHECKING:
+    from gitsched.reconcile.last_valid_documents import RestoredFile
+
+MAX_NAMED_FILES = 5
+"""The maximum number of files that a message lists."""
 
 
 def has_other_content(file: SourceFile) -> bool:
@@ -32,11 +39,42 @@ def find_lost_documents(files: Mapping[str, SourceFile], reader: SourceReader, h
             if before.documents:
                 found.append(path)
                 break
-    if not found:
-        return []
+    return _drop_other_purposes(found, files) if found else []
+
+
+def find_unverified_files(
+    files: Mapping[str, SourceFile], restored: Mapping[str, RestoredFile], history: SourceHistory
+) -> tuple[str, ...]:
+    """Return the files without documents that may have had some in the last run, because no source commit of an earlier run is available.
+
+    Such a file stays one of them in later runs, as long as changes are withheld because of it.
+    """
+    if not (history.is_last_unknown or history.unverified):
+        return ()
+    unread = (
+        path for path, file in files.items() if has_other_content(file) or file.file.unreadable or file.file.reason == NOT_YAML
+    )
+    unknown = [path for path in unread if path != FILE and not (path in restored and restored[path].documents)]
+    if not history.is_last_unknown:
+        unknown = [path for path in unknown if path in history.unverified]
+    return tuple(sorted(_drop_other_purposes(unknown, files))) if unknown else ()
+
+
+def make_unverified_finding(paths: tuple[str, ...]) -> Finding:
+    """Return the warning about files without documents that may have had some."""
+    message = (
+        f"it is not known which documents the last run had of files that have none now ({format_names(paths, MAX_NAMED_FILES)}), because "
+        "its source commit is not available: changes of placed workloads are withheld; fetch the whole history, restore the files, delete "
+        "them to remove what they had, or allow the changes"
+    )
+    return Finding("warning", "history-incomplete", message, Location(paths[0], 1, 1))
+
+
+def _drop_other_purposes(paths: Iterable[str], files: Mapping[str, SourceFile]) -> list[str]:
+    """Return the paths without those of files that a kustomization or a chart reads as anything other than objects."""
     inputs = set(_list_inputs(files))
     charts = {posixpath.dirname(path) for path in files if posixpath.basename(path) == CHART_FILE}
-    return [path for path in found if path not in inputs and charts.isdisjoint(_list_directories(path))]
+    return [path for path in paths if path not in inputs and charts.isdisjoint(_list_directories(path))]
 
 
 def make_lost_finding(path: str, reason: str) -> Finding:

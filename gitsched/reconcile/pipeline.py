@@ -89,6 +89,7 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withhol
     releases = read_releases(context, fetched) if fetched.record is not None else None
     is_first = fetched.record is None and not (context.settings.guard_limits or context.settings.allowed)
     guard = NO_GUARD_INPUT if is_first else make_guard_input(context, fetched)
+    guard = guard._replace(unverified=source.unverified) if source.unverified else guard
     wakeups = () if added is None or added.wakeup is None else (added.wakeup,)
     made_from = PlanInput(source, previous, times, observed.observations, allowed, withholds, releases, guard, wakeups)
     plan = make_plan(made_from, caches.decisions)

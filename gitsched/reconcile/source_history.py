@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
+from gitsched.decide.guard_settings import read_guard_record
 from gitsched.git import Repository
 from gitsched.git.history import CommitRange, list_commits_since
 from gitsched.model.commit import Commit
@@ -53,7 +54,7 @@ class SourceHistory:
 
     def __init__(self, context: RunContext, fetched: Fetched) -> None:
         self._source, self._fetched = context.source, fetched
-        self._last = fetched.record.source if fetched.record is not None else ""
+        self._recorded = fetched.record.source if fetched.record is not None else ""
         self._kept_files: Mapping[str, str] = fetched.record.kept_files if fetched.record is not None else {}
         self._fetches = self._changes = self._versions = self._size = 0
         self._incomplete = False
@@ -104,10 +105,13 @@ class SourceHistory:
 
     def list_findings(self) -> list[Finding]:
         """Return a finding if something broken was searched for in a history that is not complete."""
-        if not self._incomplete:
+        if not self._incomplete and (self._last == self._recorded or not self._last_tree):
             return []
-        missing, last = self._range.missing, abbreviate_oid(self._last)
-        if missing:
+        missing, last = self._range.missing, abbreviate_oid(self._recorded)
+        if self._last_tree and self._last != self._recorded:
+            what = f"this commit is missing in this clone, and commit {abbreviate_oid(self._last)} of an earlier run counts in its place"
+            cure = f"fetch commit {last}, or correct the errors"
+        elif missing:
             what = f"commit {abbreviate_oid(missing)} is missing in this clone, and it cannot be fetched alone"
             cure = "fetch the whole history (git fetch --unshallow, or fetch-depth: 0 of actions/checkout)"
         else:
@@ -118,9 +122,30 @@ class SourceHistory:
         )
         return [Finding("warning", "history-incomplete", message)]
 
+    @property
+    def unverified(self) -> frozenset[str]:
+        """The files of which an earlier run did not know whether they had documents, while changes are withheld because of that."""
+        record = self._fetched.record
+        return frozenset(read_guard_record(record.guard).unverified) if record is not None and record.guard else frozenset()
+
+    @property
+    def is_last_unknown(self) -> bool:
+        """Whether there was an earlier run, and no source commit or tree of one is available."""
+        return self._fetched.record is not None and not self._last_tree
+
+    @cached_property
+    def _last(self) -> str:
+        """The source commit of the last run. If it is not available, that of the newest earlier run that the output branch names and that
+        is available; that of the last run if there is none."""
+        if not self._recorded or self._source.fetch_commit(self._recorded):
+            return self._recorded
+        from gitsched.reconcile.source_notes import find_earlier_source  # the commit of the last run is rarely missing
+
+        return find_earlier_source(self._source, self._fetched) or self._recorded
+
     @cached_property
     def _last_tree(self) -> str:
-        """The tree of the source in the last run; "" if it is not available."""
+        """The tree of the source in the last run, or else in an earlier one; "" if none is available."""
         return self._source.repository.commit(self._last).tree if self._last and self._source.fetch_commit(self._last) else ""
 
     @cached_property

@@ -153,7 +153,7 @@ def read_source_tree(
         every = _select_entries(entries, manifests, paths or config.source.paths, None)
         findings += find_hidden_sources(repository, [entry for entry in every if entry.path not in files], ignore, files)
     kustomized = None
-    restored = _restore_last_valid(files, reader, open_history)
+    restored, unverified = _restore_last_valid(files, reader, open_history)
     if last_config is not None and FILE in files and FILE not in restored:
         restored[FILE], findings = last_config, [*findings, _make_no_config_finding()]
     documents = [document for file in files.values() for document in file.documents]
@@ -176,8 +176,14 @@ def read_source_tree(
         findings += make_findings({path: file for path, file in restored.items() if path in kept})
     if open_history is not None and (restored or (kustomized is not None and kustomized.findings)):
         findings += open_history().list_findings()
-    valid = not kept and not any(file.broken for file in files.values()) and config_valid
+    if unverified:
+        from gitsched.reconcile.lost_documents import make_unverified_finding
+
+        findings.append(make_unverified_finding(unverified))
+    valid = not kept and not unverified and not any(file.broken for file in files.values()) and config_valid
     made = _make_tree_cache(tree, files, config, findings, last_valid_documents, kept, valid, config_valid)
+    if unverified:
+        made = made._replace(source_tree=made.source_tree._replace(unverified=unverified))
     return kustomized.add_to(made) if kustomized is not None else made
 
 
@@ -273,19 +279,26 @@ def _make_tree_cache(
 
 def _restore_last_valid(
     files: Mapping[str, SourceFile], reader: SourceReader, open_history: OpenHistory | None
-) -> dict[str, RestoredFile]:
-    """Return the last valid documents of broken files, and of files that lost their documents, by path."""
+) -> tuple[dict[str, RestoredFile], tuple[str, ...]]:
+    """Return the last valid documents of broken files, and of files that lost their documents, by path; and the files of which nobody
+    knows whether they lost some."""
     lost: list[str] = []
-    if open_history is not None and any(file.file.status == "not-a-resource" for file in files.values()):
+    has_unread = open_history is not None and any(file.file.status in ("not-a-resource", "invalid") for file in files.values())
+    if has_unread and open_history is not None:
         from gitsched.reconcile.lost_documents import find_lost_documents  # a repository without any other YAML does not need it
 
         lost = find_lost_documents(files, reader, open_history())
-    if not lost and not any(file.broken or file.file.reason == NOT_YAML for file in files.values()):
-        return {}
-    from gitsched.reconcile.last_valid_documents import LastValidDocuments  # most sources are valid
+    restored: dict[str, RestoredFile] = {}
+    if lost or any(file.broken or file.file.reason == NOT_YAML for file in files.values()):
+        from gitsched.reconcile.last_valid_documents import LastValidDocuments  # most sources are valid
 
-    find_versions = open_history().list_versions if open_history is not None else lambda _: ()
-    return LastValidDocuments(reader, find_versions).restore_all(files, lost)
+        find_versions = open_history().list_versions if open_history is not None else lambda _: ()
+        restored = LastValidDocuments(reader, find_versions).restore_all(files, lost)
+    if not has_unread or open_history is None:
+        return restored, ()
+    from gitsched.reconcile.lost_documents import find_unverified_files
+
+    return restored, find_unverified_files(files, restored, open_history())
 
 
 def read_config(repository: Repository, tree: str, cache: ParseCache) -> Config | None:

@@ -1,0 +1,51 @@
+"""Read which source commits earlier runs have planned: from the note of the output branch, and from its earlier commits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from gitsched.git import Repository
+from gitsched.git.refs import read_note
+from gitsched.git.source import SourceRepository
+from gitsched.model.errors import Permanent
+from gitsched.reconcile.run import Fetched
+from gitsched.render.output_files import RUN_METADATA
+from gitsched.render.run_metadata import parse_run_metadata
+
+MAX_OUTPUT_COMMITS = 100
+"""Commits of the output branch that are searched for the source commits of earlier runs."""
+
+
+def read_noted_source(repository: Repository, commit: str) -> str:
+    """Return the newest source commit that a run has planned, as the note of an output commit names it; "" without such a note."""
+    try:
+        return str(json.loads(read_note(repository, commit) or "")["drySha"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return ""
+
+
+def find_earlier_source(source: SourceRepository, fetched: Fetched) -> str:
+    """Return the newest source commit of an earlier run that is available, where that of the last run is not; "" if there is none."""
+    return next((oid for oid in _list_earlier_sources(fetched) if oid and source.fetch_commit(oid)), "")
+
+
+def _list_earlier_sources(fetched: Fetched) -> Iterator[str]:
+    """Yield the source commits besides that of the last run that the output branch names, the newest first."""
+    repository, oid = fetched.output.repository, fetched.output_head or ""
+    if oid:
+        yield read_noted_source(repository, oid)
+    for _ in range(MAX_OUTPUT_COMMITS):
+        parents = repository.commit(oid).parents if oid and repository.has(oid) else ()
+        oid = parents[0] if parents else ""
+        if not oid or not repository.has(oid):
+            return
+        yield _read_recorded_source(repository, oid, fetched.prefix)
+
+
+def _read_recorded_source(repository: Repository, commit: str, prefix: str) -> str:
+    try:
+        entry = repository.find_entry(repository.commit(commit).tree, f"{prefix}{RUN_METADATA}")
+        return parse_run_metadata(repository.blob(entry[0])).source if entry is not None else ""
+    except Permanent:  # another format version, or not written by gitsched
+        return ""
