@@ -113,6 +113,7 @@ def render_metadata_files(
         retiring=totals.retiring,
         facts=facts,
         retained=totals.retained,
+        rollouts=plan.rollout_records,
         workloads={state: count for state, count in totals.state_counts.items() if count},
         guard={} if plan.guard == DEFAULT_GUARD else write_guard_record(plan.guard),
     )

@@ -29,6 +29,7 @@ from gitsched.model.document import Key
 from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
 from gitsched.model.planned_files import PlannedFile
+from gitsched.model.rollouts import NOTHING_ROLLED_OUT
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
 from gitsched.render.cluster_directory import namespace_path
@@ -36,6 +37,7 @@ from gitsched.render.output_files import escape_segment, kept_path
 
 if TYPE_CHECKING:
     from gitsched.decide.removals import RemovedPlacement
+    from gitsched.decide.rollouts import RolloutGate
 
 
 class InMemoryCaches:
@@ -62,7 +64,10 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     retention = _retain_copies(source, changes)
     decisions = changes.decisions._replace(findings=(*changes.decisions.findings, *retention.findings))
     directories = _list_directories(source, decisions, retention.copies)
-    rendered = _render(source, decisions, directories, retention.copies, caches.rendered)
+    gate = _open_rollouts(source, changes)
+    rendered = _render(source, decisions, directories, retention.copies, caches.rendered, gate)
+    rollouts = NOTHING_ROLLED_OUT if gate is None else gate.result
+    decisions = decisions._replace(findings=(*decisions.findings, *rollouts.findings)) if rollouts.findings else decisions
     details, reference_findings = _check_references(source, decisions, rendered, caches)
     totals = compute_totals(
         decisions,
@@ -87,16 +92,25 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         wakeups=(
             *source.wakeups,
             *(copy.until for copy in retention.copies if copy.until is not None),
+            *rollouts.wakeups,
             *(engine.wakeup for engine in decisions.engines if engine.wakeup is not None),
         ),
         deadlines=(
             *directories.retired,
             *(copy.until for copy in retention.ended if copy.until is not None),
+            *rollouts.events,
             *(engine.time for engine in decisions.engines if engine.time is not None),
         ),
         observations=source.observations,
         details=details,
-    )._replace(withheld=withheld, releases=source.releases, guard=_record_guard(source, withheld, decisions), ended=retention.ended)
+    )._replace(
+        withheld=withheld,
+        releases=source.releases,
+        guard=_record_guard(source, withheld, decisions),
+        ended=retention.ended,
+        rollouts=rollouts.statuses,
+        rollout_records=rollouts.records,
+    )
 
 
 class _Changes(NamedTuple):
@@ -268,19 +282,29 @@ def _list_directories(source: PlanInput, decisions: DecisionSet, retained: tuple
     return _Directories(retiring, dict.fromkeys(sorted(kept), source.times.source_time), retired)
 
 
+def _open_rollouts(source: PlanInput, changes: _Changes) -> RolloutGate | None:
+    """Return what holds back the files that wait for a wave; None if there is no rollout."""
+    if source.rollouts is None:
+        return None
+    from gitsched.decide.rollouts import RolloutGate  # most sources have no Rollout
+
+    return RolloutGate(source, source.rollouts, changes.decisions, changes.moves)
+
+
 def _render(
     source: PlanInput,
     decisions: DecisionSet,
     directories: _Directories,
     retained: tuple[RetainedCopy, ...],
     cache: RenderCache,
+    gate: RolloutGate | None,
 ) -> RenderedTree:
-    """Render the files of all decisions and of the copies that stay."""
+    """Render the files of all decisions and of the copies that stay, without those that wait for a wave."""
     config, previous = source.source.config, source.previous
     protected = config.output.protected_namespaces
     namespaces = previous.list_delivered(map(namespace_path, protected))
     existing = {**directories.retiring, **directories.kept}
-    return render(decisions, existing, previous.find_blob, cache, protected, namespaces, config.delivery, retained)
+    return render(decisions, existing, previous.find_blob, cache, protected, namespaces, config.delivery, retained, gate)
 
 
 def _check_references(

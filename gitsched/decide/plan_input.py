@@ -18,6 +18,7 @@ from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 if TYPE_CHECKING:
     from gitsched.model.holds import Releases
+    from gitsched.model.rollouts import RolloutInput
 
 
 class SourceTree(NamedTuple):
@@ -60,3 +61,4 @@ class PlanInput(NamedTuple):
     releases: Releases | None = None
     guard: GuardInput = NO_GUARD_INPUT
     wakeups: tuple[datetime, ...] = ()
+    rollouts: RolloutInput | None = None

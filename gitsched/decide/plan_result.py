@@ -22,6 +22,7 @@ from gitsched.model.scheduling import Outcome, RecordedDecision
 
 if TYPE_CHECKING:
     from gitsched.model.holds import Releases
+    from gitsched.model.rollouts import RolloutRecord, RolloutStatus
 
 
 class PlanDetails(NamedTuple):
@@ -41,7 +42,8 @@ class Plan(NamedTuple):
     `files` are the files of the output tree without README.md and the metadata of the run: all of them in a complete plan, otherwise those
     that differ from the previous tree, with None for a removed file. `withheld` are the changes over the limits of the guard: they are not
     in `moves` and `files`, unless the plan only reports them. `releases` are the held workloads and clusters that are released. `guard` is
-    what the output branch records about the guard. `ended` are copies whose overlap ends in this run.
+    what the output branch records about the guard. `ended` are copies whose overlap ends in this run. `rollouts` are those
+    that deliver a change in waves, `rollout_records` what the output branch records of them.
     """
 
     outcomes: Mapping[Key, Outcome]
@@ -57,6 +59,8 @@ class Plan(NamedTuple):
     details: PlanDetails | None = None
     releases: Releases | None = None
     ended: tuple[RetainedCopy, ...] = ()
+    rollouts: tuple[RolloutStatus, ...] = ()
+    rollout_records: tuple[RolloutRecord, ...] = ()
 
     @property
     def unclaimed(self) -> int:

@@ -118,19 +118,24 @@ def render(
     delivered: Mapping[str, frozenset[str]] | None = None,
     delivery: DeliveryConfig = DeliveryConfig(),  # noqa: B008 - an immutable value
     retained: Collection[RetainedCopy] = (),
+    gate: Callable[[Mapping[Key, WorkloadFiles]], dict[Key, WorkloadFiles]] | None = None,
 ) -> RenderedTree:
     """Render every file under clusters/, status/ and placements/.
 
     `retiring` are clusters without a document, whose directory has only the stub. `find_blob` returns the blob of a path in the previous
     output: the manifests of a quarantined workload do not change. `delivery` are the settings for Bundles that delivery tools build.
     Namespaces that are `protected` are neither added nor removed: `delivered` are the paths of those in the previous output, by the
-    directory of the cluster. `retained` copies keep their files.
+    directory of the cluster. `retained` copies keep their files. `gate` replaces the files of
+    clusters that wait for a wave of a rollout.
     """
     cache = cache or RenderCache()
     rendered = {
         key: _render_or_reuse(outcome, decisions, find_blob, cache, delivery) for key, outcome in decisions.outcomes.items()
     }
     withheld = _withhold_namespaces(rendered, decisions, protected)
+    complete_files = rendered
+    if gate is not None:
+        rendered = gate(rendered)
     files = {path: file for workload in rendered.values() for path, file in workload.records.items()}
     for key, body in decisions.engine_records:
         files[status_path(key)] = write_record(body)
@@ -168,8 +173,9 @@ def render(
         *(shared.list_findings(decisions.templates) if shared is not None else ()),
     )
     has_shared = shared is not None and shared.found
-    cache.last_tree = RenderedTree(rendered, manifests, directories, files, facts, findings, own, has_shared)
-    return cache.last_tree
+    tree = RenderedTree(rendered, manifests, directories, files, facts, findings, own, has_shared)
+    cache.last_tree = tree if gate is None else tree._replace(workloads=complete_files)
+    return tree
 
 
 def _render_directory(

@@ -257,6 +257,14 @@ def apply_edits(data: bytes, spans: Sequence[TextEdit]) -> bytes:
     return "".join((*pieces, text[position:])).encode()
 
 
+def hash_file(read: Callable[[str], bytes], file: PlannedFile) -> str:
+    """Return the id that Git gives the content of a planned file; `read` returns the content of a blob."""
+    if isinstance(file, ExistingBlob):
+        return file.blob
+    data = file.data if isinstance(file, NewBlob) else apply_edits(read(file.blob), file.edits)
+    return hash_object(BLOB, data).hex()
+
+
 class _Node:
     __slots__ = ("children", "file", "is_planned")
 

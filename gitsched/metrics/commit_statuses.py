@@ -15,6 +15,7 @@ from gitsched.metrics.providers import ProviderRequest, find_token, join_url
 from gitsched.metrics.queries import ProviderUnreachable
 from gitsched.model.allow_list import STATUSES, AllowList
 from gitsched.model.observation import DELIVERY_STATUS, DeliveryStatus, ObservationKey
+from gitsched.model.time import parse_time
 
 if TYPE_CHECKING:
     from gitsched.metrics.http_client import HttpClient
@@ -25,7 +26,8 @@ _PAGE_SIZE, _MAX_PAGES = 100, 50
 class ForgeStatusApi(NamedTuple):
     """The commit status API of a forge: URL path, and the JSON fields of the response.
 
-    `states` maps the final states of the forge to ours. `token_header` and `token_scheme` say how a token is sent.
+    `states` maps the final states of the forge to ours. `token_header` and `token_scheme` say how a token is sent. `time_fields` say when a
+    status was set; the first one that there is counts.
     """
 
     base_url: str
@@ -36,6 +38,7 @@ class ForgeStatusApi(NamedTuple):
     states: Mapping[str, str]
     token_header: str
     token_scheme: str
+    time_fields: tuple[str, ...] = ("updated_at", "created_at")
 
 
 _GITHUB = {"success": "Success", "failure": "Failure", "error": "Failure"}
@@ -55,6 +58,7 @@ FORGE_STATUS_APIS: Mapping[str, ForgeStatusApi] = {
         {"success": "Success", "failed": "Failure", "canceled": "Failure"},
         "PRIVATE-TOKEN",
         "",
+        ("finished_at", "created_at"),
     ),
 }
 
@@ -85,24 +89,27 @@ def fetch_commit_statuses(
             if not missing:
                 break
             path = api.path.format(quote(forge.repository, safe="" if forge.type == "gitlab" else "/"), commit)
-            for context, state_text in _list_statuses(client, api, join_url(address, path), headers, deadline):
+            for context, state_text, since in _list_statuses(client, api, join_url(address, path), headers, deadline):
                 match, state = pattern.fullmatch(context), api.states.get(state_text)
                 if match is not None and state is not None and match[1] in missing:
-                    statuses[DELIVERY_STATUS, "", match[1], commit] = DeliveryStatus(state, date)
+                    statuses[DELIVERY_STATUS, "", match[1], commit] = DeliveryStatus(state, date, since)
                     missing.discard(match[1])
     return statuses
 
 
 def _list_statuses(
     client: HttpClient, api: ForgeStatusApi, url: str, headers: tuple[tuple[str, str], ...], deadline: float
-) -> Iterator[tuple[str, str]]:
-    """Yield context and state of each status of a commit. Of several statuses of one context the forge lists the last one first."""
+) -> Iterator[tuple[str, str, datetime | None]]:
+    """Yield context, state and time of each status of a commit. Of several statuses of one context the forge lists the last one first."""
     for page in range(1, _MAX_PAGES + 1):
         response = client.send(
             ProviderRequest(f"{url}?per_page={_PAGE_SIZE}&limit={_PAGE_SIZE}&page={page}", None, headers), deadline
         )
         entries = _parse_statuses(response.data, api.list_field)
-        yield from ((str(entry.get(api.context_field)), str(entry.get(api.state_field))) for entry in entries)
+        for entry in entries:
+            times = (parse_time(entry.get(field)) for field in api.time_fields)
+            since = next((time.replace(microsecond=0) for time in times if time is not None), None)
+            yield str(entry.get(api.context_field)), str(entry.get(api.state_field)), since
         if len(entries) < _PAGE_SIZE:
             break
 

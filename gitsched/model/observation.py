@@ -41,10 +41,14 @@ DELIVERY_STATUS = "CommitStatus"
 
 
 class DeliveryStatus(NamedTuple):
-    """The status of an output commit that a cluster reported: `state` is Success or Failure, `time` the date of the commit."""
+    """The status of an output commit that a cluster reported: `state` is Success, Failure or Progressing, `time` the date of the commit.
+
+    `since` is the time from which the cluster has this state, None where it does not say.
+    """
 
     state: str
     time: datetime
+    since: datetime | None = None
 
 
 Observation = float | MetricFailure | DeliveryStatus
@@ -67,7 +71,8 @@ def write_observations(observations: Mapping[ObservationKey, Observation]) -> di
 
 def _write_observation(value: Observation) -> Any:
     if isinstance(value, DeliveryStatus):
-        return {"state": value.state, "time": format_time(value.time)}
+        since = {} if value.since is None else {"since": format_time(value.since)}
+        return {"state": value.state, "time": format_time(value.time), **since}
     return value._asdict() if isinstance(value, MetricFailure) else value
 
 
@@ -80,7 +85,9 @@ def read_observations(entries: Mapping[str, Any], time: datetime | None) -> Obse
             continue
         status_time = parse_time(value.get("time")) if isinstance(value, dict) else None
         if isinstance(value, dict) and status_time is not None:
-            found[key[0], key[1], key[2], key[3]] = DeliveryStatus(str(value.get("state")), status_time)
+            found[key[0], key[1], key[2], key[3]] = DeliveryStatus(
+                str(value.get("state")), status_time, parse_time(value.get("since"))
+            )
         elif isinstance(value, dict):
             found[key[0], key[1], key[2], key[3]] = MetricFailure(str(value.get("code")), str(value.get("error")))
         elif isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:

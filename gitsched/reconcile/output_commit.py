@@ -40,6 +40,7 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     plan, tree = planned.plan, _write_output_tree(context, fetched, planned.plan, repository)
     # A commit records releases also where they release nothing, so that their trailers do not count again.
     changed = tree != fetched.output_tree or plan.releases is not None or _has_guard_changed(fetched, plan)
+    changed = changed or _has_rollouts_changed(fetched, plan)
     # An incremental plan keeps all records that belong to no workload, and so all recorded decisions.
     records: tuple[RecordChange, ...] = ()
     if changed and plan.complete and (fetched.output_tree or plan.recorded):
@@ -99,6 +100,18 @@ def _has_guard_changed(fetched: Fetched, plan: Plan) -> bool:
     if fetched.record is None or (not recorded and plan.guard == DEFAULT_GUARD):
         return False
     return read_guard_record(recorded) != plan.guard
+
+
+def _has_rollouts_changed(fetched: Fetched, plan: Plan) -> bool:
+    """Return whether the output branch has to record a step of a rollout. One more cluster that succeeded is no step by itself."""
+    recorded = fetched.record.rollouts if fetched.record is not None else ()
+    if not (recorded or plan.rollout_records):
+        return False
+    before, after = (
+        [record._replace(changed=tuple(one._replace(succeeded=False) for one in record.changed)) for record in records]
+        for records in (recorded, plan.rollout_records)
+    )
+    return before != after
 
 
 def update_caches(caches: Caches, fetched: Fetched, planned: Planned, written: Written, published: Published) -> None:

@@ -14,6 +14,7 @@ from gitsched.decide.plan import gc_paused, make_plan
 from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_state import compute_plan_times
 from gitsched.model.errors import Conflict
+from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.reconcile.allowances import list_allowed_changes, read_releases
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.guard_input import make_guard_input
@@ -92,11 +93,16 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withhol
     guard = guard._replace(unverified=source.unverified) if source.unverified else guard
     wakeups = () if added is None or added.wakeup is None else (added.wakeup,)
     made_from = PlanInput(source, previous, times, observed.observations, allowed, withholds, releases, guard, wakeups)
+    if any(document.kind == ROLLOUT_KIND[1] for document in source.documents) or (fetched.record and fetched.record.rollouts):
+        from gitsched.reconcile.rollout_input import read_rollout_input  # most sources have no Rollout
+
+        made_from = made_from._replace(rollouts=read_rollout_input(context, fetched))
     plan = make_plan(made_from, caches.decisions)
     caches.plan_size = len(caches.files)
     # Observations are made again in each run and may change anything, and facts become stale: a plan with them is never the start of the
-    # next one.
+    # next one, nor is one with a rollout.
     tree = caches.tree if observed.empty and (added is None or not added.timed) else None
+    tree = tree if made_from.rollouts is None else None
     state = CompleteState(previous, tree.source_paths) if tree is not None and tree.valid else None
     plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
     kept_files = {path: file.commit for path, file in source.last_valid.items()}

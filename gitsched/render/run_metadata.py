@@ -15,6 +15,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.finding import SEVERITIES, Finding, Location, Severity
 from gitsched.model.markdown import format_code, format_code_cells, format_text
 from gitsched.model.planned_files import NewBlob
+from gitsched.model.rollouts import RolloutRecord
 from gitsched.model.time import EPOCH, format_time, parse_time
 from gitsched.model.urls import strip_credentials
 from gitsched.render.output_files import RUN_METADATA
@@ -49,6 +50,7 @@ class RunMetadata(NamedTuple):
     `workloads` counts the workloads by state; None in a file of a gitsched that did not count them. `retained` are copies that the output
     has only for an overlap. `guard` is as `gitsched.decide.guard_settings` writes it. `chosen_by_operator`: in the first run the operator
     chose another branch or directory of the output than gitsched.yaml.
+    `rollouts` are those that are not complete.
     """
 
     source: str
@@ -68,6 +70,7 @@ class RunMetadata(NamedTuple):
     retained: tuple[RetainedCopy, ...] = ()
     guard: Mapping[str, Any] = {}
     chosen_by_operator: bool = False
+    rollouts: tuple[RolloutRecord, ...] = ()
 
 
 def write_run_metadata(value: RunMetadata) -> NewBlob:
@@ -101,6 +104,10 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         from gitsched.render.retained_copies import write_retained_copy  # most outputs have none
 
         members["retainedCopies"] = [write_retained_copy(copy) for copy in value.retained]
+    if value.rollouts:
+        from gitsched.render.rollout_records import write_rollouts  # as above
+
+        members["rollouts"] = write_rollouts(value.rollouts)
     if value.guard:
         members["guard"] = dict(value.guard)
     if value.chosen_by_operator:
@@ -127,6 +134,11 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         from gitsched.render.retained_copies import read_retained_copies  # most outputs have none
 
         retained = read_retained_copies(value["retainedCopies"])
+    rollouts: tuple[RolloutRecord, ...] = ()
+    if value.get("rollouts"):
+        from gitsched.render.rollout_records import read_rollouts  # as above
+
+        rollouts = read_rollouts(value["rollouts"])
     retiring, workloads = as_object(value.get("retiring")), value.get("workloads")
     return RunMetadata(
         source=_as_text(value.get("source")),
@@ -152,6 +164,7 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         retained=retained,
         guard=as_object(value.get("guard")),
         chosen_by_operator=value.get("outputChosenBy") == _OPERATOR,
+        rollouts=rollouts,
     )
 
 

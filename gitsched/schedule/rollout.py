@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from gitsched.model.document import Body
-from gitsched.model.time import EPOCH, parse_duration
+from gitsched.model.time import EPOCH, add_duration, parse_duration
 
 SUCCESS, FAILURE = "Success", "Failure"
 _PERCENTAGE = re.compile(r"([0-9]+)%", re.ASCII)
@@ -145,7 +145,7 @@ class _Rollout:
                 self._apply(group.clusters)
                 self._update_statuses(group.clusters)
         elif self._progress_per_group(self._mandatory_groups, 0):
-            max_failures = _parse_int_or_percent(self._strategy.max_failures, self._total_clusters)
+            max_failures = parse_int_or_percent(self._strategy.max_failures, self._total_clusters)
             if self._strategy.type == "Progressive":
                 self._progress_per_cluster([name for group in self._other_groups for name in group.clusters], max_failures)
             else:
@@ -170,7 +170,7 @@ class _Rollout:
         """Apply to clusters up to maxConcurrency."""
         max_concurrency = self._strategy.max_concurrency
         available = (
-            _parse_int_or_percent(max_concurrency, self._total_clusters) if max_concurrency is not None else self._total_clusters
+            parse_int_or_percent(max_concurrency, self._total_clusters) if max_concurrency is not None else self._total_clusters
         )
         self._update_statuses([name for name in names if name in self._revisions])
         waiting = [name for name in names if self._revisions.get(name, NO_REVISION).revision != self._revision]
@@ -204,27 +204,34 @@ class _Rollout:
             self._wakeups += self._determine_status(name, current)
 
     def _determine_status(self, name: str, current: ClusterRevision) -> Iterator[datetime]:
-        report = self._reports.get(name)
-        deadline = None if self._strategy.progress_deadline is None else current.applied_at + self._strategy.progress_deadline
-        if report is not None and report.time >= current.applied_at and report.state == SUCCESS:
-            success_time = report.time + self._strategy.min_success_time
-            if success_time <= self._now:
-                self._succeeded.add(name)
-            else:
-                yield success_time
-        elif (report is not None and report.time >= current.applied_at and report.state == FAILURE) or (
-            deadline is not None and deadline <= self._now
-        ):
+        state, event = determine_result(self._strategy, current.applied_at, self._reports.get(name), self._now)
+        if state == SUCCESS:
+            self._succeeded.add(name)
+        elif state == FAILURE:
             self._failed.add(name)
-        elif deadline is not None:
-            yield deadline
+        elif event is not None:
+            yield event
+
+
+def determine_result(
+    strategy: RolloutStrategy, applied_at: datetime, report: RolloutReport | None, now: datetime
+) -> tuple[str, datetime | None]:
+    """Return Success, Failure, or "" for a cluster that is progressing; and the time since when, or at which that can change."""
+    deadline = None if strategy.progress_deadline is None else add_duration(applied_at, strategy.progress_deadline)
+    known = report if report is not None and report.time >= applied_at else None
+    if known is not None and known.state == SUCCESS:
+        success_time = add_duration(known.time, strategy.min_success_time)
+        return (SUCCESS if success_time <= now else ""), success_time
+    if known is not None and known.state == FAILURE:
+        return FAILURE, known.time
+    return (FAILURE if deadline is not None and deadline <= now else ""), deadline
 
 
 NO_REVISION = ClusterRevision("\0", EPOCH)
 """The revision of a cluster without any."""
 
 
-def _parse_int_or_percent(value: Any, total: int) -> int:
+def parse_int_or_percent(value: Any, total: int) -> int:
     """Parse a number, or a percentage of `total`, rounded up."""
     match = _PERCENTAGE.fullmatch(value) if isinstance(value, str) else None
     if match:

@@ -68,6 +68,7 @@ def test_every_kind_is_there() -> None:
         "gitsched.io/v1alpha1/ClusterScores",
         "gitsched.io/v1alpha1/Config",
         "gitsched.io/v1alpha1/OperatorConfig",
+        "gitsched.io/v1alpha1/Rollout",
         "gitsched.io/v1alpha1/RolloutReport",
         "infrastructure/krake/Cloud",
         "infrastructure/krake/GlobalCloud",

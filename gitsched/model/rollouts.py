@@ -1,0 +1,95 @@
+"""Rollouts of workloads in waves: what the output branch records of them, and what a plan says about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Final, Literal, NamedTuple
+
+from gitsched.model.document import Key
+from gitsched.model.finding import Finding
+from gitsched.model.planned_files import PlannedFile
+
+ROLLOUT_KIND: Final = ("gitsched.io", "Rollout")
+"""Group and kind of a Rollout, as `Key` begins with."""
+
+
+class ChangedCluster(NamedTuple):
+    """A cluster that has got a change. `parent` is the output commit before the one with the change, "" for a first one: reports about
+    later commits count. `applied_at` is when it was delivered."""
+
+    cluster: str
+    parent: str
+    applied_at: datetime
+    succeeded: bool = False
+    failed: bool = False
+
+
+class HeldFiles(NamedTuple):
+    """A workload that keeps in a cluster the files of the previous output, at `paths` on the output branch; none before its first
+    delivery."""
+
+    workload: Key
+    cluster: str
+    paths: tuple[str, ...]
+
+
+class RolloutRecord(NamedTuple):
+    """What gitsched.json has of a rollout that is not complete."""
+
+    name: str
+    changed: tuple[ChangedCluster, ...]
+    held: tuple[HeldFiles, ...] = ()
+
+
+ClusterState = Literal["updated", "progressing", "succeeded", "failed", "accepted", "waiting", "unchanged"]
+RolloutState = Literal["complete", "progressing", "stopped"]
+
+
+class RolloutCluster(NamedTuple):
+    """The state of one cluster in a rollout. `group` is the number of its wave, from 1, with the name of the decision group if it has one.
+
+    updated: this plan delivers the change; progressing: it has not reported that it is healthy for long enough; waiting: it keeps what it
+    has. `since` is the time of the change, None for a cluster that has not got one; `detail` is one line, or "".
+    """
+
+    cluster: str
+    group: str
+    state: ClusterState
+    since: datetime | None = None
+    detail: str = ""
+
+
+class RolloutStatus(NamedTuple):
+    """A rollout in a plan: its clusters in the order of the waves, what it waits for, and the workloads that
+    some cluster does not have yet as they should be."""
+
+    name: str
+    type: str
+    state: RolloutState
+    waits_for: str
+    clusters: tuple[RolloutCluster, ...]
+    workloads: tuple[Key, ...] = ()
+
+
+class RolloutResult(NamedTuple):
+    """The rollouts of a plan, what the output records of them, when they can go on without a commit, the times of the events that changed
+    them, and findings."""
+
+    statuses: tuple[RolloutStatus, ...] = ()
+    records: tuple[RolloutRecord, ...] = ()
+    wakeups: tuple[datetime, ...] = ()
+    events: tuple[datetime, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+NOTHING_ROLLED_OUT = RolloutResult()
+
+
+class RolloutInput(NamedTuple):
+    """What rollouts need besides the documents: their records in the previous output, a function that returns the id that Git gives a
+    file, and the latest output commits, the newest first."""
+
+    records: Sequence[RolloutRecord]
+    hash_file: Callable[[PlannedFile], str]
+    list_commits: Callable[[], Sequence[str]]
