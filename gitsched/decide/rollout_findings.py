@@ -23,9 +23,9 @@ def list_rollout_findings(
             message = (
                 f"the Rollout {spec.name} selects no workload that a policy places; correct spec.resourceSelectors, or remove it"
             )
-            yield _make_finding(spec, "warning", "rollout-selects-nothing", message)
+            yield _report_rollout(spec, "warning", "rollout-selects-nothing", message)
         elif not has_reports:
-            yield _make_finding(spec, "warning", NO_REPORTS, _describe_missing_reports(spec))
+            yield _report_rollout(spec, "warning", NO_REPORTS, _describe_missing_reports(spec))
         failed = [one for one in step.status.clusters if one.state == "failed"]
         if failed:
             yield _make_failure_finding(spec, step, failed)
@@ -34,14 +34,14 @@ def list_rollout_findings(
                 f"the annotation {ACCEPT_ANNOTATION} of the Rollout {spec.name} accepts failures that there are not "
                 f"({format_names(step.unused)}): remove them"
             )
-            yield _make_finding(spec, "info", "rollout-acceptance-unused", message)
+            yield _report_rollout(spec, "info", "rollout-acceptance-unused", message)
 
 
 def make_overlap_finding(other: RolloutSpec, first: str, keys: Sequence[Key]) -> Finding:
     """Return the warning that two rollouts select the same workloads."""
     names = format_names([str(key) for key in sorted(keys)])
     message = f"the Rollouts {first} and {other.name} both select {names}: {first} rolls them out; select them in one of the Rollouts alone"
-    return _make_finding(other, "warning", "rollout-overlap", message)
+    return _report_rollout(other, "warning", "rollout-overlap", message)
 
 
 def _describe_missing_reports(spec: RolloutSpec) -> str:
@@ -59,14 +59,14 @@ def _make_failure_finding(spec: RolloutSpec, step: RolloutStep, failed: Sequence
     accepted = ", ".join(f"{one.cluster}@{format_time(one.since)}" for one in failed if one.since is not None)
     if step.status.state != "stopped":
         message = f"the change of the Rollout {spec.name} failed in {format_names(reasons)}; check these clusters, or push a fix"
-        return _make_finding(spec, "warning", "rollout-cluster-failed", message)
+        return _report_rollout(spec, "warning", "rollout-cluster-failed", message)
     message = (
         f"the Rollout {spec.name} has stopped: the change failed in {format_names(reasons)}, and {format_names(waiting)} "
         f"{'keeps' if len(waiting) == 1 else 'keep'} the previous manifests. To go on, push a fix, or accept the failure with the "
         f'annotation {ACCEPT_ANNOTATION}: "{accepted}" on the Rollout; to go back, revert the source commit'
     )
-    return _make_finding(spec, "warning", "rollout-stopped", message)
+    return _report_rollout(spec, "warning", "rollout-stopped", message)
 
 
-def _make_finding(spec: RolloutSpec, severity: Severity, code: str, message: str) -> Finding:
+def _report_rollout(spec: RolloutSpec, severity: Severity, code: str, message: str) -> Finding:
     return Finding(severity, code, message, locate_document(spec.document), spec.document.key.resource)
