@@ -1,4 +1,4 @@
-"""The manifests in deploy/ are valid Kubernetes objects, run without privileges, and start a command that exists."""
+"""The manifests in deploy/knative are valid Kubernetes objects, run without privileges, and start a command that exists."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import yaml
 
 from gitsched.cli.apply import AppliedApiGroup
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
-FILES = sorted(path for path in DEPLOY.rglob("*.yaml") if path.name != "kustomization.yaml")
+KNATIVE = Path(__file__).parents[2] / "deploy" / "knative"
+FILES = sorted(path for path in KNATIVE.glob("*.yaml") if path.name != "kustomization.yaml")
 
 
 def list_pod_specs() -> Iterator[Any]:
@@ -49,7 +49,7 @@ def test_a_pod_runs_restricted_and_its_command_exists(spec: dict[str, Any]) -> N
 
 
 def test_the_kustomization_lists_the_rights_and_the_deployment() -> None:
-    done = subprocess.run(["kubectl", "kustomize", str(DEPLOY / "knative")], capture_output=True, text=True, check=True)
+    done = subprocess.run(["kubectl", "kustomize", str(KNATIVE)], capture_output=True, text=True, check=True)
     kinds = [body["kind"] for body in yaml.safe_load_all(done.stdout)]
     assert sorted(kinds) == sorted(
         ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment"]
