@@ -131,14 +131,12 @@ def get_apply_code(report: ApplyReport) -> int:
 
 
 def _watch(run: Callable[[], ApplyReport], interval: timedelta) -> int:
-    from gitsched.watch import RunAborted, Wakeup, handle_signals
+    from gitsched.watch import Wakeup, handle_signals
     from gitsched.watch.apply_loop import watch_and_apply
 
     wakeup, known = Wakeup(), EventLog()
     with handle_signals(wakeup, timedelta(seconds=20)) as handler:
-        try:
-            watch_and_apply(run, interval=interval, listener=known.write, wakeup=wakeup)
-        except RunAborted:
+        if not handler.complete(lambda: watch_and_apply(run, interval=interval, listener=known.write, wakeup=wakeup)):
             output.LOGGER.warning("run aborted", extra={"fields": {"event": "abandoned"}})
     output.LOGGER.info("stopped", extra={"fields": {"event": "end"}})
     return exit_codes.INTERRUPTED if handler.signal_number == signal.SIGINT else exit_codes.DONE

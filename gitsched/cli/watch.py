@@ -69,13 +69,12 @@ def command(
     settings = RunSettings(location=location, output=output_repository, now=now, **chosen)
     if once:
         return _run_once(settings, fail_on)
-    from gitsched.watch import RunAborted, Wakeup, handle_signals
+    from gitsched.watch import Wakeup, handle_signals
 
     wakeup = Wakeup()
     with handle_signals(wakeup, timedelta(seconds=grace)) as handler:
-        try:
-            _run(settings, service, wakeup, fail_on, (timedelta(seconds=interval), timedelta(seconds=debounce)))
-        except RunAborted:
+        times = (timedelta(seconds=interval), timedelta(seconds=debounce))
+        if not handler.complete(lambda: _run(settings, service, wakeup, fail_on, times)):
             output.LOGGER.warning("run aborted", extra={"fields": {"event": "abandoned"}})
     output.LOGGER.info("stopped", extra={"fields": {"event": "end"}})
     return exit_codes.INTERRUPTED if handler.signal_number == signal.SIGINT else exit_codes.DONE

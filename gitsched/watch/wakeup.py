@@ -8,7 +8,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType
@@ -86,19 +86,37 @@ class GracefulShutdown:
 
     def __init__(self, wakeup: Wakeup, grace: timedelta) -> None:
         self.wakeup, self.grace, self.signal_number = wakeup, grace, 0
+        self._may_abort = True
+
+    def complete(self, work: Callable[[], None]) -> bool:
+        """Do the work until `wakeup` is stopped; return False if it is aborted. Later signals abort nothing."""
+        try:
+            try:
+                work()
+            finally:
+                self._may_abort = False
+        except (RunAborted, KeyboardInterrupt):  # watchfiles replaces any exception of a signal handler by KeyboardInterrupt
+            self._may_abort = False
+            return False
+        return True
 
     def handle_signal(self, number: int, _frame: FrameType | None) -> None:
         """Request the end; a second signal aborts the run."""
         if self.signal_number:
-            raise RunAborted
+            return self._abort()
         self.signal_number = number
         self.wakeup.stop()
         # Zero would disable the timer.
         signal.setitimer(signal.ITIMER_REAL, max(self.grace.total_seconds(), 0.001), _ABORT_RETRY_SECONDS)
+        return None
 
     def handle_timeout(self, _number: int, _frame: FrameType | None) -> None:
         """Abort the run after the grace period."""
-        raise RunAborted
+        self._abort()
+
+    def _abort(self) -> None:
+        if self._may_abort:
+            raise RunAborted
 
 
 @contextmanager

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
 
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
-from gitsched.watch import MAX_BACKOFF, ReconcileAttempt, Wakeup, compute_backoff, read_file_states, wait_for_change, watch
+from gitsched.watch import (
+    MAX_BACKOFF,
+    ReconcileAttempt,
+    Wakeup,
+    compute_backoff,
+    handle_signals,
+    read_file_states,
+    wait_for_change,
+    watch,
+)
 from tests.cli.conftest import PATIENCE, TAINT, Process
 
 Commit = Callable[..., None]
@@ -121,3 +132,21 @@ def test_lock_files_are_not_changes(tmp_path: Path) -> None:
     seen = read_file_states([tmp_path])
     (tmp_path / "main.lock").write_text("1")
     assert read_file_states([tmp_path]) == seen
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def test_signals_abort_runs_but_not_the_shutdown_after_them() -> None:
+    wakeup = Wakeup()
+    with handle_signals(wakeup, timedelta()) as handler:
+        assert handler.complete(lambda: None)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.01)  # longer than the grace period
+    assert wakeup.stopped
+    with handle_signals(Wakeup(), timedelta()) as handler:
+        assert not handler.complete(interrupt), "watchfiles replaces what a handler raises while it waits"
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.01)
