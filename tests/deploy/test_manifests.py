@@ -128,7 +128,7 @@ def test_commands_and_variables_exist(objects: tuple[Manifest, ...]) -> None:
     environment = find(objects, "ConfigMap", "gitsched-environment")["data"]
     assert all(isinstance(value, str) for value in environment.values())
     watched = {option.envvar for option in watch_command.params if isinstance(option, click.Option)}
-    assert {name for name in environment if name.startswith("GITSCHED_")} <= watched | {"GITSCHED_OPERATOR_SETTINGS"}
+    assert {name for name in environment if name.startswith("GITSCHED_")} <= watched
     for spec in list_pods(objects):
         program, *arguments = spec["containers"][0]["args"]
         assert program in ("watch", "reconcile")
