@@ -30,7 +30,7 @@ pytestmark = [
 SECRET = {"git-credentials": "username=ada\npassword=secret\n", "webhook-secret": "a secret of sixteen\n"}
 
 
-class HeldPush:
+class PausedPush:
     """A push that the server has received and not carried out."""
 
     def __init__(self) -> None:
@@ -51,12 +51,12 @@ class HeldPush:
         self._released.wait(PATIENCE)
 
 
-class HoldingServer(Server):
-    """Git over HTTP that holds the next `expected` pushes."""
+class PausingServer(Server):
+    """Git over HTTP that pauses the next `expected` pushes."""
 
     def __init__(self, root: Path) -> None:
         self.expected = 0
-        self.held: list[HeldPush] = []
+        self.paused: list[PausedPush] = []
         super().__init__(root)
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
@@ -66,8 +66,8 @@ class HoldingServer(Server):
             def _serve(self, body: bytes) -> None:
                 if self.path.endswith("/git-receive-pack") and body not in (b"", b"0000") and server.expected > 0:
                     server.expected -= 1
-                    push = HeldPush()
-                    server.held.append(push)
+                    push = PausedPush()
+                    server.paused.append(push)
                     push.wait()
                     if push.is_dropped:
                         self.close_connection = True
@@ -85,7 +85,7 @@ class Fleet:
         self.git("init", "-q", "--bare", "-b", "main", str(self.remote), at=at)
         self.git("config", "http.receivepack", "true")
         self.git("clone", "-q", str(self.remote), "work", at=at)
-        self.server = HoldingServer(at)
+        self.server = PausingServer(at)
         self.pods: list[Pod] = []
         self.number = 0
 
@@ -133,12 +133,12 @@ class Fleet:
         watch = {"port": port, "interval": 3600, **values}
         return self.add_pod("Deployment", watch=watch, environment={"GITSCHED_DEBOUNCE": "0"})
 
-    def hold_push(self, pod: Pod) -> HeldPush:
-        """Let a pod run until it pushes; the server holds the push."""
-        self.server.expected, before = 1, len(self.server.held)
+    def pause_push(self, pod: Pod) -> PausedPush:
+        """Let a pod run until it pushes; the server pauses it."""
+        self.server.expected, before = 1, len(self.server.paused)
         send_webhook(pod)
-        pod.wait_for(lambda: len(self.server.held) > before)
-        return self.server.held[-1]
+        pod.wait_for(lambda: len(self.server.paused) > before)
+        return self.server.paused[-1]
 
     def read_output(self) -> str:
         """Return the newest output commit."""
@@ -150,7 +150,7 @@ class Fleet:
         return [line for line in self.git("log", "--reverse", form, "placements").splitlines() if line]
 
     def close(self) -> None:
-        for push in self.server.held:
+        for push in self.server.paused:
             push.drop()
         for pod in self.pods:
             pod.kill()
@@ -220,9 +220,9 @@ def test_two_replicas_lose_no_decision_and_make_none_twice(fleet: Fleet) -> None
 
     # Two pushes of different decisions wait for the same ref: that of the older commit wins.
     fleet.add_application()
-    older = fleet.hold_push(one)
+    older = fleet.pause_push(one)
     source = fleet.add_application()
-    newer = fleet.hold_push(two)
+    newer = fleet.pause_push(two)
     before = fleet.read_output()
     older.release()
     one.wait_for(lambda: fleet.read_output() != before)
@@ -231,9 +231,9 @@ def test_two_replicas_lose_no_decision_and_make_none_twice(fleet: Fleet) -> None
 
     # That of the newer commit wins, and its process ends then: SIGTERM lets a run finish.
     fleet.add_application()
-    older = fleet.hold_push(two)
+    older = fleet.pause_push(two)
     source = fleet.add_application()
-    newer = fleet.hold_push(one)
+    newer = fleet.pause_push(one)
     one.signal(signal.SIGTERM)
     one.wait_for(lambda: one.probe("readinessProbe") == (503, "shutting down\n"))
     newer.release()
@@ -247,7 +247,7 @@ def test_two_replicas_lose_no_decision_and_make_none_twice(fleet: Fleet) -> None
     # After the grace period a run is cut off, and leaves nothing half done: the container starts again with the same cache.
     before = fleet.read_output()
     fleet.add_application()
-    push = fleet.hold_push(two)
+    push = fleet.pause_push(two)
     assert two.stop() == 0
     push.drop()
     assert two.list_events("abandoned")
