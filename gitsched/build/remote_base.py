@@ -50,12 +50,14 @@ class RemotePolicy(NamedTuple):
 
     `own` are the prefixes that the settings of the read commit allow, such as github.com/example; `trusted` are those of settings that a
     maintainer has merged. None allows all. Both must allow a repository, so that a commit under review can
-    only narrow what is read. Only with `connect` commits are fetched that the cache does not have.
+    only narrow what is read. Only with `connect` commits are fetched that the cache does not have, and only from the repositories that the
+    operator allows (`fetchable`).
     """
 
     connect: bool = False
     trusted: tuple[str, ...] | None = ()
     own: tuple[str, ...] | None = ()
+    fetchable: tuple[str, ...] = ()
 
 
 def parse_remote_base(text: str) -> RemoteBase | str | None:

@@ -197,3 +197,22 @@ class ManifestChange(NamedTuple):
     def verb(self) -> str:
         """ "added", "removed" or "changed"."""
         return "added" if self.before is None else "removed" if self.after is None else "changed"
+
+
+class SettingChange(NamedTuple):
+    """A member of gitsched.yaml that differs from the trusted version of the file.
+
+    `path` is the member, such as output.branch; `before` and `after` are its values as JSON, "" where it is missing. `effect` says what the
+    change does and when. A `sensitive` one concerns where decisions go, what is contacted, which secrets are read, or what is withheld.
+    """
+
+    path: str
+    before: str
+    after: str
+    effect: str
+    sensitive: bool
+
+    @property
+    def text(self) -> str:
+        """The change on one line, without its effect."""
+        return f"{self.path}: {self.before or '(default)'} -> {self.after or '(default)'}"

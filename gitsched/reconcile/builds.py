@@ -11,7 +11,6 @@ from gitsched.build.closure import Closure
 from gitsched.build.commit_files import BuildProblem
 from gitsched.build.kustomize import BuildResult, BuiltObject, build_root, compute_build_key
 from gitsched.build.process import EXPIRED
-from gitsched.build.remote_base import RemotePolicy
 from gitsched.git import TreeEntry
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location, format_names
@@ -194,7 +193,7 @@ class EarlierBuilds:
                 return None
             tree = context.repository.commit(oid).tree
             # The settings of that commit count: the run that planned it could read no more, also if the root could not be built.
-            allowed = RemotePolicy(context.remotes.connect, None, context.list_allowed(tree))
+            allowed = context.remotes._replace(trusted=None, own=context.list_allowed(tree))
             entries = context.repository.entries(tree)
             self._trees[oid] = open_commit_tree(context._replace(remotes=allowed), entries, self._reader)
         return self._trees[oid]

@@ -15,7 +15,7 @@ from gitsched.render.hub_directory import HUB_KUSTOMIZATION
 
 
 class DeliverySource(NamedTuple):
-    """`clusters` are the sorted names of those with a directory. `signed` says that gitsched.yaml configures signed commits.
+    """`clusters` are the sorted names of those with a directory. `signed` says that the operator signs commits.
 
     `has_applications` says that the output has Applications of Bundles, `prunes_applications` that Argo CD deletes what leaves a cluster.
     """
@@ -45,7 +45,7 @@ def read_delivery_source(settings: RunSettings, url: str | None) -> DeliverySour
     return DeliverySource(
         branch,
         tuple(sorted(planned.plan.cluster_facts)),
-        planned.config.output.signing is not None,
+        context.settings.signing is not None,
         HUB_KUSTOMIZATION in planned.plan.files,
         planned.config.delivery.argocd.prune,
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gitsched.apis.gitsched.config import Config
 from gitsched.git import make_signer
 from gitsched.git.refs import read_note
 from gitsched.model.errors import Permanent
 from gitsched.model.planned_files import NewBlob
-from gitsched.reconcile.fetch import MAX_FREEZE_LENGTH, fetch, read_source_config
+from gitsched.reconcile.fetch import MAX_FREEZE_LENGTH, fetch
 from gitsched.reconcile.run import RunSettings, open_context
 from gitsched.render.output_files import FREEZE
 from gitsched.render.run_metadata import format_line
@@ -29,7 +28,7 @@ def set_freeze(settings: RunSettings, reason: str) -> FreezeResult:
     Raise Permanent without an output branch, and Conflict if another process moves it meanwhile.
     """
     context = open_context(settings)
-    fetched = fetch(context)
+    settings, fetched = context.settings, fetch(context)
     output, head, repository = fetched.output, fetched.output_head, fetched.output.repository
     if head is None or fetched.output_tree is None:
         raise Permanent(f"there is no output branch {output.branch} yet, so nothing can be frozen: run gitsched reconcile first")
@@ -38,9 +37,9 @@ def set_freeze(settings: RunSettings, reason: str) -> FreezeResult:
     tree = repository.write_tree(file, base=fetched.output_tree, read=repository)
     if tree == fetched.output_tree:
         return FreezeResult(output.branch, None, text)
-    config = (read_source_config(context) or Config()).output
+    config = fetched.trusted.config.output
     name, email = settings.author or (config.author.name, config.author.email)
-    signing = settings.signing or ((config.signing.format, config.signing.key) if config.signing else None)
+    signing = settings.signing  # gitsched.yaml cannot choose a key of the operator
     signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
     message = f"freeze: {text}\n" if text else "freeze: lift the freeze of placements\n"
     time = max(settings.now.replace(microsecond=0), repository.commit(head).time)

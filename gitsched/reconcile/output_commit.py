@@ -179,9 +179,10 @@ def _commit_tree(
     context: RunContext, fetched: Fetched, planned: Planned, repository: Repository, written: Written, changed_entries: set[str]
 ) -> str:
     """Write the commit. `changed_entries` are the names at the root of the output that differ from the last commit."""
-    config, settings, plan, head = planned.config.output, context.settings, planned.plan, fetched.output_head
+    plan, head = planned.plan, fetched.output_head
+    config, settings = fetched.trusted.config.output, context.settings
     name, email = settings.author or (config.author.name, config.author.email)
-    signing = settings.signing or ((config.signing.format, config.signing.key) if config.signing else None)
+    signing = settings.signing  # gitsched.yaml cannot choose a key of the operator
     signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
     facts = fetched.facts
     message = make_commit_message(

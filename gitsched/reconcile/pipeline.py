@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from functools import partial
 
+from gitsched.apis.gitsched.config import Config
 from gitsched.decide.guard_settings import NO_GUARD_INPUT
 from gitsched.decide.plan import gc_paused, make_plan
 from gitsched.decide.plan_input import PlanInput
@@ -21,6 +22,7 @@ from gitsched.reconcile.guard_input import make_guard_input
 from gitsched.reconcile.observations import observe
 from gitsched.reconcile.output_commit import publish, update_caches, write
 from gitsched.reconcile.run import (
+    NO_SETTING_REPORT,
     CompleteState,
     Facts,
     Fetched,
@@ -44,6 +46,10 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
     """
     with gc_paused():
         fetched = fetch(context)
+        if not preview and (context.settings.source_keys or fetched.trusted.config.source.verify_keys):
+            from gitsched.reconcile.setting_findings import check_signature  # few sources require signatures
+
+            check_signature(context, fetched)
         cached = None if complete else context.caches.take_plan(fetched.cache_key)
         planned = plan_incrementally(context, fetched, cached, now, plan_source) if cached is not None else None
         planned = planned or plan_source(context, fetched, now, withholds=not preview)
@@ -77,8 +83,13 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withhol
 
         added = add_all_facts(context, fetched.facts, source, now, fetched.record.facts if fetched.record else {})
         source = added.source
+    reported = NO_SETTING_REPORT
+    if _needs_setting_report(context, fetched, source.config):
+        from gitsched.reconcile.setting_findings import report_settings  # few commits change settings
+
+        reported = report_settings(context, fetched, source.config, refuses=withholds)
     observed = observe(context, fetched, source, now)
-    source = source._replace(other_findings=(*source.other_findings, *observed.findings))
+    source = source._replace(other_findings=(*source.other_findings, *observed.findings, *reported.findings))
     previous = read_previous_output(context, fetched)
     time = fetched.time if added is None else max(fetched.time, added.stale_since)
     if source.variants:
@@ -100,10 +111,21 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withhol
     plan = make_plan(made_from, caches.decisions)
     caches.plan_size = len(caches.files)
     # Observations are made again in each run and may change anything, and facts become stale: a plan with them is never the start of the
-    # next one, nor is one with a rollout.
-    tree = caches.tree if observed.empty and (added is None or not added.timed) else None
+    # next one, nor is one with a rollout or with findings about settings.
+    tree = caches.tree if observed.empty and not reported.findings and (added is None or not added.timed) else None
     tree = tree if made_from.rollouts is None else None
     state = CompleteState(previous, tree.source_paths) if tree is not None and tree.valid else None
     plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
     kept_files = {path: file.commit for path, file in source.last_valid.items()}
-    return Planned(plan, plan.totals.config, state, source.builds, kept_files)
+    return Planned(plan, plan.totals.config, state, source.builds, kept_files, reported.changes)
+
+
+def _needs_setting_report(context: RunContext, fetched: Fetched, config: Config) -> bool:
+    """Return whether the planned commit with this `config` changes settings, or has some that only the operator can confirm."""
+    settings, trusted, output = context.settings, fetched.trusted, config.output
+    return (
+        (trusted.commit is not None and trusted.config != config)
+        or bool(output.repository or output.signing or settings.source_keys or config.source.verify_keys)
+        or (settings.output_branch is None and fetched.output.branch != output.branch.removeprefix("refs/heads/"))
+        or (settings.output_path is None and fetched.prefix.rstrip("/") != output.path)
+    )

@@ -11,6 +11,7 @@ from gitsched.build.remote_base import RemoteBase, RemotePolicy, RemoteTree, is_
 from gitsched.git import Repository
 from gitsched.git.refs import fetch
 from gitsched.git.source import PrivateClone
+from gitsched.model.allow_list import OPERATOR_FILE
 from gitsched.model.errors import GitschedError
 
 MAX_FETCHED = 500
@@ -56,6 +57,11 @@ class RemoteBases:
             return (
                 f"commit {base.oid[:12]} of {base.name} is not in the cache, and this run fetches nothing: `gitsched reconcile` or "
                 "`gitsched plan --observations live` fetches it"
+            )
+        if not is_allowed(base, policy.fetchable):
+            return (
+                f"commit {base.oid[:12]} of {base.name} is not in the cache, and the operator does not allow to fetch it; to allow it: "
+                f"--allow-remote {base.name}, or {base.name} in allow.hosts.remotes of {OPERATOR_FILE}"
             )
         if self._fetched + len(self._wanted) >= MAX_FETCHED:
             return f"more than {MAX_FETCHED} commits of other repositories are not in the cache: run the command once more"

@@ -20,7 +20,7 @@ from gitsched.decide.plan_state import PreviousOutput
 from gitsched.diff.plans import ReviewedPlan
 from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, open_source
 from gitsched.model.allow_list import AllowList, HostRule, TokenRule
-from gitsched.model.changes import RecordChange
+from gitsched.model.changes import RecordChange, SettingChange
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Conflict
 from gitsched.model.finding import Finding
@@ -253,6 +253,16 @@ class Fetched(NamedTuple):
         return settings.require_reviewed or settings.reviewed is not None or bool(self.source.trailers) or several
 
 
+class SettingReport(NamedTuple):
+    """The changes of gitsched.yaml against its trusted version, and findings about settings."""
+
+    changes: tuple[SettingChange, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+NO_SETTING_REPORT = SettingReport()
+
+
 class ObservationResult(NamedTuple):
     """Observed values, and findings about providers that were not queried."""
 
@@ -284,13 +294,15 @@ class StateUpdate(NamedTuple):
 
 class Planned(NamedTuple):
     """A plan and the settings that it was made with. `state` is for the plan cache; None if the next plan must be complete. `builds` says
-    how kustomize roots were built. `kept_files` are the source commits whose versions of broken files are used, by path."""
+    how kustomize roots were built. `kept_files` are the source commits whose versions of broken files are used, by path. `setting_changes`
+    are the differences of gitsched.yaml from its trusted version."""
 
     plan: Plan
     config: Config
     state: CompleteState | StateUpdate | None
     builds: BuildRecord = NOTHING_BUILT
     kept_files: Mapping[str, str] = {}
+    setting_changes: tuple[SettingChange, ...] = ()
 
 
 class Written(NamedTuple):
@@ -345,6 +357,7 @@ class RunResult(NamedTuple):
     reviewed: tuple[str, ...] = ()
     record_changes: tuple[RecordChange, ...] = ()
     race: Race = ""
+    setting_changes: tuple[SettingChange, ...] = ()
 
 
 class OutputMoved(Conflict):
@@ -371,6 +384,7 @@ def make_result(fetched: Fetched, planned: Planned, written: Written, published:
         reviewed=written.reviewed,
         record_changes=written.record_changes,
         race=published.race if published else "",
+        setting_changes=planned.setting_changes,
     )
 
 
@@ -401,4 +415,5 @@ def make_review(run: RunResult) -> Review:
         ended_copies=plan.ended,
         race=run.race,
         held=totals.held,
+        setting_changes=run.setting_changes,
     )

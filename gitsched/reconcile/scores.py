@@ -79,7 +79,7 @@ def produce_scores(settings: RunSettings, *, write: bool = True) -> ScoreRun:
     With `write`, commit them to the facts branch if the settings name one. Raises Permanent if a definition is broken, or there is none.
     """
     context = open_context(settings)
-    fetched = fetch(context)
+    settings, fetched = context.settings, fetch(context)
     source = load(context, fetched, check_output=False)
     measured, findings = _measure_all(source, settings)
     facts = open_facts(context, source.config, find_push_remote(settings, source.config.output))
@@ -266,7 +266,6 @@ def make_author(repository: Repository, config: Config, settings: RunSettings) -
     """Return the author and signer of commits on facts branches: those of the output branch."""
     default: AuthorConfig = config.output.author
     name, email = settings.author or (default.name, default.email)
-    chosen = config.output.signing
-    signing = settings.signing or ((chosen.format, chosen.key) if chosen else None)
+    signing = settings.signing  # gitsched.yaml cannot choose a key of the operator
     signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
     return CommitAuthor(name, email, signer)

@@ -77,16 +77,16 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
 def decide_remotes(context: RunContext, fetched: Fetched) -> RemotePolicy:
     """Return what this run may read of other repositories: the only place that decides about it.
 
-    A run that may query metrics providers may fetch. The settings of a commit under review count only as far as trusted ones agree:
-    those of the base of the comparison, else those of the source commit that the output branch was made from.
+    A run that may query metrics providers may fetch from the repositories that the operator allows. The settings of a commit under review
+    count only as far as trusted ones agree: those of the base of the comparison, else those of the last source commit that a run planned.
     """
     settings = context.settings
-    connect = settings.observations == "live"
+    connect, fetchable = settings.observations == "live", settings.allow.remotes
     if settings.trusted:
-        return RemotePolicy(connect, None)
+        return RemotePolicy(connect, None, fetchable=fetchable)
     trusted = fetched.trusted
     known = trusted.commit is not None and (trusted.is_base or fetched.output_trusted)
-    return RemotePolicy(connect, trusted.config.source.kustomize.remotes if known else ())
+    return RemotePolicy(connect, trusted.config.source.kustomize.remotes if known else (), fetchable=fetchable)
 
 
 def read_source_at(context: RunContext, commit: Commit) -> SourceTree:
@@ -305,6 +305,14 @@ def read_config(repository: Repository, tree: str, cache: ParseCache) -> Config 
     """Return the settings of a tree, the defaults where it has no gitsched.yaml; None if that is broken."""
     config, _, valid, _ = _read_valid_config(repository, tree, cache, None)
     return config if valid else None
+
+
+def read_config_document(repository: Repository, tree: str, cache: ParseCache) -> ParsedDocument | None:
+    """Return the valid document in gitsched.yaml of a tree; None if there is none."""
+    entry = repository.find_entry(tree, FILE)
+    if entry is None or entry[1] not in REGULAR_FILE_MODES:
+        return None
+    return _find_config_document(SourceReader(repository, cache).read(entry[0], FILE))
 
 
 def _read_valid_config(

@@ -21,6 +21,7 @@ from gitsched.report.summary import (
     abbreviate_oid,
     count_moves,
     describe_record_changes,
+    describe_setting_changes,
     describe_withheld,
     format_clusters,
     format_count,
@@ -37,6 +38,8 @@ from gitsched.report.text import format_manifest_title
 
 _KNOWN_FINDINGS_SHOWN = 20
 _MAX_LINE = 300
+_MAX_SETTINGS, _MAX_SETTING_LINE = 30, 600
+"""Changed settings that are listed, and characters of each."""
 
 
 class DetailLevel(NamedTuple):
@@ -123,6 +126,12 @@ def _list_alerts(data: CommentData, detail: DetailLevel) -> Iterator[str]:
     if review.withheld.moves:
         title, *lines = describe_withheld(review.withheld, planned=True)
         yield _format_alert("CAUTION", f"**{title}**", *(f"- {format_text(line.strip(), _MAX_LINE)}" for line in lines))
+    if review.setting_changes:
+        kind = "WARNING" if any(change.sensitive for change in review.setting_changes) else "NOTE"
+        changes = describe_setting_changes(review, _MAX_SETTINGS)
+        yield _format_alert(
+            kind, "**Changed settings in `gitsched.yaml`:**", *(f"- {format_text(line, _MAX_SETTING_LINE)}" for line in changes)
+        )
     unplaced = [outcome for outcome in review.outcomes if outcome.state == "pending"]
     if unplaced:
         yield _format_alert("WARNING", *_list_unplaced(unplaced, detail.unplaced))

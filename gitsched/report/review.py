@@ -17,6 +17,7 @@ from gitsched.model.changes import (
     RecordChange,
     RetainedCopy,
     RetainedWorkload,
+    SettingChange,
     WithheldChanges,
 )
 from gitsched.model.document import Key
@@ -75,7 +76,7 @@ class Review(NamedTuple):
     comparison with a reviewed plan. `withheld` are the changes over the limits of the guard: a plan shows them among the moves, a run
     leaves them out. `race` is "" unless another run made the new commit; then "same" if it has the content that this run planned, else
     "different". `held` are the workloads with data that keep their clusters until they are released. `retained_copies` stay for an overlap,
-    that of `ended_copies` is over.
+    that of `ended_copies` is over. `setting_changes` are the members of gitsched.yaml that differ from its trusted version.
     """
 
     source: str
@@ -111,6 +112,7 @@ class Review(NamedTuple):
     held: Mapping[Key, HeldPlacement] = MappingProxyType({})
     retained_copies: Sequence[RetainedCopy] = ()
     ended_copies: Sequence[RetainedCopy] = ()
+    setting_changes: Sequence[SettingChange] = ()
 
     @property
     def new_findings(self) -> list[Finding]:

@@ -76,6 +76,7 @@ def serialize_review(review: Review) -> dict[str, Any]:
         "digest": review.digest,
         "reviewed": list(review.review_messages),
         "notes": list(review.comparison_notes),
+        "settings": [change._asdict() for change in review.setting_changes],
         "summary": _serialize_summary(review),
         "workloads": {"total": len(review.outcomes), **review.states, "unclaimed": review.unclaimed},
         "moves": list(map(_serialize_move, review.moves)),

@@ -201,6 +201,8 @@ def format_headline(review: Review) -> str:
         "No workload moves, rendered manifests change"
         if review.delivery.files
         else ("No workload moves, only status records change" if review.changed else "No changes")
+        if review.delivery.files or review.changed or not review.setting_changes
+        else "No workload moves, settings change"
     )
 
 
@@ -332,6 +334,18 @@ def format_cluster_deltas(counts: MoveCounts, *, gaining: bool) -> str:
             ] * bool(replicas)
             found.append((-workloads, -replicas, name, f"{name} ({', '.join(parts)})"))
     return _join_names([text for *_, text in sorted(found)])
+
+
+def describe_setting_changes(review: Review, most: int) -> list[str]:
+    """Return a line for changes of gitsched.yaml that do the same, with what they do; the sensitive ones are first and marked."""
+    groups: dict[tuple[bool, str], list[str]] = {}
+    for change in review.setting_changes:
+        groups.setdefault((not change.sensitive, change.effect), []).append(change.text)
+    lines = [
+        f"{'' if harmless else 'warning: '}{'; '.join(texts)}. {effect}"
+        for (harmless, effect), texts in sorted(groups.items(), key=lambda group: (group[0][0], group[1]))
+    ]
+    return [*lines[:most], f"and {len(lines) - most} more"] if len(lines) > most else lines
 
 
 def list_comparison_notes(review: Review) -> list[str]:

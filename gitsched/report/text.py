@@ -47,6 +47,8 @@ CODES_SHOWN = 3
 """The number of codes listed with the count of omitted findings."""
 MOVES_SHOWN = 500
 """The number of moves that are printed, the most important first; JSON contains all."""
+SETTINGS_SHOWN = 50
+"""The number of changed settings that are printed."""
 RETAINED_SHOWN = 20
 """The number of retained workloads that are printed."""
 RECORDS_SHOWN = 100
@@ -65,6 +67,7 @@ def write_plan(review: Review, width: int) -> str:
         wrap(summarize_plan(review), width),
         _comparison_lines(review, width),
         wrap(f"Refused: {review.refused}", width) if review.refused else [],
+        _setting_lines(review, width),
         _withheld_lines(review, width, planned=True),
         _summary_lines(review, width),
         _cause_lines(review.moves, width),
@@ -86,6 +89,7 @@ def write_run(review: Review, width: int) -> str:
         wrap(_summarize_run(review), width),
         wrap_all(review.review_messages, width),
         wrap(f"Refused: {review.refused}", width) if review.refused else [],
+        _setting_lines(review, width),
         _move_lines(review.moves, width),
         _copy_lines(review, width),
         _withheld_lines(review, width),
@@ -115,7 +119,8 @@ def summarize_plan(review: Review) -> str:
         return f"{format_headline(review)}: {source} against {describe_output_branch(review)}."
     if review.changed:
         return f"No workload moves, but files of {describe_output_branch(review)} change with {source}."
-    return f"No changes: {describe_output_branch(review)} is up to date with {source}."
+    settings = ", but it changes settings" if review.setting_changes else ""
+    return f"No changes: {describe_output_branch(review)} is up to date with {source}{settings}."
 
 
 def _comparison_lines(review: Review, width: int) -> list[str]:
@@ -127,6 +132,16 @@ def _comparison_lines(review: Review, width: int) -> list[str]:
         )
     lines += wrap_all(list_comparison_notes(review), width)
     return [*lines, f"Plan {review.digest}"] if review.digest else lines
+
+
+def _setting_lines(review: Review, width: int) -> list[str]:
+    """Return the changes of gitsched.yaml."""
+    if not review.setting_changes:
+        return []
+    from gitsched.report.summary import describe_setting_changes  # few commits change settings
+
+    changes = describe_setting_changes(review, SETTINGS_SHOWN)
+    return ["Changed settings in gitsched.yaml:", *wrap_all(changes, width, "  ")]
 
 
 def _withheld_lines(review: Review, width: int, *, planned: bool = False) -> list[str]:
@@ -264,9 +279,9 @@ def _loss_lines(review: Review, width: int) -> list[str]:
 def _finding_lines(review: Review, width: int) -> list[str]:
     """Return the new findings and the counts of existing and fixed ones; all findings if those of the base are unknown."""
     if review.base.findings is None:
-        return _list_findings(review.findings, width)
+        return _list_findings(_omit_shown_settings(review, review.findings), width)
     new = review.new_findings
-    lines = _list_findings(new, width)
+    lines = _list_findings(_omit_shown_settings(review, new), width)
     existing = len(review.findings) - len(new)
     parts = [
         format_count(existing, "existing finding") if existing else "",
@@ -274,6 +289,11 @@ def _finding_lines(review: Review, width: int) -> list[str]:
     ]
     counts = ", ".join(filter(None, parts))
     return [*lines, *wrap(f"{counts}.", width)] if counts else lines
+
+
+def _omit_shown_settings(review: Review, findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Return the findings without those that say what the list of changed settings says."""
+    return [finding for finding in findings if finding.code != "sensitive-setting"] if review.setting_changes else findings
 
 
 def _list_findings(findings: Sequence[Finding], width: int) -> list[str]:

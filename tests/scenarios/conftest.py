@@ -23,9 +23,10 @@ LOCAL: tuple[tuple[HostRule, ...], ...] = ((HostRule("127.0.0.1"), HostRule("loc
 LOCAL_SERVERS: dict[str, Any] = {
     "hosts": LOCAL,
     "status_hosts": LOCAL,
+    "remotes": (("/",),),
     "tokens": ((TokenRule("env", "FORGE_TOKEN"), TokenRule("env", "INFLUX_TOKEN")),),
 }
-"""The operator of these fleets allows servers of this machine."""
+"""The operator of these fleets allows servers and repositories of this machine."""
 START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 PROCESS = """\
 import sys

@@ -32,7 +32,14 @@ from gitsched.report.page.content import (
 )
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.review import Review
-from gitsched.report.summary import describe_withheld, escape_unprintable, list_comparison_notes, list_summary_rows, sort_moves
+from gitsched.report.summary import (
+    describe_setting_changes,
+    describe_withheld,
+    escape_unprintable,
+    list_comparison_notes,
+    list_summary_rows,
+    sort_moves,
+)
 from gitsched.report.text import summarize_plan
 
 MANIFESTS_SHOWN = 1_000
@@ -75,6 +82,7 @@ def write_page(review: Review, fleet: FleetView) -> str:
         withheld=[escape_unprintable(line) for line in describe_withheld(review.withheld, planned=True)]
         if review.withheld.moves
         else [],
+        settings=[escape_unprintable(line) for line in describe_setting_changes(review, len(review.setting_changes))],
         held=[escape_unprintable(line) for line in describe_held(review.held, len(review.held))],
         sections=sections,
         sums=list_totals(review, len(matrix["clusters"])),

@@ -1,0 +1,113 @@
+"""List the changes of gitsched.yaml between two commits, with what each does and when."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from gitsched.apis.gitsched.config import GROUP, KIND, VERSION
+from gitsched.apis.schemas import shipped_schemas
+from gitsched.model.changes import SettingChange
+from gitsched.model.document import Body, as_object
+from gitsched.model.urls import strip_credentials
+
+MAX_CHANGES: Final = 200
+"""Changes that are listed; the last one counts the others."""
+_MAX_VALUE_LENGTH = 160
+_MAX_DEPTH = 12
+_NEXT_RUN = "It takes effect from the next run after the first one with this commit."
+_AT_ONCE = "It takes effect with this commit."
+_SIGNATURES = (
+    "It decides which keys must sign source commits. A requirement that is added takes effect at once; one that is removed, or another "
+    "key, from the next run after the first one with this commit."
+)
+_GUARD = "A stricter limit takes effect at once, a looser one after a run that withholds nothing."
+
+
+class _Effect(NamedTuple):
+    text: str
+    sensitive: bool = True
+
+
+_EFFECTS: Final[Mapping[str, _Effect]] = {
+    "source.branch": _Effect(f"gitsched reads another branch as the source. {_AT_ONCE}"),
+    "source.verify": _Effect(_SIGNATURES),
+    "source.kustomize.remotes": _Effect(
+        "It decides which other repositories are read. They are fetched only if the operator allows it (--allow-remote)."
+    ),
+    "source.facts": _Effect(f"It decides which branches facts and scores are read from and written to. {_AT_ONCE}"),
+    "output.repository": _Effect("It has an effect only if the operator names the same repository (--output-repository)."),
+    "output.branch": _Effect("Decisions stay on the branch where they are; the operator moves them (--output-branch)."),
+    "output.path": _Effect("Decisions stay in the directory where they are; the operator moves them (its output.path)."),
+    "output.push": _Effect(f"It decides whether decisions are pushed to the remote origin. {_NEXT_RUN}"),
+    "output.signing": _Effect("It has an effect only if the operator names the same key (--sign)."),
+    "output.author": _Effect(f"It is the author of output commits. {_NEXT_RUN}", sensitive=False),
+    "output.protectedNamespaces": _Effect(
+        f"gitsched may add and remove the namespaces that are not listed, also those of delivery tools. {_AT_ONCE}"
+    ),
+    "observations.statuses": _Effect(
+        "It decides who reports the health of clusters, and which token is sent there. The operator must allow host and token "
+        f"(--statuses-host, --allow-token). {_NEXT_RUN}"
+    ),
+    "delivery": _Effect(f"It decides how Flux and Argo CD of every cluster fetch and apply Bundles. {_AT_ONCE}"),
+    "guard": _Effect(f"It decides which changes the guard withholds. {_GUARD}", sensitive=False),
+}
+"""What a change of a member, or of one below it, does."""
+
+
+def list_setting_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[SettingChange]:
+    """Return the members in which two specs of gitsched.yaml differ, by path. Lists are compared as a whole."""
+    changes: list[SettingChange] = []
+    for path, one, other in sorted(_compare(before, after, ()), key=lambda change: change[0]):
+        if len(changes) == MAX_CHANGES:
+            break
+        effect = _find_effect(path)
+        changes.append(SettingChange(".".join(path), _format(one), _format(other), effect.text, effect.sensitive))
+    return changes
+
+
+def _compare(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """Yield the path and both values of each member that differs; None stands for a missing one."""
+    if before == after:
+        return
+    objects = [value for value in (before, after) if isinstance(value, dict)]
+    if len(objects) + sum(value is None for value in (before, after)) == 2 and objects and len(path) < _MAX_DEPTH:
+        for name in dict.fromkeys(str(name) for value in objects for name in value):
+            yield from _compare(as_object(before).get(name), as_object(after).get(name), (*path, name))
+    else:
+        yield path, before, after
+
+
+def _find_effect(path: tuple[str, ...]) -> _Effect:
+    for length in range(len(path), 0, -1):
+        known = _EFFECTS.get(".".join(path[:length]))
+        if known is not None:
+            return known
+    description = _find_description(path)
+    return _Effect(f"{description} {_AT_ONCE}" if description else _AT_ONCE, sensitive=False)
+
+
+def _find_description(path: tuple[str, ...]) -> str:
+    """Return the description of a member in the schema of Config; "" if it has none."""
+    schema: Body = shipped_schemas()[GROUP, VERSION, KIND]
+    node = as_object(as_object(schema.get("properties")).get("spec"))
+    for name in path:
+        node = as_object(as_object(node.get("properties")).get(name))
+    return str(node.get("description") or "")
+
+
+def _format(value: Any) -> str:
+    """Return a value as JSON without passwords in URLs, shortened; "" for a missing one."""
+    if value is None:
+        return ""
+    text = json.dumps(_redact(value), ensure_ascii=False)
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 3]}..."
+
+
+def _redact(value: Any) -> Any:
+    if isinstance(value, str) and "@" in value and "://" in value:
+        return strip_credentials(value) or "..."
+    if isinstance(value, dict):
+        return {name: _redact(entry) for name, entry in value.items()}
+    return [_redact(entry) for entry in value] if isinstance(value, list) else value
