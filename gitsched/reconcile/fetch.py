@@ -147,7 +147,7 @@ def _read_head_config(context: RunContext) -> _HeadConfig | None:
     if head is None:
         return None
     commit = repository.commit(head)
-    return _HeadConfig(commit, _read_config_or_defaults(context, commit.tree))
+    return _HeadConfig(commit, read_config(repository, commit.tree, context.caches.files) or Config())
 
 
 def _read_config_or_defaults(context: RunContext, tree: str) -> Config:
