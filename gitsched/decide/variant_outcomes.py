@@ -14,6 +14,8 @@ from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_KIND, BUNDLE_VERSION, MANIFESTS, TemplateVariants, Variant, WorkloadVariants
 from gitsched.render.output_files import relative_path
 
+_SHORT_ID = 10
+"""Digits of a commit id in messages."""
 _KEEP_CURE = "annotate the objects with kustomize.toolkit.fluxcd.io/prune: disabled or argocd.argoproj.io/sync-options: Prune=false"
 
 
@@ -40,6 +42,7 @@ def adapt_variants(
     outcome = outcome._replace(bundles=bundles, kept_paths=paths)
     for key in bundles:
         found_variants = variants.get(key) or WorkloadVariants((), {})
+        commits = _read_commits_by_cluster(previous.get(key))
         tool = read_delivery(find_bundle(document, outcome, key))
         outcome = outcome._replace(
             findings=(*outcome.findings, *_find_changed_delivery(document, outcome, key, tool, previous.get(key)))
@@ -47,9 +50,9 @@ def adapt_variants(
         reported: Collection[str] = ()
         if tool != MANIFESTS:
             outcome, found_variants, reported = _keep_undeliverable(document, outcome, key, tool, found_variants, kept[key], config)
-        outcome = _keep_variants(document, outcome, found_variants, kept[key], bundle=key, reported=reported)
+        outcome = _keep_variants(document, outcome, found_variants, kept[key], commits, bundle=key, reported=reported)
         outcome = outcome._replace(findings=(*outcome.findings, *_find_remote_destinations(outcome, found_variants)))
-        record = _make_record(key, outcome, found_variants, kept[key], previous.get(key), tool, config)
+        record = _make_record(key, outcome, found_variants, kept[key], commits, previous.get(key), tool, config)
         outcome = outcome._replace(records=(*outcome.records, (key, record)))
     return outcome
 
@@ -78,6 +81,22 @@ def read_kept_paths(record: Body | None) -> dict[str, tuple[str, ...]]:
         paths = tuple(map(str, objects)) if isinstance(objects, list) else ()
         found |= dict.fromkeys(map(str, clusters) if isinstance(clusters, list) else (), paths)
     return found
+
+
+def _read_commits_by_cluster(record: Body | None) -> dict[str, str]:
+    """Return the source commit of the objects that each cluster has of a Bundle, given its record."""
+    found: dict[str, str] = {}
+    for entry in list_objects(get_field(record, "status", "variants")) if record is not None else ():
+        commit, clusters = entry.get("commit"), entry.get("clusters")
+        if isinstance(commit, str) and isinstance(clusters, list):
+            found |= dict.fromkeys(map(str, clusters), commit)
+    return found
+
+
+def _describe_commits(clusters: Iterable[str], commits: Mapping[str, str]) -> str:
+    """Return which source commits the objects of some clusters are from, as the end of a message; "" if that is not known."""
+    found = sorted({commits[cluster][:_SHORT_ID] for cluster in clusters if cluster in commits})
+    return f", from commit{'s' if len(found) > 1 else ''} {format_names(found)}" if found else ""
 
 
 def _find_changed_delivery(document: Document, outcome: Outcome, key: Key, tool: str, record: Body | None) -> Iterable[Finding]:
@@ -148,6 +167,7 @@ def _keep_variants(
     outcome: Outcome,
     variants: WorkloadVariants,
     kept: Mapping[str, Sequence[str]],
+    commits: Mapping[str, str] = {},
     bundle: Key | None = None,
     reported: Collection[str] = (),
 ) -> Outcome:
@@ -166,7 +186,7 @@ def _keep_variants(
             targets.append(target)
         elif target.cluster in kept and (target.evicting or target.cluster in variants.failed):
             targets.append(target._replace(keeps_manifest=True))
-    findings = tuple(_find_without(document, bundle or document.key, without, kept, variants))
+    findings = tuple(_find_without(document, bundle or document.key, without, kept, commits, variants))
     if whole:
         before = tuple(t for t in outcome.previous_targets if bundle is None or t.cluster in kept)
         state = "pending" if outcome.state == "placed" and not targets else outcome.state
@@ -181,6 +201,7 @@ def _find_without(
     key: Key,
     without: Mapping[str, Sequence[str]],
     kept: Mapping[str, Sequence[str]],
+    commits: Mapping[str, str],
     variants: WorkloadVariants,
 ) -> Iterable[Finding]:
     """Yield a finding for each reason why chosen clusters get nothing."""
@@ -191,7 +212,10 @@ def _find_without(
             yield make_lacking_finding(document, key, variants, clusters, keep=old)
             continue
         if reason:
-            effects = [f"{format_names(old)} {'keep what they have' if len(old) > 1 else 'keeps what it has'}"] if old else []
+            origin = _describe_commits(old, commits)
+            effects = (
+                [f"{format_names(old)} {'keep what they have' if len(old) > 1 else 'keeps what it has'}{origin}"] if old else []
+            )
             effects += [f"nothing is delivered to {format_names(new)}"] if new else []
             message = f"{key}: {reason}: {'; '.join(effects)}"
         else:
@@ -207,6 +231,7 @@ def _make_record(
     outcome: Outcome,
     variants: WorkloadVariants,
     kept: Mapping[str, tuple[str, ...]],
+    commits: Mapping[str, str],
     previous: Body | None,
     tool: str,
     config: Config,
@@ -223,8 +248,9 @@ def _make_record(
             known = entries.get(identity)
             entry = known[0] if known is not None else _describe_variant(variant, _list_paths(variant, target, deliveries), tool)
         elif target.cluster in kept:
-            identity = kept[target.cluster]
-            entry = {"kept": True, "objects": list(kept[target.cluster])}
+            commit = commits.get(target.cluster, "")
+            identity = (*kept[target.cluster], commit)
+            entry = {"kept": True, "objects": list(kept[target.cluster]), **({"commit": commit} if commit else {})}
         else:
             continue
         entries.setdefault(identity, (entry, []))[1].append(target.cluster)

@@ -66,7 +66,7 @@ class ParsedFile(NamedTuple):
     """The documents and issues of a file.
 
     `unreadable`: an error hides documents of unknown identity. `reason` says why a file is not a resource. `kustomization` is
-    what a kustomization refers to and changes; None for any other file.
+    what a kustomization refers to and changes; None for any other file. `others` are the lines of values that are no objects.
     """
 
     status: FileStatus
@@ -75,11 +75,12 @@ class ParsedFile(NamedTuple):
     unreadable: bool = False
     reason: str = ""
     kustomization: Kustomization | None = None
+    others: tuple[int, ...] = ()
 
     @classmethod
     def from_json(cls, value: list[Any]) -> Self:
         """Restore a file from its JSON, which is that of a tuple."""
-        status, documents, issues, unreadable, reason, kustomization = value
+        status, documents, issues, unreadable, reason, kustomization, others = value
         return cls(
             status,
             tuple([_parse_document(*document) for document in documents]),
@@ -92,6 +93,7 @@ class ParsedFile(NamedTuple):
             unreadable,
             reason,
             Kustomization.from_json(kustomization) if kustomization else None,
+            tuple(others),
         )
 
 

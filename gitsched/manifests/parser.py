@@ -159,7 +159,7 @@ class _FileParser:
         "_validate",
         "documents",
         "issues",
-        "non_resources",
+        "others",
         "reason",
         "unreadable",
     )
@@ -170,7 +170,7 @@ class _FileParser:
         self._markers: list[tuple[int, int]] | None = None
         self.documents: list[ParsedDocument] = []
         self.issues: list[FileIssue] = []
-        self.non_resources = 0
+        self.others: list[int] = []
         self.unreadable = False
         self.reason = ""
 
@@ -196,7 +196,7 @@ class _FileParser:
     def _add_error(self, error: ParseError) -> None:
         if error.code == SYNTAX_ERROR and not looks_like_manifest(self._text):
             self.reason = self.reason or NOT_YAML
-            self.non_resources += 1
+            self.others.append(error.line)
             return
         self.issues.append(FileIssue("error", *error))
         self.unreadable = True
@@ -222,7 +222,7 @@ class _FileParser:
             self._add_unnamed(tree, tree.node, kind)
             self.issues.extend(FileIssue("error", *error) for error in builder.errors)
         elif kind.category == "other":
-            self.non_resources += 1
+            self.others.append(locate_node(tree, tree.node, ())[0])
             self.reason = self.reason or kind.reason
         return True
 
@@ -252,7 +252,7 @@ class _FileParser:
             elif item_class.category == "nameless":
                 self._add_unnamed(tree, nodes[item], item_class)
             else:
-                self.non_resources += 1
+                self.others.append(locations[item][0])
                 self.reason = self.reason or item_class.reason
         first = locations[0] if locations else (1 << 60, 0)
         self.issues.extend(FileIssue("error", *error) for error in builder.errors if (error.line, error.column) < first)
@@ -263,7 +263,7 @@ class _FileParser:
         if kind.is_known:
             self.unreadable = True
         else:
-            self.non_resources += 1
+            self.others.append(locate_node(tree, node, ())[0])
             self.reason = self.reason or kind.reason
 
     def _add_document(
@@ -310,7 +310,7 @@ class _FileParser:
 
     def _make_result(self) -> ParsedFile:
         documents = self.documents
-        if len(documents) == 1 and documents[0].item < 0 and not self.non_resources and not self.unreadable:
+        if len(documents) == 1 and documents[0].item < 0 and not self.others and not self.unreadable:
             documents = [documents[0]._replace(spans=documents[0].spans._replace(whole_file=True))]
         sorted_issues = tuple(sorted(self.issues, key=lambda problem: (problem.line, problem.column)))
         if self.unreadable or (sorted_issues and not documents):
@@ -318,10 +318,9 @@ class _FileParser:
         elif documents:
             status = "resources"
         else:
-            status = "not-a-resource" if self.non_resources else "empty"
-        return ParsedFile(
-            status, tuple(documents), sorted_issues, self.unreadable, self.reason if status == "not-a-resource" else ""
-        )
+            status = "not-a-resource" if self.others else "empty"
+        reason = self.reason if status == "not-a-resource" else ""
+        return ParsedFile(status, tuple(documents), sorted_issues, self.unreadable, reason, None, tuple(self.others))
 
 
 def _error_at(tree: YamlDocument, code: str, message: str) -> ParseError:

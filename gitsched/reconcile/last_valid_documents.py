@@ -51,25 +51,30 @@ class LastValidDocuments:
         self._reader, self._find_versions = reader, find_versions
         self._restored: dict[str, RestoredFile] = {}
 
-    def restore(self, path: str, file: SourceFile) -> RestoredFile:
-        """Return the last valid documents in place of the broken ones of a file."""
+    def restore(self, path: str, file: SourceFile, *, lost: bool = False) -> RestoredFile:
+        """Return the last valid documents in place of the broken ones of a file, and of those that are `lost`."""
         if path not in self._restored:
-            self._restored[path] = self._restore(path, file.blob, file.file)
+            self._restored[path] = self._restore(path, file.blob, file.file, lost)
         return self._restored[path]
 
     def restore_all(self, files: Mapping[str, SourceFile], lost: Collection[str] = ()) -> dict[str, RestoredFile]:
         """Return the last valid documents of all broken files, and of those that lost their documents, by path."""
-        return {path: self.restore(path, file) for path, file in files.items() if needs_last_valid(file) or path in lost}
+        return {
+            path: self.restore(path, file, lost=path in lost)
+            for path, file in files.items()
+            if needs_last_valid(file) or path in lost
+        }
 
-    def _restore(self, path: str, blob: str, file: ParsedFile) -> RestoredFile:
+    def _restore(self, path: str, blob: str, file: ParsedFile, lost: bool) -> RestoredFile:
         """Replace documents by identity, each with the newest version of it that is valid.
 
-        Where a syntax error hides the identities, every document of the newest readable version counts that the file does not have.
+        Where a syntax error hides the identities, or other content took the place of documents, every document of the newest readable
+        version counts that the file does not have.
         """
-        present = {_read_identity(parsed) for parsed in file.documents if not parsed.broken}
-        broken = {_read_identity(parsed): make_origin(parsed, path, blob) for parsed in file.documents if parsed.broken}
-        bodies = {_read_identity(parsed): parsed.body for parsed in file.documents if parsed.broken}
-        hidden = file.unreadable or not file.documents
+        present = {read_identity(parsed) for parsed in file.documents if not parsed.broken}
+        broken = {read_identity(parsed): make_origin(parsed, path, blob) for parsed in file.documents if parsed.broken}
+        bodies = {read_identity(parsed): parsed.body for parsed in file.documents if parsed.broken}
+        hidden = file.unreadable or lost or not file.documents
         used: list[_UsedVersion] = []
         for version in self._find_versions(path):
             if not broken and not hidden:
@@ -77,8 +82,8 @@ class LastValidDocuments:
             if version.blob == blob:
                 continue  # the last run read the same bytes
             before = self._reader.read(version.blob, path, version.repository)
-            good = {_read_identity(parsed): parsed for parsed in before.documents if not parsed.broken}
-            if not good or before.unreadable:
+            good = {read_identity(parsed): parsed for parsed in before.documents if not parsed.broken}
+            if not good or before.unreadable or (lost and file.documents and len(before.others) >= len(file.others)):
                 continue
             found = {
                 identity: parsed for identity, parsed in good.items() if identity in broken or (hidden and identity not in present)
@@ -86,7 +91,7 @@ class LastValidDocuments:
             if hidden:
                 hidden = False
                 for parsed in before.documents:
-                    identity = _read_identity(parsed)
+                    identity = read_identity(parsed)
                     if parsed.broken and identity not in present:
                         broken.setdefault(identity, make_origin(parsed, path, version.blob))
                         bodies.setdefault(identity, parsed.body)
@@ -110,8 +115,8 @@ class LastValidDocuments:
         text = "---\n".join(_read_text(entry, parsed) for entry, parsed in parts)
         blob = self._reader.repository.keep_blob(text.encode())
         file = self._reader.read(blob, path)
-        wanted = {_read_identity(parsed) for entry in used for parsed in entry.found}
-        found = [parsed for parsed in file.documents if not parsed.broken and _read_identity(parsed) in wanted]
+        wanted = {read_identity(parsed) for entry in used for parsed in entry.found}
+        found = [parsed for parsed in file.documents if not parsed.broken and read_identity(parsed) in wanted]
         return _UsedVersion(FileVersion(self._reader.repository, blob, newest.version.commit), file, found)
 
 
@@ -162,7 +167,8 @@ def _is_pruned(file: ParsedFile) -> bool:
     return any(problem.code == "unknown-field" for problem in file.issues)
 
 
-def _read_identity(parsed: ParsedDocument) -> _Identity:
+def read_identity(parsed: ParsedDocument) -> _Identity:
+    """Return group, kind, namespace and name of a document as written."""
     metadata = parsed.body.get("metadata") or {}
     group = parse_api_group(str(parsed.body.get("apiVersion") or parsed.body.get("api") or ""))
     return group, str(parsed.body.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name"))

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.manifests.charts import CHART_FILE
-from gitsched.manifests.parsed_file import NOT_YAML
+from gitsched.manifests.parsed_file import NOT_YAML, ParsedFile
 from gitsched.model.finding import Finding, Location, format_names
 from gitsched.reconcile.cache.caches import SourceFile
+from gitsched.reconcile.last_valid_documents import read_identity
 from gitsched.reconcile.source_history import SourceHistory
 from gitsched.reconcile.source_reader import SourceReader
 
@@ -27,16 +28,16 @@ def has_other_content(file: SourceFile) -> bool:
 
 
 def find_lost_documents(files: Mapping[str, SourceFile], reader: SourceReader, history: SourceHistory) -> list[str]:
-    """Return the paths of files with other content that had documents in the last run, or whose documents the output branch keeps.
+    """Return the paths of files with other content that had documents in the last run, or whose documents the output branch keeps; and
+    of files in which only some of the documents have other content.
 
     The settings have findings of their own. A file that a kustomization or a chart reads now as a patch, a values file or a template has
     another purpose, and is left out.
     """
     found = []
-    for path in history.list_changed_or_kept([path for path, file in files.items() if path != FILE and has_other_content(file)]):
+    for path in history.list_changed_or_kept([path for path, file in files.items() if path != FILE and _may_lack_documents(file)]):
         for version in history.list_last_versions(path):
-            before = reader.read(version.blob, path, version.repository)
-            if before.documents:
+            if lacks_documents(files[path].file, reader.read(version.blob, path, version.repository)):
                 found.append(path)
                 break
     return _drop_other_purposes(found, files) if found else []
@@ -77,8 +78,28 @@ def _drop_other_purposes(paths: Iterable[str], files: Mapping[str, SourceFile]) 
     return [path for path in paths if path not in inputs and charts.isdisjoint(_list_directories(path))]
 
 
-def make_lost_finding(path: str, reason: str) -> Finding:
-    """Return the error about a file that has no documents any more. `reason` says what its content is."""
+def _may_lack_documents(file: SourceFile) -> bool:
+    return has_other_content(file) or bool(file.file.documents and file.file.others)
+
+
+def lacks_documents(file: ParsedFile, before: ParsedFile) -> bool:
+    """Return whether values without a kind are in the place of documents that an earlier version of a file had."""
+    if not file.documents:
+        return bool(before.documents)
+    if len(file.others) <= len(before.others):
+        return False
+    return not {read_identity(parsed) for parsed in before.documents} <= {read_identity(parsed) for parsed in file.documents}
+
+
+def make_lost_finding(path: str, file: ParsedFile) -> Finding:
+    """Return the error about a file that has no documents any more, or in which some have other content."""
+    reason = file.reason
+    if file.documents:
+        message = (
+            f"{path} has a document without kind and apiVersion in place of one that it had: that one stays as it was; restore it, or "
+            "delete its text to remove it"
+        )
+        return Finding("error", "no-longer-manifest", message, Location(path, file.others[0], 1))
     effect = "the documents that it had stay as they were; restore the file, or delete it to remove them"
     if reason == NOT_YAML:
         return Finding("error", "no-longer-yaml", f"{path} is not YAML any more: {effect}", Location(path, 1, 1))

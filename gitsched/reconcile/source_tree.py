@@ -172,7 +172,7 @@ def read_source_tree(
         from gitsched.reconcile.last_valid_documents import make_findings
         from gitsched.reconcile.lost_documents import make_lost_finding
 
-        findings += [make_lost_finding(path, files[path].file.reason) for path in kept if not files[path].broken and path != FILE]
+        findings += [make_lost_finding(path, files[path].file) for path in kept if not files[path].broken and path != FILE]
         findings += make_findings({path: file for path, file in restored.items() if path in kept})
     if open_history is not None and (restored or (kustomized is not None and kustomized.findings)):
         findings += open_history().list_findings()
@@ -212,6 +212,8 @@ def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, la
         files[path] = read_source_file(path, entry[0], reader)
         if last.files[path].documents and not files[path].documents and files[path].file.status != "empty":
             return None  # the file keeps the documents that it had
+        if len(files[path].file.others) > len(last.files[path].file.others):
+            return None  # it may keep some of them
         if not files[path].independent or has_policy_documents([files[path]]) != has_policy_documents([last.files[path]]):
             return None  # the finding about hidden sources depends on whether there are policy documents
         if last.depends_on_policies and (has_policy_documents([files[path]]) or may_change_builds(files[path])):
@@ -283,7 +285,9 @@ def _restore_last_valid(
     """Return the last valid documents of broken files, and of files that lost their documents, by path; and the files of which nobody
     knows whether they lost some."""
     lost: list[str] = []
-    has_unread = open_history is not None and any(file.file.status in ("not-a-resource", "invalid") for file in files.values())
+    has_unread = open_history is not None and any(
+        file.file.others or file.file.status in ("not-a-resource", "invalid") for file in files.values()
+    )
     if has_unread and open_history is not None:
         from gitsched.reconcile.lost_documents import find_lost_documents  # a repository without any other YAML does not need it
 

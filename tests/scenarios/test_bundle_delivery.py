@@ -526,3 +526,16 @@ def test_a_bundle_in_a_work_of_open_cluster_management_is_delivered(fleet: Fleet
     fleet.commit({"work.yaml": WORK.format(delivery="flux", values="{region: cluster.name}")}, hour=2)
     fleet.reconcile(2)
     assert list_own() == [FLUX.format("first", REPOSITORY), FLUX.format("first", KUSTOMIZATION), own]
+
+
+def test_clusters_keep_the_objects_of_the_commit_that_the_finding_names(fleet: Fleet) -> None:
+    built = fleet.commit(
+        {**BASE, **policy(), **bundle("manifests", "{}"), "apps/web/base/web.yaml": WEB.replace("${region}", "north")}
+    )
+    fleet.reconcile()
+    fleet.commit({"apps/web/first/kustomization.yaml": "resources: [../base, missing.yaml]\n"}, hour=1)
+    for hour in (1, 2):
+        run = fleet.reconcile(hour)
+        (message,) = [finding.message for finding in run.plan.findings if finding.code == "bundle-no-variant"]
+        assert message.endswith(f"first keeps what it has, from commit {built[:10]}")
+        fleet.commit({"note.txt": str(hour)}, hour=hour + 1)

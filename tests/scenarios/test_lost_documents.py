@@ -91,3 +91,41 @@ def test_other_yaml_that_never_was_a_manifest_is_no_finding(pair: Fleet) -> None
     pair.reconcile()
     pair.commit({"values.yaml": "a: 2\n", "apps/web.yaml": deployment("web", 3)}, hour=1)
     assert codes(pair.reconcile(1)) == set()
+
+
+BARE = deployment("web", 5).replace("kind: Deployment\n", "").replace("apiVersion: apps/v1\n", "")
+OTHER_DOCUMENT = {"without kind and apiVersion": BARE, "a mapping": "a: b\n", "a list": "- one\n"}
+
+
+def join(*texts: str) -> dict[str, str]:
+    return {"apps/all.yaml": "---\n".join(texts)}
+
+
+@pytest.mark.parametrize("text", OTHER_DOCUMENT.values(), ids=OTHER_DOCUMENT)
+def test_one_document_of_several_with_other_content_stays_until_it_is_restored(pair: Fleet, text: str) -> None:
+    other = deployment("other")
+    pair.commit({**join(deployment("web"), other), "apps/web.yaml": None})
+    pair.reconcile()
+    pair.commit(join(text, deployment("other", 7)), hour=1)
+    pair.commit({"note.txt": "x"}, hour=1)
+    for hour in (1, 2):
+        run = pair.reconcile(hour)
+        assert errors(run) == [("no-longer-manifest", "apps/all.yaml:1:1")]
+        assert pair.where(WEB) == ["first"]
+        assert pair.load("clusters/first/default/deployment-other.yaml")["spec"]["replicas"] == 7
+        pair.commit({"note.txt": str(hour)}, hour=hour + 1)
+    pair.commit(join(deployment("web", 3), other), hour=4)
+    assert errors(pair.reconcile(4)) == []
+    assert pair.load(f"clusters/first/{WEB}.yaml")["spec"]["replicas"] == 3
+    pair.commit(join(other, text), hour=5)
+    (error,) = errors(pair.reconcile(5))
+    assert error[1] == f"apps/all.yaml:{len(other.splitlines()) + 2}:1"
+    pair.commit(join(other), hour=6)
+    assert (errors(pair.reconcile(6)), pair.where(WEB)) == ([], [])
+
+
+def test_a_document_that_is_removed_beside_other_content_is_removed(pair: Fleet) -> None:
+    pair.commit({**join(deployment("web"), deployment("other"), "a: b\n"), "apps/web.yaml": None})
+    pair.reconcile()
+    pair.commit(join(deployment("other"), "a: c\n"), hour=1)
+    assert (errors(pair.reconcile(1)), pair.where(WEB)) == ([], [])
