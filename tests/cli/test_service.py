@@ -181,8 +181,6 @@ def test_variables_in_the_documentation_exist() -> None:
         FORGE_TOKEN_VARIABLE,
     }
     assert set(re.findall(r"GITSCHED_[A-Z_]+[A-Z]", PAGE)) <= known
-    (arguments,) = re.findall(r"args: \[watch, (.*)\]", PAGE)
-    assert {flag for flag in arguments.split(", ") if flag.startswith("-")} <= {flag for o in command.params for flag in o.opts}
 
 
 def test_two_watchers_commit_a_change_once(listening: Callable[..., Site], push: Callable[..., str], bare: Path, git: Git) -> None:

@@ -22,6 +22,7 @@ PROGRAMS_OF_GUIDES = {
     "helm.md": ("kubectl", "helm"),
     "flux.md": ("kubectl",),
     "argocd.md": ("kubectl",),
+    "deploy.md": ("kubectl", "helm"),
 }
 """Guides that start from a repository in examples/, with the programs that they need besides gitsched and git."""
 STORIES = ["bundles.md", "first-placement.md", "from-karmada.md", "from-ocm.md", *PROGRAMS_OF_GUIDES]
