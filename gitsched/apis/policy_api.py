@@ -24,7 +24,7 @@ from gitsched.model.time import EPOCH
 from gitsched.model.variants import TemplateVariants
 
 if TYPE_CHECKING:
-    from gitsched.apis.cluster_reports import ClusterReception
+    from gitsched.apis.cluster_reception import ClusterReception
     from gitsched.apis.stateful_holds import Holds
 
 

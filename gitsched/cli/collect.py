@@ -61,6 +61,12 @@ def _read_refresh(_ctx: click.Context, _parameter: click.Parameter, value: str |
     help="Clusters that a cluster knows: karmada or ocm (a hub), clusterprofiles, or argocd (its Secrets); may be repeated.",
 )
 @click.option("--self", "own", metavar="CLUSTER", default="", help="Observe the cluster in which gitsched runs, under this name.")
+@click.option(
+    "--output-branch",
+    metavar="NAME",
+    default="",
+    help="With --self: the output branch to report about; by default that of the settings.",
+)
 @click.option("--facts-branch", metavar="NAME", default="", help="Commit to this branch; by default to that of `source.facts`.")
 @click.option(
     "--write-clusters",
@@ -105,6 +111,7 @@ def command(
     all_contexts: bool,
     sources: tuple[tuple[str, str], ...],
     own: str,
+    output_branch: str,
     facts_branch: str,
     write_clusters: Path | None,
     api: str,
@@ -146,13 +153,16 @@ def command(
 
         named = {text.partition("=")[2] or text for text in contexts}
         contexts = (*contexts, *(context for context in list_all_contexts(kubectl) if context not in named))
-    wanted = CollectOptions(kubectl, contexts, sources, own, seconds, refresh, facts_branch)
+    wanted = CollectOptions(kubectl, contexts, sources, own, seconds, refresh, facts_branch, output_branch)
     with output.show_progress("Observing"):
         run = collect_facts(RunSettings(location=location, **chosen), wanted, write=not dry_run)
     if write_clusters is not None:
         _write_proposals(propose_clusters(run.collection, api, write_clusters))
     output.show_as(form, lambda _: _format_run(run, dry_run), lambda: _make_object(run))
     return _get_code(run.collection)
+
+
+options.add_environment_variables(command)
 
 
 def _write_proposals(files: Any) -> None:

@@ -115,7 +115,10 @@ FAIL_ON = click.option(
 )
 
 FACTS_REPOSITORY = click.option(
-    "--facts-repository", metavar="LOCATION", help="Repository that may have the facts branches; that of the source by default."
+    "--facts-repository",
+    metavar="LOCATION",
+    envvar="GITSCHED_FACTS_REPOSITORY",
+    help="Repository that may have the facts branches; that of the source by default.",
 )
 OPERATOR_FILE = click.option(
     "--operator-settings",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from gitsched.apis.cluster_reports import HubClusters
+from gitsched.apis.cluster_reception import HubClusters
 from gitsched.collect.argo_cd import read_secrets
 from gitsched.collect.sources import Found, read_hub, read_profiles
 from gitsched.kubectl.proxy import ClusterReader

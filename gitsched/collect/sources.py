@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from gitsched.apis.cluster_reports import HubClusters, read_condition
+from gitsched.apis.cluster_reception import HubClusters, read_condition
 from gitsched.kubectl.client import KubectlOptions
 from gitsched.kubectl.proxy import ClusterReader
 from gitsched.model.cluster_facts import ClusterFacts, CollectedCluster

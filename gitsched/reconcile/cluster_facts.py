@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from gitsched.apis.cluster_reports import ClusterReception, StaleFacts
+from gitsched.apis.cluster_reception import ClusterReception, StaleFacts
 from gitsched.apis.gitsched.facts_document import read_facts
 from gitsched.apis.gitsched.source_config import FactsConfig
 from gitsched.decide.catalog import RawDocument, make_raw_document
@@ -146,7 +146,9 @@ def _apply_all(
             continue
         applied.add(document.name)
         body = reception.apply(document.body, report.facts, _find_stale(report, settings, now))
-        made.append(document._replace(body=body))
+        # Without a blob id, because the blob has another content: decisions are remembered by it.
+        origin = document.origin._replace(blob="") if document.origin is not None else None
+        made.append(document._replace(body=body, origin=origin))
     return made, [report for name, report in by_cluster.items() if name not in applied]
 
 

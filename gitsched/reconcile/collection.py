@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from gitsched.apis.cluster_reports import ClusterReception
+from gitsched.apis.cluster_reception import ClusterReception
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.facts_document import read_facts, write_facts
 from gitsched.collect.collector import ClusterResult, Collection, Source, collect
@@ -19,9 +19,11 @@ from gitsched.decide.validation import validate_document
 from gitsched.git import FactsNames, FactsRepository
 from gitsched.git.facts import CommitAuthor
 from gitsched.kubectl.client import KubectlOptions
+from gitsched.kubectl.proxy import ClusterReader
 from gitsched.model.cluster_facts import FACTS_KIND, ClusterFacts
+from gitsched.model.cluster_report import CLUSTER_REPORT, read_cluster_report, write_cluster_report
 from gitsched.model.document import Body, parse_api_group
-from gitsched.model.errors import Conflict, Permanent
+from gitsched.model.errors import Conflict, GitschedError, Permanent
 from gitsched.model.planned_files import NewBlob, PlannedFile
 from gitsched.reconcile.facts import open_facts
 from gitsched.reconcile.fetch import find_push_remote, read_source_config
@@ -32,6 +34,8 @@ from gitsched.render.yaml import dump
 
 OWN_FILE = "cluster.yaml"
 """The file with the facts on the branch of a cluster."""
+REPORT_FILE = "report.yaml"
+"""The file with the report on the branch of a cluster."""
 DIRECTORY = "clusters"
 """The directory with the files of all clusters on the shared branch."""
 _HEADER = "# Written by `gitsched collect`.\n"
@@ -41,7 +45,8 @@ class CollectOptions(NamedTuple):
     """What to collect: `contexts` as NAME or CLUSTER=NAME, `sources` as (name, context), or the cluster `own`, in which gitsched runs.
 
     `seconds` limit each cluster. `refresh` is the age at which unchanged facts are written again, None for half of source.facts.staleAfter.
-    `branch` is the branch to commit to, "" for the one that the settings of the source name.
+    `branch` is the branch to commit to, `output_branch` the output branch about which the cluster `own` reports; "" for those that the
+    settings of the source name.
     """
 
     kubectl: KubectlOptions
@@ -51,6 +56,7 @@ class CollectOptions(NamedTuple):
     seconds: float = 120.0
     refresh: timedelta | None = None
     branch: str = ""
+    output_branch: str = ""
 
 
 class CollectedFile(NamedTuple):
@@ -101,12 +107,15 @@ def collect_facts(settings: RunSettings, options: CollectOptions, *, write: bool
     refresh = options.refresh if options.refresh is not None else destination.config.source.facts.stale_after / 2
     checked = tuple(check_result(result) for result in collection.results)
     collection = collection._replace(results=checked)
+    report, notes = _read_report(context, destination, options) if options.own else (None, ())
+    collection = collection._replace(notes=(*collection.notes, *notes))
     for attempt in range(1, MAX_ATTEMPTS + 1):
         files = [
             _make_file(context, destination, result, refresh, own=bool(options.own))
             for result in checked
             if result.collected is not None
         ]
+        files += [report] if report is not None else []
         if not write:
             return CollectRun(collection, tuple(files), destination.branch)
         try:
@@ -173,15 +182,21 @@ def _open_destination(context: RunContext, options: CollectOptions) -> _Destinat
 
 def _read_last(context: RunContext, destination: _Destination, path: str) -> ClusterFacts | None:
     """Return the facts of the last time; None if there are none that are valid."""
+    body = _read_document(context, destination, path, FACTS_KIND)
+    return read_facts(body) if body is not None else None
+
+
+def _read_document(context: RunContext, destination: _Destination, path: str, kind: tuple[str, str]) -> Body | None:
+    """Return the first valid document of a kind in a file of the branch."""
     facts = destination.repository
     head = facts.find(destination.branch)
     blob = find_file(facts.repository, head.tree if head else None, path)
     if blob is None:
         return None
     for parsed in SourceReader(facts.repository, context.caches.files).read(blob, path).documents:
-        kind = parse_api_group(str(parsed.body.get("apiVersion"))), parsed.body.get("kind")
-        if not parsed.broken and kind == FACTS_KIND:
-            return read_facts(parsed.body)
+        found = parse_api_group(str(parsed.body.get("apiVersion"))), parsed.body.get("kind")
+        if not parsed.broken and found == kind:
+            return parsed.body
     return None
 
 
@@ -214,7 +229,7 @@ def _commit(context: RunContext, destination: _Destination, files: Sequence[Coll
     changed = [file for file in files if file.changed]
     if not changed:
         return None
-    names = [file.cluster for file in changed]
+    names = list(dict.fromkeys(file.cluster for file in changed))
     subject = f"facts: {', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
     contents: Mapping[str, PlannedFile | None] = {file.path: NewBlob(file.text.encode()) for file in changed}
     return destination.repository.append(
@@ -225,6 +240,29 @@ def _commit(context: RunContext, destination: _Destination, files: Sequence[Coll
         author=destination.author,
         time=context.settings.now.replace(microsecond=0),
     )
+
+
+def _read_report(
+    context: RunContext, destination: _Destination, options: CollectOptions
+) -> tuple[CollectedFile | None, tuple[str, ...]]:
+    """Return the file with the report of the cluster in which gitsched runs, and notes about what could not be read. None if no delivery
+    tool has applied the output branch."""
+    from gitsched.collect.report import read_report  # only a cluster reports about itself
+
+    before = _read_document(context, destination, REPORT_FILE, CLUSTER_REPORT)
+    known = read_cluster_report(before) if before is not None else None
+    branch = options.output_branch or destination.config.output.branch
+    notes: list[str] = []
+    now = context.settings.now.replace(microsecond=0)
+    try:
+        with ClusterReader(options.kubectl, options.seconds) as reader:
+            report = read_report(reader, options.own, branch, known, now, notes.append)
+    except GitschedError as error:
+        return None, (f"there is no report: {error}",)
+    if report is None:
+        return None, tuple(notes)
+    text = _HEADER + dump(write_cluster_report(report))
+    return CollectedFile(options.own, REPORT_FILE, text, report != known), tuple(notes)
 
 
 class ProposedFile(NamedTuple):

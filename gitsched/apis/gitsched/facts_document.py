@@ -16,7 +16,6 @@ MAX_AMOUNT: Final = 2**63 - 1
 MAX_RESOURCES: Final = 200
 """Resources of one list; a node reports about ten."""
 _AMOUNTS: Final = ("capacity", "allocatable", "allocated")
-_MEMBERS: Final = frozenset(("apiVersion", "kind", "metadata", "status"))
 
 
 def validate_facts(body: Body) -> Iterator[Issue]:
@@ -38,7 +37,6 @@ def validate_facts(body: Body) -> Iterator[Issue]:
         yield Issue("error", "invalid-facts", message, ("status", "nodes", "ready"))
     metadata = as_object(body.get("metadata"))
     beyond: list[Pointer] = [("metadata", name) for name in ("labels", "annotations") if metadata.get(name)]
-    beyond += [(name,) for name in body if name not in _MEMBERS]
     for found in beyond:
         message = (
             f"{'.'.join(map(str, found))} has no effect: facts give a status only; change the document of the cluster in the source"

@@ -35,7 +35,7 @@ from gitsched.apis.policy_api import (
 from gitsched.model.document import ApiKinds, Body, as_object, list_objects, parse_api_group
 
 if TYPE_CHECKING:
-    from gitsched.apis.cluster_reports import ClusterReception
+    from gitsched.apis.cluster_reception import ClusterReception
 
 _PROXY_FIELDS = frozenset(("proxyHeader", "proxyURL"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gitsched.apis.cluster_reports import ClusterReception, StaleFacts
+from gitsched.apis.cluster_reception import ClusterReception, StaleFacts
 from gitsched.apis.krake.cluster_states import NOTREADY, OBSERVED_FAILURES, OFFLINE, ONLINE
 from gitsched.apis.krake.names import CLUSTER
 from gitsched.model.cluster_facts import EVICT, FALSE, NO_NEW_PLACEMENTS, TRUE, UNKNOWN, ClusterFacts, CollectedCluster
@@ -43,13 +43,16 @@ def has_stale_facts(body: Body) -> bool:
 
 
 def write_cluster(cluster: CollectedCluster) -> Body:
-    """Return a Cluster for the source: what people own, and that it is online, because facts may come later."""
+    """Return a Cluster for the source: what people own, and that it is online, because facts may come later. Its kubeconfig only names the
+    cluster: Krake requires one, and gitsched does not read it."""
     group, kind = CLUSTER
     labels = {**({"region": cluster.region} if cluster.region else {}), **cluster.labels}
     metadata: dict[str, Any] = {"name": cluster.facts.cluster, "namespace": "default"}
     if labels:
         metadata["labels"] = dict(sorted(labels.items()))
-    return {"api": group, "kind": kind, "metadata": metadata, "spec": {}, "status": {"state": ONLINE}}
+    name = cluster.facts.cluster
+    kubeconfig = {"apiVersion": "v1", "kind": "Config"} | {part: [{"name": name}] for part in ("clusters", "contexts", "users")}
+    return {"api": group, "kind": kind, "metadata": metadata, "spec": {"kubeconfig": kubeconfig}, "status": {"state": ONLINE}}
 
 
 RECEPTION = ClusterReception(*CLUSTER, apply_facts, write_cluster)

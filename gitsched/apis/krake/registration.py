@@ -36,7 +36,7 @@ from gitsched.model.observation import MetricQuery
 from gitsched.model.scheduling import RecordedDecision
 
 if TYPE_CHECKING:
-    from gitsched.apis.cluster_reports import ClusterReception
+    from gitsched.apis.cluster_reception import ClusterReception
 
 _CONSTRAINT_TARGETS = {"Application": "cluster", "Cluster": "cloud"}
 

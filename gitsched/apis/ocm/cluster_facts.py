@@ -5,7 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from gitsched.apis.cluster_reports import ClusterReception, HubClusters, StaleFacts, read_condition, replace_condition
+from gitsched.apis.cluster_reception import (
+    ClusterReception,
+    HubClusters,
+    StaleFacts,
+    read_condition,
+    replace_condition,
+    translate_taints,
+)
 from gitsched.apis.ocm.availability import AVAILABLE_CONDITION, NO_SELECT, TAINT_KEYS
 from gitsched.apis.ocm.names import GROUP, MANAGED_CLUSTER
 from gitsched.apis.topology import add_taint
@@ -14,6 +21,8 @@ from gitsched.model.document import Body, as_object, as_string_map, list_objects
 from gitsched.model.time import format_time
 
 _VERSION = f"{GROUP}/v1"
+_EFFECTS = {"NoSchedule": "NoSelectIfNew", "NoExecute": NO_SELECT, "PreferNoSchedule": "PreferNoSelect"}
+"""Effects of taints of clusters by those of Kubernetes and Karmada."""
 _REGION_CLAIM = "region.open-cluster-management.io"
 _PLATFORM_CLAIM = "platform.open-cluster-management.io"
 
@@ -46,7 +55,7 @@ def write_cluster(cluster: CollectedCluster) -> Body:
         metadata["labels"] = dict(sorted(cluster.labels.items()))
     spec: dict[str, Any] = {"hubAcceptsClient": True}
     if cluster.taints:
-        spec["taints"] = [dict(taint) for taint in cluster.taints]
+        spec["taints"] = translate_taints(cluster.taints, _EFFECTS)
     body: dict[str, Any] = {"apiVersion": _VERSION, "kind": MANAGED_CLUSTER, "metadata": metadata, "spec": spec}
     named = {_REGION_CLAIM: cluster.region, _PLATFORM_CLAIM: cluster.provider}
     claims = {name: value for name, value in named.items() if value} | dict(cluster.claims)

@@ -43,7 +43,7 @@ from gitsched.model.document import ApiKinds, Body, Key
 from gitsched.model.scheduling import RecordedDecision
 
 if TYPE_CHECKING:
-    from gitsched.apis.cluster_reports import ClusterReception
+    from gitsched.apis.cluster_reception import ClusterReception
 
 
 def _create_engine(snapshot: Snapshot) -> PolicyEngine:

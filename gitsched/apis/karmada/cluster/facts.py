@@ -5,7 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from gitsched.apis.cluster_reports import ClusterReception, HubClusters, StaleFacts, read_condition, replace_condition
+from gitsched.apis.cluster_reception import (
+    ClusterReception,
+    HubClusters,
+    StaleFacts,
+    read_condition,
+    replace_condition,
+    translate_taints,
+)
 from gitsched.apis.karmada.cluster.taints import NOT_READY_TAINT, READY_CONDITION, UNREACHABLE_TAINT
 from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
 from gitsched.apis.topology import add_taint
@@ -15,6 +22,8 @@ from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
 from gitsched.model.time import format_time
 
 _VERSION = f"{CLUSTER_GROUP}/v1alpha1"
+_EFFECTS = {"NoSelectIfNew": NO_SCHEDULE, "NoSelect": NO_EXECUTE, "PreferNoSelect": "PreferNoSchedule"}
+"""Effects of taints by those of OCM."""
 
 
 def apply_facts(body: Body, facts: ClusterFacts, stale: StaleFacts | None) -> Body:
@@ -51,7 +60,7 @@ def write_cluster(cluster: CollectedCluster) -> Body:
     if cluster.zones:
         spec["zones"] = list(cluster.zones)
     if cluster.taints:
-        spec["taints"] = [dict(taint) for taint in cluster.taints]
+        spec["taints"] = translate_taints(cluster.taints, _EFFECTS)
     metadata: dict[str, Any] = {"name": cluster.facts.cluster}
     if cluster.labels:
         metadata["labels"] = dict(sorted(cluster.labels.items()))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gitsched.model.cluster_facts import ClusterFacts, CollectedCluster, Readiness, StaleRule
 from gitsched.model.document import Body, as_object, list_objects
@@ -46,6 +46,11 @@ def replace_condition(status: Mapping[str, object], kind: str, readiness: Readin
     since = {"lastTransitionTime": format_time(readiness.since)} if readiness.since is not None else {}
     texts = {name: text for name, text in (("reason", readiness.reason), ("message", readiness.message)) if text}
     return [*others, {"type": kind, "status": readiness.status, **texts, **since}]
+
+
+def translate_taints(taints: Iterable[Mapping[str, Any]], effects: Mapping[str, str]) -> list[Body]:
+    """Return taints with the effects of another API, by its own ones; an effect without another name stays."""
+    return [{**taint, "effect": effects.get(str(taint.get("effect")), taint.get("effect"))} for taint in taints]
 
 
 def read_condition(body: Body, kind: str) -> Readiness | None:
