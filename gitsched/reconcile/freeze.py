@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 from gitsched.git import make_signer
 from gitsched.git.refs import read_note
-from gitsched.model.errors import Permanent
+from gitsched.model.errors import Conflict, Permanent
 from gitsched.model.planned_files import NewBlob
 from gitsched.reconcile.fetch import MAX_FREEZE_LENGTH, fetch
-from gitsched.reconcile.run import RunSettings, open_context
+from gitsched.reconcile.run import RunContext, RunSettings, open_context
 from gitsched.render.output_files import FREEZE
 from gitsched.render.run_metadata import format_line
+
+MAX_ATTEMPTS = 5
+"""Attempts to move the output branch while runs move it, too."""
+_RETRY_DELAY = 0.1
 
 
 class FreezeResult(NamedTuple):
@@ -25,9 +30,19 @@ class FreezeResult(NamedTuple):
 def set_freeze(settings: RunSettings, reason: str) -> FreezeResult:
     """Freeze placements for a reason, or lift the freeze of the output branch with an empty one.
 
-    Raise Permanent without an output branch, and Conflict if another process moves it meanwhile.
+    Raise Permanent without an output branch, and Conflict if other processes move it each time that this one tries.
     """
     context = open_context(settings)
+    for attempt in range(1, MAX_ATTEMPTS):
+        try:
+            return _write_freeze(context, reason)
+        except Conflict:  # a run has committed
+            time.sleep(_RETRY_DELAY * attempt)
+    return _write_freeze(context, reason)
+
+
+def _write_freeze(context: RunContext, reason: str) -> FreezeResult:
+    """Commit the file on the output branch as it is now."""
     settings, fetched = context.settings, fetch(context)
     output, head, repository = fetched.output, fetched.output_head, fetched.output.repository
     if head is None or fetched.output_tree is None:
@@ -42,7 +57,7 @@ def set_freeze(settings: RunSettings, reason: str) -> FreezeResult:
     signing = settings.signing  # gitsched.yaml cannot choose a key of the operator
     signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
     message = f"freeze: {text}\n" if text else "freeze: lift the freeze of placements\n"
-    time = max(settings.now.replace(microsecond=0), repository.commit(head).time)
-    commit = repository.commit_tree(tree, (head,), message, name=name, email=email, time=time, sign=signer)
+    date = max(settings.now.replace(microsecond=0), repository.commit(head).time)
+    commit = repository.commit_tree(tree, (head,), message, name=name, email=email, time=date, sign=signer)
     output.publish(commit, head, read_note(repository, head))
     return FreezeResult(output.branch, commit, text)

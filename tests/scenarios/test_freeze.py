@@ -1,0 +1,148 @@
+"""Freeze placements on a remote, over each transport, beside runs of other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gitsched.git.output import OutputRepository
+from gitsched.model.errors import Conflict, Permanent
+from gitsched.reconcile import freeze, reconcile
+from gitsched.reconcile.freeze import set_freeze
+from tests.git.conftest import Server
+
+from .conftest import UNGUARDED, Fleet, cluster, deployment, execute, policy
+
+WEB = "default/deployment-web"
+MOVE = {"policies/all.yaml": policy("second")}
+REASON = "the network is migrated"
+SSH = """\
+#!/bin/sh
+# Runs the command of the last argument, as the server does after it has authenticated the client.
+for last; do :; done
+exec sh -c "$last"
+"""
+
+
+@pytest.fixture
+def bare(pair: Fleet, tmp_path: Path) -> Path:
+    """A remote that was reconciled once, and has a newer source commit that moves `web`."""
+    remote = tmp_path / "remote.git"
+    pair.commit({"gitsched.yaml": UNGUARDED})
+    pair.git("clone", "-q", "--bare", ".", str(remote))
+    execute("config", "http.receivepack", "true", at=remote)
+    pair.git("remote", "add", "origin", remote.as_uri())
+    pair.reconcile(push="origin")
+    pair.commit(MOVE, hour=1)
+    pair.git("push", "-q", "origin", "main")
+    return remote
+
+
+@pytest.fixture
+def url(request: pytest.FixtureRequest, bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    if request.param == "http":
+        server = Server(bare.parent)
+        yield server.url("open", bare.name)
+        server.close()
+    elif request.param == "ssh":
+        program = tmp_path / "ssh"
+        program.write_text(SSH)
+        program.chmod(0o755)
+        monkeypatch.setenv("GIT_SSH", str(program))
+        yield f"ssh://git@example.com{bare}"
+    else:
+        yield bare.as_uri()
+
+
+def read(bare: Path) -> str:
+    return (
+        execute("show", "placements:FREEZE", at=bare)
+        if "FREEZE" in execute("ls-tree", "--name-only", "placements", at=bare)
+        else ""
+    )
+
+
+def where(bare: Path) -> list[str]:
+    paths = execute("ls-tree", "-r", "--name-only", "placements", at=bare).splitlines()
+    return [path.split("/")[1] for path in paths if path.endswith(f"{WEB}.yaml") and path.startswith("clusters/")]
+
+
+@pytest.mark.parametrize(
+    ("url", "clone"),
+    [("file", True), ("file", False), ("http", False), ("ssh", True)],
+    ids=["a path, from a clone", "a path, with the source there", "HTTP, with the source there", "SSH, from a clone"],
+    indirect=["url"],
+)
+def test_a_freeze_reaches_the_remote_and_is_lifted_there(pair: Fleet, bare: Path, url: str, clone: bool, tmp_path: Path) -> None:
+    def settings(hour: float) -> Any:
+        where = {"push": "origin"} if clone else {"location": url}
+        return pair.settings(hour, cache=tmp_path / "cache", **where)
+
+    pair.git("remote", "set-url", "origin", url)
+    frozen = set_freeze(settings(1), REASON)
+    assert (frozen.commit, frozen.frozen, read(bare)) == (execute("rev-parse", "placements", at=bare), REASON, REASON)
+    assert set_freeze(settings(1), REASON).commit is None, "it is frozen already"
+    run = reconcile(settings(2))
+    assert ([move.key.name for move in run.plan.withheld.moves], where(bare)) == (["web"], ["first"])
+    assert set_freeze(settings(3), "").commit == execute("rev-parse", "placements", at=bare)
+    assert (set_freeze(settings(3), "").commit, read(bare)) == (None, "")
+    reconcile(settings(4))
+    assert "second" in where(bare)
+
+
+def test_a_freeze_is_committed_after_a_run_that_was_faster(
+    pair: Fleet, bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute("clone", "-q", bare.as_uri(), str(tmp_path / "other"), at=bare)
+    other = Fleet(tmp_path / "other", tmp_path / "other-cache")
+    publish, runs = OutputRepository.publish, []
+
+    def publish_late(self: OutputRepository, *arguments: Any) -> bool:
+        if not runs:
+            runs.append("started")
+            runs.append(str(other.reconcile(2, push="origin").after))
+        return publish(self, *arguments)
+
+    monkeypatch.setattr(OutputRepository, "publish", publish_late)
+    result = set_freeze(pair.settings(2, push="origin"), REASON)
+    assert execute("rev-parse", "placements~1", at=bare) == runs[1]
+    assert (read(bare), result.commit) == (REASON, execute("rev-parse", "placements", at=bare))
+    assert "second" in where(bare), "the run was first"
+
+
+def test_a_run_that_is_slower_than_a_freeze_is_frozen(
+    pair: Fleet, bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute("clone", "-q", bare.as_uri(), str(tmp_path / "other"), at=bare)
+    other = Fleet(tmp_path / "other", tmp_path / "other-cache")
+    publish, started = OutputRepository.publish, []
+
+    def publish_late(self: OutputRepository, *arguments: Any) -> bool:
+        if not started:
+            started.append(True)
+            set_freeze(other.settings(2, push="origin"), REASON)
+        return publish(self, *arguments)
+
+    monkeypatch.setattr(OutputRepository, "publish", publish_late)
+    run = pair.reconcile(2, push="origin")
+    assert ([move.key.name for move in run.plan.withheld.moves], where(bare), read(bare)) == (["web"], ["first"], REASON)
+
+
+def test_a_freeze_gives_up_when_the_branch_never_rests(pair: Fleet, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lose(self: OutputRepository, *arguments: Any) -> bool:
+        raise Conflict("refs/heads/placements is no longer at its commit")
+
+    monkeypatch.setattr(OutputRepository, "publish", lose)
+    monkeypatch.setattr(freeze, "_RETRY_DELAY", 0)
+    with pytest.raises(Conflict):
+        set_freeze(pair.settings(2, push="origin"), REASON)
+    assert read(bare) == ""
+
+
+def test_a_freeze_without_an_output_branch_says_what_to_do(fleet: Fleet) -> None:
+    fleet.commit({"web.yaml": deployment("web"), "first.yaml": cluster("first")})
+    with pytest.raises(Permanent, match="run gitsched reconcile first"):
+        set_freeze(fleet.settings(), REASON)
