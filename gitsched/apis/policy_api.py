@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+from gitsched.apis.adoption import HubObjects
 from gitsched.apis.export import Export
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.config_section import SettingsSection
@@ -38,7 +39,9 @@ class Snapshot(NamedTuple):
     that are defined more than once, of the policy APIs and all others. `input_order` lists the keys of all valid documents in the order in
     which they were read. `single_cycle` asks for one cycle of the scheduler even if the next one would decide otherwise; without it
     decisions are repeated until they are stable. `variants` are what clusters get in place of some templates; every Bundle has an entry.
-    `load_holds` returns which workloads have data and which of them are released; without it nothing is held.
+    `load_holds` returns which workloads have data and which of them are released; without it nothing is held. With `fixed`, every
+    workload and decision keeps exactly the placement of its record, and what has none gets none: nothing is scheduled or evicted. With
+    `has_adopted`, some workloads keep the placement with which they were adopted.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -55,6 +58,8 @@ class Snapshot(NamedTuple):
     duplicate_templates: Mapping[Key, tuple[Document, ...]] = {}
     variants: TemplateVariants = {}
     load_holds: Callable[[], Holds] | None = None
+    fixed: bool = False
+    has_adopted: bool = False
 
 
 EMPTY_SNAPSHOT = Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)
@@ -343,6 +348,8 @@ class PolicyAPI:
     recorded_decisions: RecordDescription | None = None
 
     load_starter: Callable[[], StarterFiles] | None = None
+    load_hub_objects: Callable[[], HubObjects] | None = None
+    """Return the kinds of the API's hub that `gitsched adopt` reads."""
     export: Export | None = None
     apply: LiveApply | None = None
     native_explanation: str = ""

@@ -31,15 +31,21 @@ def _never(_key: Key) -> bool:
 class Holds:
     """The data of the workloads of one snapshot, and what releases them."""
 
-    __slots__ = ("_releases", "_templates", "_users", "_variants")
+    __slots__ = ("_adopted", "_holds_data", "_releases", "_templates", "_users", "_variants")
 
     def __init__(
         self,
         templates: Mapping[Key, Document],
         variants: TemplateVariants | None = None,
         releases: Releases | None = None,
+        adopted: Mapping[str, str] | None = None,
+        *,
+        holds_data: bool = True,
     ) -> None:
+        """`adopted` says for objects that gitsched took over why they keep their placement, by key as text; without `holds_data`, data
+        holds no workload."""
         self._templates, self._variants, self._releases = templates, variants or {}, releases or NO_RELEASES
+        self._adopted, self._holds_data = adopted or {}, holds_data
         self._users: dict[Key, list[Document]] | None = None
 
     def list_data(self, document: Document) -> tuple[str, ...]:
@@ -53,6 +59,11 @@ class Holds:
         lines = list(dict.fromkeys(str(self._describe(volume, document.key.namespace)) for volume in found))
         more = len(lines) - MAX_DATA
         return (*lines[:MAX_DATA], f"{more} more") if more > 0 else tuple(lines)
+
+    def find_adopted(self, document: Document, leaving: Collection[str] = ()) -> str:
+        """Return why an object that gitsched took over keeps its placement; "" if it does not, or is released."""
+        reason = self._adopted.get(str(document.key), "") if self._adopted else ""
+        return "" if not reason or self.is_released(document, leaving) else reason
 
     def drop_released(self, document: Document, before: Replicas, clusters: Container[str]) -> Replicas:
         """Return the previous clusters of a workload, without those that have no document and that it may leave."""
@@ -81,11 +92,12 @@ class Holds:
         moving = leaving or (sorted(after.keys() - before.keys()) if divided and before else [])
         if not moving:
             return None
-        data = self.list_data(document)
-        if not data or self.is_released(document, moving, is_rebalanced):
+        data = self.list_data(document) if self._holds_data else ()
+        adopted = "" if data or evicted else self.find_adopted(document, moving)
+        if not (data or adopted) or self.is_released(document, moving, is_rebalanced):
             return None
         lost = tuple(name for name in before if name not in clusters)
-        return HeldPlacement(before, after, reason, data, tuple(leaving), lost, evicted)
+        return HeldPlacement(before, after, reason, data, tuple(leaving), lost, evicted, adopted)
 
     def is_released(self, document: Document, leaving: Collection[str], is_rebalanced: Callable[[Key], bool] = _never) -> bool:
         """Return whether a workload may leave some clusters. A claim is released with all workloads that mount it."""
@@ -125,6 +137,10 @@ class Holds:
 def make_held_finding(document: Document, held: HeldPlacement) -> Finding:
     """Return the warning about a held workload: why it is held, which data it would leave, and what releases it."""
     key, wanted = document.key, f"would go to {format_clusters(held.wanted)}" if held.wanted else "would go nowhere"
+    if held.adopted:
+        where, cure = format_clusters(held.clusters), f"adopt it with complete information, or {describe_release(key, held)}"
+        message = f"{key} stays in {where}, where it was adopted ({held.adopted}), and it {wanted} otherwise: {held.reason}; {cure}"
+        return Finding("warning", "adopted-held", message, locate_document(document), key.resource)
     message = (
         f"{key} is held in {format_clusters(held.clusters)}: {held.reason}, and it {wanted} without its data ({'; '.join(held.data)}); "
         f"save or copy the data, then {describe_release(key, held)}"

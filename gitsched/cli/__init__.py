@@ -26,6 +26,7 @@ COMMANDS = {
     "collect": "Observe clusters through kubectl, and commit facts about them.",
     "scores": "Compute AddOnPlacementScores from metrics.",
     "export": "Print objects for Flux and Argo CD, and patches for API servers.",
+    "adopt": "Take over a running fleet: keep everything where it runs.",
     "apply": "Set values such as a status in a cluster, with kubectl.",
     "comment": "Create or update the comment of a plan on a pull or merge request.",
     "schedule": "Schedule documents without Git and print the result.",

@@ -115,6 +115,7 @@ def render_metadata_files(
         retained=totals.retained,
         rollouts=plan.rollout_records,
         workloads={state: count for state, count in totals.state_counts.items() if count},
+        adopted=plan.adopted,
         guard={} if plan.guard == DEFAULT_GUARD else write_guard_record(plan.guard),
     )
     return {

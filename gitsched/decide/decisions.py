@@ -50,6 +50,8 @@ class DecisionInput(NamedTuple):
     parts: Sequence[tuple[Document, KustomizedDocument]] = ()
     variants: TemplateVariants = {}
     releases: Releases | None = None
+    adopted: Mapping[str, str] = {}
+    fixed: bool = False
 
     def make_snapshot(self) -> Snapshot:
         """Return the input as the policy engines read it."""
@@ -68,9 +70,13 @@ class DecisionInput(NamedTuple):
             self.once,
             duplicate_templates=catalog.duplicate_templates,
             variants=self.variants,
-            load_holds=make_holds_loader(catalog.templates, self.variants, self.releases)
-            if self.config.guard.hold_stateful
+            load_holds=make_holds_loader(
+                catalog.templates, self.variants, self.releases, self.adopted, holds_data=self.config.guard.hold_stateful
+            )
+            if self.config.guard.hold_stateful or self.adopted
             else None,
+            fixed=self.fixed,
+            has_adopted=bool(self.adopted),
         )
 
 
@@ -160,22 +166,34 @@ def decide(
     kustomized: Collection[KustomizedDocument] = (),
     variants: TemplateVariants | None = None,
     releases: Releases | None = None,
+    adopted: Mapping[str, str] | None = None,
+    fixed: bool = False,
 ) -> DecisionSet:
     """Decide every workload, `once` or until deciding again changes nothing. The order is (namespace, name); no decision depends on it.
 
     The documents of `kustomized` are not placed: a policy that selects one is a finding. `variants` are what clusters get in place of some
-    templates.
+    templates. `adopted` says why objects that gitsched took over keep their placement; with `fixed` all do (see `Snapshot`).
     """
     catalog = build_catalog(documents, config.kinds, reserved_groups)
     parts = resolve_parts(kustomized, catalog) if kustomized else []
-    source = DecisionInput(catalog, previous, config, source_time, now, observations or {}, once, parts, variants or {}, releases)
+    source = DecisionInput(
+        catalog, previous, config, source_time, now, observations or {}, once, parts, variants or {}, releases, adopted or {}, fixed
+    )
     return decide_input(source, cache or DecisionCache())
 
 
 def decide_input(source: DecisionInput, cache: DecisionCache) -> DecisionSet:
     """Decide every workload of an input as `decide` does."""
     catalog, parts, snapshot = source.catalog, source.parts, source.make_snapshot()
-    context = (catalog.api_documents, snapshot.quarantined, source.config, catalog.duplicate_api_documents, source.releases)
+    context = (
+        catalog.api_documents,
+        snapshot.quarantined,
+        source.config,
+        catalog.duplicate_api_documents,
+        source.releases,
+        source.adopted,
+        source.fixed,
+    )
     if cache.context != context:
         cache.context = context
         cache.decisions.clear()
@@ -242,7 +260,12 @@ def list_own_workloads(engines: Iterable[PolicyEngine], snapshot: Snapshot) -> I
 
 
 def make_holds_loader(
-    templates: Mapping[Key, Document], variants: TemplateVariants | None = None, releases: Releases | None = None
+    templates: Mapping[Key, Document],
+    variants: TemplateVariants | None = None,
+    releases: Releases | None = None,
+    adopted: Mapping[str, str] | None = None,
+    *,
+    holds_data: bool = True,
 ) -> Callable[[], Holds]:
     """Return a function that returns the holds of a snapshot, always the same object."""
 
@@ -250,7 +273,7 @@ def make_holds_loader(
     def load_holds() -> Holds:
         from gitsched.apis.stateful_holds import Holds  # most runs move no workload
 
-        return Holds(templates, variants, releases)
+        return Holds(templates, variants, releases, adopted, holds_data=holds_data)
 
     return load_holds
 

@@ -61,6 +61,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     changes = _find_changes(source, decisions)
     changes, withheld = _withhold_changes(source, changes)
     changes = _report_changes(source, changes)
+    changes, adopted = _keep_adopted(source, changes)
     retention = _retain_copies(source, changes)
     decisions = changes.decisions._replace(findings=(*changes.decisions.findings, *retention.findings))
     directories = _list_directories(source, decisions, retention.copies)
@@ -110,6 +111,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         ended=retention.ended,
         rollouts=rollouts.statuses,
         rollout_records=rollouts.records,
+        adopted=adopted,
     )
 
 
@@ -173,6 +175,8 @@ def _decide_once(source: PlanInput, cache: DecisionCache) -> DecisionSet:
         kustomized=tree.kustomized,
         variants=tree.variants,
         releases=source.releases,
+        adopted=source.adopted,
+        fixed=source.fixed,
     )._replace(replaced=tree.replaced)
 
 
@@ -218,6 +222,19 @@ def _report_changes(source: PlanInput, changes: _Changes) -> _Changes:
     if releases is None:
         return changes
     return changes.add_findings(find_unused_releases(releases, decisions.outcomes.values(), decisions.templates.values()))
+
+
+def _keep_adopted(source: PlanInput, changes: _Changes) -> tuple[_Changes, Mapping[str, str]]:
+    """Return the changes with findings about adopted objects that keep their placement, and why these do."""
+    if not source.adopted:
+        return changes, {}
+    from gitsched.decide.adopted_holds import (
+        find_adopted_holds,
+        list_hold_findings,
+    )  # only after an adoption with partial information
+
+    held = find_adopted_holds(source, changes.decisions, changes.moves)
+    return changes.add_findings(list_hold_findings(held, changes.decisions)), held
 
 
 def _retain_copies(source: PlanInput, changes: _Changes) -> CopyRetention:

@@ -49,7 +49,8 @@ class PlanInput(NamedTuple):
     `list_allowed` returns the digests of withheld changes that are allowed. With `withholds`, changes over the limits of the guard are
     left out of the plan; otherwise they are only reported. `releases` are the held workloads and clusters that are released. `guard` is
     what the guard reads besides the settings of the source. `wakeups` are times after which the input is another one without a change of
-    the source, because facts become stale.
+    the source, because facts become stale. `adopted` says why objects that
+    gitsched took over keep their placement, by key as text; with `fixed` every object keeps that of its record.
     """
 
     source: SourceTree
@@ -62,3 +63,5 @@ class PlanInput(NamedTuple):
     guard: GuardInput = NO_GUARD_INPUT
     wakeups: tuple[datetime, ...] = ()
     rollouts: RolloutInput | None = None
+    adopted: Mapping[str, str] = {}
+    fixed: bool = False

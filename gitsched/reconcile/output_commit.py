@@ -185,7 +185,7 @@ def _commit_tree(
     signing = settings.signing  # gitsched.yaml cannot choose a key of the operator
     signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
     facts = fetched.facts
-    message = make_commit_message(
+    message = planned.message or make_commit_message(
         fetched.source,
         plan,
         written.record_changes,

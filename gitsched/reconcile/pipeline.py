@@ -29,6 +29,7 @@ from gitsched.reconcile.run import (
     OutputMoved,
     Planned,
     RunContext,
+    RunInput,
     RunResult,
     SourceWithFacts,
     make_result,
@@ -76,6 +77,19 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withhol
     With `withholds`, changes over the limits of the guard are left out; otherwise the plan has them and reports that a run leaves them out.
     """
     caches = context.caches
+    made_from, can_continue, setting_changes = read_plan_input(context, fetched, now, withholds=withholds)
+    source = made_from.source
+    plan = make_plan(made_from, caches.decisions)
+    caches.plan_size = len(caches.files)
+    tree = caches.tree if can_continue else None
+    state = CompleteState(made_from.previous, tree.source_paths) if tree is not None and tree.valid else None
+    plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
+    kept_files = {path: file.commit for path, file in source.last_valid.items()}
+    return Planned(plan, plan.totals.config, state, source.builds, kept_files, setting_changes)
+
+
+def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, withholds: bool = False) -> RunInput:
+    """Load and observe everything that a plan of the fetched source commit is made from."""
     source = load(context, fetched)
     added: SourceWithFacts | None = None
     if fetched.facts != Facts():
@@ -104,20 +118,16 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withhol
     guard = guard._replace(unverified=source.unverified) if source.unverified else guard
     wakeups = () if added is None or added.wakeup is None else (added.wakeup,)
     made_from = PlanInput(source, previous, times, observed.observations, allowed, withholds, releases, guard, wakeups)
+    if fetched.record is not None and fetched.record.adopted:
+        made_from = made_from._replace(adopted=fetched.record.adopted)
     if any(document.kind == ROLLOUT_KIND[1] for document in source.documents) or (fetched.record and fetched.record.rollouts):
         from gitsched.reconcile.rollout_input import read_rollout_input  # most sources have no Rollout
 
         made_from = made_from._replace(rollouts=read_rollout_input(context, fetched))
-    plan = make_plan(made_from, caches.decisions)
-    caches.plan_size = len(caches.files)
     # Observations are made again in each run and may change anything, and facts become stale: a plan with them is never the start of the
     # next one, nor is one with a rollout or with findings about settings.
-    tree = caches.tree if observed.empty and not reported.findings and (added is None or not added.timed) else None
-    tree = tree if made_from.rollouts is None else None
-    state = CompleteState(previous, tree.source_paths) if tree is not None and tree.valid else None
-    plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
-    kept_files = {path: file.commit for path, file in source.last_valid.items()}
-    return Planned(plan, plan.totals.config, state, source.builds, kept_files, reported.changes)
+    can_continue = observed.empty and not reported.findings and (added is None or not added.timed) and made_from.rollouts is None
+    return RunInput(made_from, can_continue, reported.changes)
 
 
 def _needs_setting_report(context: RunContext, fetched: Fetched, config: Config) -> bool:

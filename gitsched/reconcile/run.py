@@ -14,7 +14,7 @@ from gitsched.apis.gitsched.guard_config import GuardLimit
 from gitsched.apis.gitsched.operator_config import NO_OPERATOR_CONFIG, OperatorConfig
 from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.incremental_plan import IncrementalPlan
-from gitsched.decide.plan_input import SourceTree
+from gitsched.decide.plan_input import PlanInput, SourceTree
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.plan_state import PreviousOutput
 from gitsched.diff.plans import ReviewedPlan
@@ -285,6 +285,14 @@ class CompleteState(NamedTuple):
     source_paths: Collection[str]
 
 
+class RunInput(NamedTuple):
+    """What a plan is made from, whether the next plan may start from this one, and the changes of the settings."""
+
+    plan_input: PlanInput
+    can_continue: bool
+    setting_changes: tuple[SettingChange, ...] = ()
+
+
 class StateUpdate(NamedTuple):
     """An incremental plan, and the plan cache that it started from. The cache is updated once the plan is published."""
 
@@ -295,7 +303,8 @@ class StateUpdate(NamedTuple):
 class Planned(NamedTuple):
     """A plan and the settings that it was made with. `state` is for the plan cache; None if the next plan must be complete. `builds` says
     how kustomize roots were built. `kept_files` are the source commits whose versions of broken files are used, by path. `setting_changes`
-    are the differences of gitsched.yaml from its trusted version."""
+    are the differences of gitsched.yaml from its trusted version. `message` is the message of the commit, if it is not
+    that of a run."""
 
     plan: Plan
     config: Config
@@ -303,6 +312,7 @@ class Planned(NamedTuple):
     builds: BuildRecord = NOTHING_BUILT
     kept_files: Mapping[str, str] = {}
     setting_changes: tuple[SettingChange, ...] = ()
+    message: str = ""
 
 
 class Written(NamedTuple):

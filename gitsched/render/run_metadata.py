@@ -51,6 +51,7 @@ class RunMetadata(NamedTuple):
     has only for an overlap. `guard` is as `gitsched.decide.guard_settings` writes it. `chosen_by_operator`: in the first run the operator
     chose another branch or directory of the output than gitsched.yaml.
     `rollouts` are those that are not complete.
+    `adopted` says why objects that gitsched took over keep their placement, by key as text.
     """
 
     source: str
@@ -71,6 +72,7 @@ class RunMetadata(NamedTuple):
     guard: Mapping[str, Any] = {}
     chosen_by_operator: bool = False
     rollouts: tuple[RolloutRecord, ...] = ()
+    adopted: Mapping[str, str] = {}
 
 
 def write_run_metadata(value: RunMetadata) -> NewBlob:
@@ -108,6 +110,8 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         from gitsched.render.rollout_records import write_rollouts  # as above
 
         members["rollouts"] = write_rollouts(value.rollouts)
+    if value.adopted:
+        members["adopted"] = dict(value.adopted)
     if value.guard:
         members["guard"] = dict(value.guard)
     if value.chosen_by_operator:
@@ -165,6 +169,7 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         guard=as_object(value.get("guard")),
         chosen_by_operator=value.get("outputChosenBy") == _OPERATOR,
         rollouts=rollouts,
+        adopted={name: why for name, why in as_object(value.get("adopted")).items() if isinstance(why, str)},
     )
 
 

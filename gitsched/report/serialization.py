@@ -194,9 +194,9 @@ _COUNT_KEYS = ("moved", "resized", "first", "lost", "replicasMoved", "replicasAd
 def _serialize_review_findings(review: Review) -> list[dict[str, Any]]:
     """Return all findings; `new` is null if the findings of the base are unknown."""
     if review.base.findings is None:
-        return [_serialize_finding(finding) | {"new": None} for finding in review.findings]
+        return [serialize_finding(finding) | {"new": None} for finding in review.findings]
     new = {id(finding) for finding in review.new_findings}
-    return [_serialize_finding(finding) | {"new": id(finding) in new} for finding in review.findings]
+    return [serialize_finding(finding) | {"new": id(finding) in new} for finding in review.findings]
 
 
 def serialize_findings(findings: Iterable[Finding]) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def serialize_findings(findings: Iterable[Finding]) -> dict[str, Any]:
         "apiVersion": API_VERSION,
         "kind": "Findings",
         "counts": {severity: counts[severity] for severity in SEVERITIES},
-        "findings": [_serialize_finding(finding) for finding in entries],
+        "findings": [serialize_finding(finding) for finding in entries],
     }
 
 
@@ -256,7 +256,7 @@ def serialize_explanation(value: Explanation) -> dict[str, Any]:
             {"title": table.title, "rows": [dict(zip(table.columns, row, strict=True)) for row in table.rows]}
             for table in value.tables
         ],
-        "findings": [_serialize_finding(finding) for finding in value.findings],
+        "findings": [serialize_finding(finding) for finding in value.findings],
     }
 
 
@@ -272,7 +272,8 @@ def _serialize_clusters(replicas: Mapping[str, int | None]) -> list[dict[str, An
     return [{"cluster": cluster, "replicas": replicas[cluster]} for cluster in sorted(replicas)]
 
 
-def _serialize_finding(finding: Finding) -> dict[str, Any]:
+def serialize_finding(finding: Finding) -> dict[str, Any]:
+    """Return a finding as data."""
     kind, namespace, name = finding.resource or ("", "", "")
     return {
         "severity": finding.severity,

@@ -35,6 +35,7 @@ from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_binding_warnings, find_policy_warnings
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
+from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
@@ -196,7 +197,7 @@ class KarmadaEngine(PolicyEngine):
                 return wait_for_prerequisite(state, template, policy, attachment, missing)
         passes = self.run_passes(template, policy, record, attachment)
         before = list_previous_targets(passes[0].previous.clusters, record)
-        if state.snapshot.load_holds is not None and _leaves_clusters(passes, state.fleet.index):
+        if state.snapshot.load_holds is not None and not state.snapshot.fixed and _leaves_clusters(passes, state.fleet.index):
             from gitsched.apis.karmada.binding.held_binding import drop_lost_clusters, find_hold, hold_binding  # few workloads move
 
             scheduled = drop_lost_clusters(state, template, record)
@@ -364,6 +365,11 @@ class KarmadaEngine(PolicyEngine):
 
     def list_pending_requests(self) -> Iterable[Key]:
         return [rebalancer.document.key for rebalancer in self.state.reschedule_triggers.rebalancers if rebalancer.pending]
+
+    def adopt(self, workloads: Iterable[Document], running: RunningObjects, /) -> Iterable[AdoptedRecord]:
+        from gitsched.apis.karmada.adoption import adopt_workloads
+
+        return adopt_workloads(self.state, workloads, running)
 
     def list_companions(self, templates: Iterable[Document]) -> Companions:
         from gitsched.apis.karmada.companions import list_companions

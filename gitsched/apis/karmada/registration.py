@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from gitsched.apis.adoption import HubObjects
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.karmada.names import (
     APPS_GROUP,
@@ -91,6 +92,12 @@ def _list_selectors(bodies: Iterable[Body]) -> Iterator[WorkloadSelector]:
             yield WorkloadSelector(group, str(selector.get("kind") or ""), str(selector.get("name") or ""))
 
 
+def _load_hub_objects() -> HubObjects:
+    from gitsched.apis.karmada.adoption import HUB_OBJECTS  # only `gitsched adopt` needs it
+
+    return HUB_OBJECTS
+
+
 def _load_starter() -> StarterFiles:
     from gitsched.apis.karmada.starter import STARTER  # only `gitsched init` needs it
 
@@ -130,6 +137,7 @@ API = PolicyAPI(
     load_reception=_load_reception,
     topology=TOPOLOGY,
     load_starter=_load_starter,
+    load_hub_objects=_load_hub_objects,
     explained_kinds=("Cluster", "WorkloadRebalancer"),
     serializable=True,
 )

@@ -165,6 +165,13 @@ class KarmadaState:
         previous, triggers = read_previous(record), self.reschedule_triggers
         return triggers.apply_trigger(binding_key(template.key), previous) if triggers.rebalancers else previous
 
+    def keeps_placement(self, template: Document, previous: PreviousState) -> bool:
+        """Return whether the scheduler must not handle a workload: everything is fixed, or it is not known where the workload runs."""
+        snapshot = self.snapshot
+        if not snapshot.has_adopted or previous.clusters or snapshot.load_holds is None:
+            return snapshot.fixed
+        return snapshot.fixed or bool(snapshot.load_holds().find_adopted(template))
+
     def read_requirements(self, template: Document) -> ReplicaRequirements:
         """Return the replicas and the resource request of a workload."""
         if self.snapshot.variants and template.key in self.snapshot.variants:

@@ -33,6 +33,7 @@ from gitsched.apis.ocm.scheduling import schedule_placements
 from gitsched.apis.policy_api import PolicyEngine, Snapshot, list_previous_records
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
+from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Body, Document, Key, get_field, read_labels
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
@@ -78,6 +79,7 @@ class OcmEngine(PolicyEngine):
             digest_documents(snapshot.documents, snapshot.quarantined),
             snapshot.at,
             snapshot.now,
+            self._keeps_decisions,
         )
         self.findings = (
             *find_availability_findings(self._clusters.tainted.values()),
@@ -120,6 +122,23 @@ class OcmEngine(PolicyEngine):
             yield from state.decisions
         if self.run.basis is not None:
             yield write_basis(self.run.basis)
+
+    def adopt(self, _workloads: Iterable[Document], running: RunningObjects, /) -> Iterable[AdoptedRecord]:
+        from gitsched.apis.ocm.adoption import OcmAdoption  # only `gitsched adopt` needs it
+
+        own = map(read_replica_set, self.snapshot.documents.get((names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET), ()))
+        annotated = (self._read_annotated(template) for template in self.snapshot.templates.values())
+        workloads = [workload for workload in (*own, *annotated) if workload is not None]
+        return OcmAdoption(self._placements, workloads, running, self.snapshot.at).adopt()
+
+    def _keeps_decisions(self, placement: Document, clusters: Sequence[str]) -> bool:
+        """Return whether a Placement keeps its decisions because gitsched took it over with them, unless it would leave a cluster that is
+        not available."""
+        snapshot = self.snapshot
+        if snapshot.fixed or snapshot.load_holds is None:
+            return snapshot.fixed
+        adopted = snapshot.load_holds().find_adopted(placement, clusters)
+        return bool(adopted) and self.unavailable_clusters().keys().isdisjoint(clusters)
 
     def unavailable_clusters(self) -> Mapping[str, str]:
         """Return the clusters with a taint that no Placement may select."""
@@ -308,7 +327,9 @@ class OcmEngine(PolicyEngine):
         manifests = [workload.document.body] if workload.manifests is None else [body for _, body in workload.manifests]
         replicas = count_copy_replicas(manifests, snapshot.config)
         outcome = make_outcome(workload, rollout, previous_rollout, self._placement_states, previous)._replace(replicas=replicas)
-        if snapshot.load_holds is None or not previous_rollout.revisions.keys() - rollout.progress.revisions.keys():
+        if not snapshot.fixed and (
+            snapshot.load_holds is None or not previous_rollout.revisions.keys() - rollout.progress.revisions.keys()
+        ):
             return outcome
         from gitsched.apis.ocm.held_workloads import hold_workload  # few workloads leave a cluster
 

@@ -5,7 +5,7 @@ Their rollout goes on in these clusters, as if the Placements had chosen them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.manifestworkreplicaset import OcmWorkload, PlacementState, make_outcome, roll_out_workload
@@ -33,6 +33,9 @@ def hold_workload(
 
     `clusters` are those with a document, `unavailable` those with a taint, with the reason.
     """
+    if snapshot.fixed:
+        kept = _keep_clusters(snapshot, workload, previous_rollout, reports, clusters, previous, sorted(previous_rollout.revisions))
+        return kept._replace(policy=outcome.policy, replicas=outcome.replicas)
     if snapshot.load_holds is None:
         return outcome
     document, holds = workload.document, snapshot.load_holds()
@@ -50,13 +53,7 @@ def hold_workload(
     held = holds.find_hold(document, before, after, reason=reason, clusters=clusters, evicted=bool(evicting))
     if held is None:
         return outcome
-    references = workload.references or ((names.placement_key(document.key.namespace, document.key.name), {}),)
-    kept_workload, placement = workload._replace(references=references[:1]), references[0][0]
-    decisions: Body = {"status": {"decisions": [{"clusterName": name} for name in before]}}
-    states = {placement: PlacementState([(placement, decisions)])}
-    existing = dict.fromkeys((*clusters, *before))
-    rollout = roll_out_workload(kept_workload, states, previous_rollout, reports, existing, snapshot.at, snapshot.now)
-    kept = make_outcome(kept_workload, rollout, previous_rollout, states, previous)
+    kept = _keep_clusters(snapshot, workload, previous_rollout, reports, dict.fromkeys((*clusters, *before)), previous, before)
     findings = tuple(finding for finding in outcome.findings if finding.code != _UNPLACED_CODE)
     wakeup = kept.wakeup if kept.wakeup is not None and kept.wakeup > snapshot.now else None
     objects = tuple(key for key in previous_rollout.objects if key not in workload.objects) if held.lost else kept.previous_objects
@@ -68,3 +65,22 @@ def hold_workload(
         replicas=outcome.replicas,
     )
     return hold_outcome(document, kept, held)
+
+
+def _keep_clusters(
+    snapshot: Snapshot,
+    workload: OcmWorkload,
+    previous_rollout: PreviousRollout,
+    reports: RolloutReports,
+    existing: Mapping[str, object],
+    previous: Body | None,
+    kept: Iterable[str],
+) -> Outcome:
+    """Return the outcome of a workload as if its Placement had chosen the clusters that are kept."""
+    document = workload.document
+    references = workload.references or ((names.placement_key(document.key.namespace, document.key.name), {}),)
+    kept_workload, placement = workload._replace(references=references[:1]), references[0][0]
+    decisions: Body = {"status": {"decisions": [{"clusterName": name} for name in kept]}}
+    states = {placement: PlacementState([(placement, decisions)])}
+    rollout = roll_out_workload(kept_workload, states, previous_rollout, reports, existing, snapshot.at, snapshot.now)
+    return make_outcome(kept_workload, rollout, previous_rollout, states, previous)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from gitsched.apis.adoption import HubObjects
 from gitsched.apis.export import Export, ExportInput, ExportOption, ExportResult
 from gitsched.apis.ocm.names import (
     ADDON_SCORE,
@@ -131,6 +132,12 @@ _EXPORT_OPTIONS = (
 )
 
 
+def _load_hub_objects() -> HubObjects:
+    from gitsched.apis.ocm.adoption import HUB_OBJECTS  # only `gitsched adopt` needs it
+
+    return HUB_OBJECTS
+
+
 def _load_starter() -> StarterFiles:
     from gitsched.apis.ocm.starter import STARTER  # only `gitsched init` needs it
 
@@ -183,6 +190,7 @@ API = PolicyAPI(
     load_reception=_load_reception,
     topology=TOPOLOGY,
     load_starter=_load_starter,
+    load_hub_objects=_load_hub_objects,
     export=Export(
         "Print the objects for an OCM hub or for Argo CD's clusterDecisionResource.", _EXPORT_HELP, _make_export, _EXPORT_OPTIONS
     ),

@@ -247,8 +247,12 @@ def schedule_placements(
     digest: str,
     at: datetime,
     now: datetime,
+    keeps_decisions: Callable[[Document, Sequence[str]], bool] = lambda _placement, _clusters: False,
 ) -> SchedulingRun:
-    """Schedule all Placements at the commit time `at`, then at each deadline until `now`."""
+    """Schedule all Placements at the commit time `at`, then at each deadline until `now`.
+
+    `keeps_decisions` says of a Placement with its previous clusters whether it is not scheduled.
+    """
     basis = read_basis(read_record(BASIS_KEY))
     unchanged = basis is not None and basis.digest == digest and basis.decided_at <= now
     ordered = sorted(placements, key=lambda placement: (placement.key.namespace, placement.key.name))
@@ -263,7 +267,8 @@ def schedule_placements(
             placement_name = (key.namespace, key.name)
             previous_decisions = decision_index.find(placement_name)
             eligible = cluster_sets.find_eligible_clusters(placement)
-            if placement.skipped or not isinstance(eligible, EligibleClusters):
+            is_kept = keeps_decisions(placement.document, previous_decisions.clusters)
+            if is_kept or placement.skipped or not isinstance(eligible, EligibleClusters):
                 invalid_set, reason = (None, "") if isinstance(eligible, EligibleClusters) or placement.skipped else eligible
                 skipped[key] = SkippedPlacement(placement, previous_decisions, records[key], invalid_set, reason)
                 continue

@@ -55,11 +55,13 @@ def run_pass(
     required_by = attachment.required_by if attachment else None
     previous = state.read_previous(template, record)._replace(required_by=required_by)
     current, failover = previous, state.find_failover(previous)
-    if failover is not None:
+    snapshot = state.snapshot
+    is_fixed = (snapshot.fixed or snapshot.has_adopted) and state.keeps_placement(template, previous)
+    if failover is not None and not is_fixed:
         current = failover.evict(template, policy, failover.drop_finished_tasks(template, previous, time), time)
     trigger = find_schedule_trigger(policy, requirements, current, current.clusters, state.leaving_clusters)
     request = state.build_request(template, policy, requirements, current, time)
-    if is_scheduling_skipped(policy, current):
+    if is_fixed or is_scheduling_skipped(policy, current):
         attempt = failback.SchedulingAttempt(request, trigger, None)
     elif settings.mode == "Never":
         decision = pipeline.schedule(request, state.fleet) if trigger is not None else None

@@ -1,0 +1,42 @@
+"""What a policy API contributes when a running fleet is adopted: the kinds of its hub, and records made from what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from gitsched.model.adoption import AdoptedRecord, ClusterReplicas, RunningObjects
+from gitsched.model.document import Body, Document, Key
+
+
+class HubDelivery(NamedTuple):
+    """The manifests that a hub applies in one cluster."""
+
+    cluster: str
+    manifests: tuple[Body, ...]
+
+
+class HubObjects(NamedTuple):
+    """The kinds in which a hub of the API records its decisions (`records`) and delivers manifests (`deliveries`), as (group, kind).
+
+    All workloads of a hub are known where one of the kinds `sufficient` is complete. `reduce_record` returns what is kept of a record,
+    `read_placement` the object that a record places and its clusters (None for another record), and `read_delivery` what a delivery
+    applies (None where it is not for a cluster).
+    """
+
+    records: frozenset[tuple[str, str]]
+    deliveries: frozenset[tuple[str, str]]
+    sufficient: frozenset[tuple[str, str]]
+    reduce_record: Callable[[Body], Body]
+    read_placement: Callable[[Body], tuple[Key, ClusterReplicas] | None]
+    read_delivery: Callable[[Body], HubDelivery | None]
+
+
+@runtime_checkable
+class Adopting(Protocol):
+    """Capability of an engine that can start from what runs in a fleet."""
+
+    def adopt(self, workloads: Iterable[Document], running: RunningObjects, /) -> Iterable[AdoptedRecord]:
+        """Return the records of workloads that policies of this API select, and of its own decisions, as the hub has them or as they
+        follow from where the workloads run. A workload that runs nowhere has none."""
+        ...

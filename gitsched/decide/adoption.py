@@ -1,0 +1,186 @@
+"""Adopt a running fleet: make the output that has everything where it runs, and say what the next run would change.
+
+The records are those that a hub has, completed from where objects run. Two plans are made from them: one that decides, whose moves are
+reported, and one in which everything is fixed, which becomes the output.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from gitsched.apis.adoption import Adopting
+from gitsched.decide.decisions import DecisionSet, decide
+from gitsched.decide.plan import make_plan
+from gitsched.decide.plan_input import PlanInput
+from gitsched.decide.plan_result import Plan
+from gitsched.decide.plan_state import PreviousOutput
+from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
+from gitsched.model.adoption import AdoptedObject, AdoptedRecord, Adoption, RunningObjects
+from gitsched.model.changes import RecordChange
+from gitsched.model.document import Body, Key
+from gitsched.model.finding import Finding, format_names
+from gitsched.model.scheduling import RecordTarget
+from gitsched.render.output_files import escape_segment
+
+UNKNOWN_REASON = "it is not known where it runs"
+_NAMESPACE = ("", "Namespace")
+"""Delivered with the objects in it, and never deleted, so that nobody needs to select it."""
+
+
+class AdoptionPlan(NamedTuple):
+    """What is adopted, the plan of the output with everything where it runs, and the plan of the next run."""
+
+    adoption: Adoption
+    output: Plan
+    following: Plan
+    findings: tuple[Finding, ...]
+
+
+def plan_adoption(source: PlanInput, running: RunningObjects) -> AdoptionPlan:
+    """Plan the adoption of what runs. Objects that an earlier run placed, or adopted with complete information, keep their records."""
+    decisions = _decide(source)
+    records = list(_list_records(source, decisions, running))
+    held = {name: why for name, why in source.adopted.items() if name not in {str(record.subject) for record in records}}
+    made_from = source._replace(previous=_add_records(source.previous, records, decisions.cluster_facts), adopted=held)
+    following = make_plan(made_from)
+    adoption = _compare(records, following, made_from.previous, _add_clusters(running, decisions))
+    changes = adoption.moving or adoption.held or adoption.unknown or adoption.new
+    output = make_plan(made_from._replace(fixed=True, adopted={**held, **adoption.holds})) if changes else following
+    return AdoptionPlan(adoption, output, following, tuple(_list_findings(records, decisions, running, following, adoption)))
+
+
+def _decide(source: PlanInput) -> DecisionSet:
+    tree = source.source
+    return decide(
+        tree.documents,
+        source.previous.records,
+        tree.config,
+        *source.times,
+        None,
+        source.observations,
+        kustomized=tree.kustomized,
+        variants=tree.variants,
+    )
+
+
+def _add_clusters(running: RunningObjects, decisions: DecisionSet) -> RunningObjects:
+    """Return the running objects with the APIs that directories and clusters make complete or partial: those that no hub is known of."""
+    known = running.complete | running.partial
+    others = frozenset(engine.name for engine in decisions.engines if isinstance(engine, Adopting)) - known
+    if not running.observed:
+        return running
+    if decisions.cluster_facts.keys() <= running.observed:
+        return running._replace(complete=running.complete | others | running.partial, partial=frozenset())
+    return running._replace(partial=running.partial | others)
+
+
+def _list_records(source: PlanInput, decisions: DecisionSet, running: RunningObjects) -> Iterator[AdoptedRecord]:
+    """Yield the records that policy APIs make, without those of objects that an earlier run placed."""
+    running, existing = _add_clusters(running, decisions), source.previous.records
+    for engine in decisions.engines:
+        if isinstance(engine, Adopting):
+            selected = [decisions.templates[key] for key, outcome in decisions.outcomes.items() if outcome.api == engine.name]
+            for record in engine.adopt(selected, running):
+                outcome = decisions.outcomes.get(record.subject)
+                is_placed = record.key in existing if outcome is None else bool(outcome.previous_targets) and record.key in existing
+                if not is_placed or str(record.subject) in source.adopted:
+                    lost = sorted(record.clusters.keys() - decisions.cluster_facts.keys())
+                    missing = (f"{format_names(lost)} has no document in the source",) if lost else ()
+                    yield record._replace(missing=(*record.missing, *missing))
+
+
+def _add_records(previous: PreviousOutput, records: Iterable[AdoptedRecord], clusters: Iterable[str]) -> PreviousOutput:
+    """Return the previous output with the records of what runs."""
+    added: dict[Key, Body] = {record.key: record.body for record in records}
+    return previous._replace(
+        records={**dict(previous.records), **added},
+        list_other_records=lambda keys: previous.list_other_records([*keys, *added]),
+        clusters=previous.clusters | {escape_segment(name) for name in clusters},
+    )
+
+
+def _compare(records: Iterable[AdoptedRecord], plan: Plan, previous: PreviousOutput, running: RunningObjects) -> Adoption:
+    """Return what the next plan would change."""
+    by_subject = {record.subject: record for record in records}
+    moves = {move.key: move for move in plan.moves}
+    groups: dict[str, list[AdoptedObject]] = {name: [] for name in ("moving", "held", "unknown", "new")}
+    in_place = 0
+    for key, outcome in plan.outcomes.items():
+        record, move = by_subject.get(key), moves.get(key)
+        if record is not None:
+            if move is None or (outcome.held is not None and not record.missing):
+                in_place += 1  # a workload with data stays until it is released, as in any run
+            else:
+                reason = "; ".join(record.missing) or move.reason
+                groups["held" if record.missing else "moving"].append(AdoptedObject(key, record.clusters, move.after, reason))
+        elif outcome.previous_targets:
+            in_place += 1
+        elif outcome.api in running.partial:
+            groups["unknown"].append(AdoptedObject(key, after=outcome.replicas_by_cluster, reason=UNKNOWN_REASON))
+        elif outcome.targets:
+            groups["new"].append(AdoptedObject(key, after=outcome.replicas_by_cluster, reason=outcome.reason))
+    for change in compare_recorded(describe_previous(previous.records), plan.recorded):
+        if change.subject in plan.outcomes:
+            continue
+        record = by_subject.get(change.subject)
+        one = AdoptedObject(
+            change.subject, _list_targets(change.before), _list_targets(change.after), _describe_change(change, record)
+        )
+        is_unknown = not change.before and change.api in running.partial
+        one = one._replace(reason=UNKNOWN_REASON) if is_unknown else one
+        has_gaps = record is not None and record.missing
+        name = "unknown" if is_unknown else "held" if has_gaps else "moving" if change.before else "new"
+        groups[name].append(one)
+    unselected, foreign = _list_others(plan, running)
+    moving, kept, unknown, new = (tuple(sorted(found, key=lambda one: one.key)) for found in groups.values())
+    return Adoption(in_place, moving, kept, unknown, new, unselected, foreign)
+
+
+def _describe_change(change: RecordChange, record: AdoptedRecord | None) -> str:
+    missing = record.missing if record is not None else ()
+    return "; ".join(missing) or change.reason or f"its rules choose another {change.target_kind} now"
+
+
+def _list_targets(targets: Iterable[RecordTarget]) -> dict[str, int | None]:
+    return {target.name: target.amount for target in targets}
+
+
+def _list_others(plan: Plan, running: RunningObjects) -> tuple[tuple[AdoptedObject, ...], tuple[AdoptedObject, ...]]:
+    """Return the running objects that no policy selects, and those that the source does not have."""
+    assert plan.details is not None, "only a complete plan has all objects"
+    decisions, delivered = plan.decisions, plan.details.delivered.clusters
+    known: Mapping[Key, object] = {**decisions.catalog.templates, **decisions.kustomized}
+    unselected: list[AdoptedObject] = []
+    foreign: list[AdoptedObject] = []
+    for key, clusters in sorted(running.clusters.items()):
+        if key not in plan.outcomes and key not in delivered and key[:2] != _NAMESPACE:
+            (unselected if key in known else foreign).append(AdoptedObject(key, clusters))
+    return tuple(unselected), tuple(foreign)
+
+
+def _list_findings(
+    records: Iterable[AdoptedRecord], decisions: DecisionSet, running: RunningObjects, plan: Plan, adoption: Adoption
+) -> Iterator[Finding]:
+    """Yield findings about clusters that run objects and have no document, and about APIs of which some objects may be missing."""
+    used: dict[str, int] = {}
+    for record in records:
+        for cluster in record.clusters:
+            if cluster not in decisions.cluster_facts:
+                used[cluster] = used.get(cluster, 0) + 1
+    for cluster, count in sorted(used.items()):
+        message = (
+            f"cluster {cluster} runs {count} of the adopted objects and has no document in the source: they stay there, and gitsched "
+            "writes no manifest for it; add its document and adopt again"
+        )
+        yield Finding("error", "adopt-cluster-missing", message, None, ("Cluster", "", cluster))
+    names = {one.subject: one.api for one in plan.recorded} | {key: outcome.api for key, outcome in plan.outcomes.items()}
+    unread = sorted(decisions.cluster_facts.keys() - running.observed) if running.observed else []
+    what = f"clusters without information: {format_names(unread)}" if unread else "the dumps do not have all of its decisions"
+    for name, count in sorted(Counter(names.get(one.key, "") for one in adoption.unknown).items()):
+        message = (
+            f"it is not known where {count} objects of {name} run ({what}), so they are placed nowhere; adopt again with a complete "
+            f"dump, or pass --not-running {name} if nothing else of it runs"
+        )
+        yield Finding("warning", "adopt-incomplete", message)

@@ -1,0 +1,126 @@
+"""The report of an adoption, as text and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from gitsched.model.adoption import AdoptedObject, Adoption
+from gitsched.model.finding import Finding
+from gitsched.report.serialization import API_VERSION, serialize_finding
+from gitsched.report.text import write_findings
+
+MAX_ROWS = 50
+"""Objects of one group that the text lists."""
+MAX_CLUSTERS = 6
+
+
+class AdoptionReport(NamedTuple):
+    """What a report is written from; `commit` is "" if nothing was written."""
+
+    adoption: Adoption
+    findings: tuple[Finding, ...]
+    source: str
+    branch: str
+    before: str
+    commit: str
+    changed: bool
+    dry_run: bool
+    objects: int
+
+
+def write_adoption(report: AdoptionReport, width: int) -> str:
+    """Return the report as text."""
+    text = "\n".join(_list_lines(report)) + "\n"
+    return f"{text}\n{write_findings(report.findings, width)}" if report.findings else text
+
+
+def _list_lines(report: AdoptionReport) -> Iterator[str]:
+    adoption = report.adoption
+    yield _describe_result(report)
+    yield ""
+    yield f"  {adoption.in_place} where they run"
+    yield f"  {len(adoption.moving)} that the policies place elsewhere: the next run moves them"
+    for count, text in (
+        (len(adoption.held), "kept where they run, because what is known about them is incomplete"),
+        (len(adoption.unknown), "placed nowhere, because it is not known where they run"),
+        (len(adoption.new), "that run nowhere: the next run places them"),
+    ):
+        if count:
+            yield f"  {count} {text}"
+    others = f"{len(adoption.unselected)} that no policy selects, and {len(adoption.foreign)} that the source does not have"
+    yield f"  {others}: left as they are"
+    groups: Iterable[tuple[str, tuple[AdoptedObject, ...]]] = (
+        ("Would move", adoption.moving),
+        ("Kept", adoption.held),
+        ("Not known", adoption.unknown),
+        ("New", adoption.new),
+        ("Not selected by a policy", adoption.unselected),
+        ("Not in the source", adoption.foreign),
+    )
+    for title, found in groups:
+        if found:
+            yield ""
+            yield f"{title}:"
+            yield from map(_format_object, found[:MAX_ROWS])
+            if len(found) > MAX_ROWS:
+                yield f"  and {len(found) - MAX_ROWS} more, see -o json"
+
+
+def _describe_result(report: AdoptionReport) -> str:
+    if report.dry_run:
+        return f"Nothing was written. Without --dry-run, branch {report.branch} {'gets a commit' if report.changed else 'does not change'}."
+    if report.commit:
+        return f"Committed {report.commit[:10]} to branch {report.branch}, from commit {report.source[:10]}."
+    return f"Branch {report.branch} has all of this already."
+
+
+def _format_object(one: AdoptedObject) -> str:
+    places = _format_clusters(one.before) or "unknown"
+    if one.after or one.reason:
+        places = (
+            f"{places} -> {_format_clusters(one.after) or 'nowhere'}" if one.before else _format_clusters(one.after) or "nowhere"
+        )
+    return f"  {one.key}  {places}{f'  {one.reason}' if one.reason else ''}"
+
+
+def _format_clusters(replicas: Mapping[str, int | None]) -> str:
+    names = [f"{name} {count}" if count else name for name, count in replicas.items()]
+    more = len(names) - MAX_CLUSTERS
+    return f"{', '.join(names[:MAX_CLUSTERS])} and {more} more" if more > 0 else ", ".join(names)
+
+
+def serialize_adoption(report: AdoptionReport) -> dict[str, Any]:
+    """Return the report as data."""
+    adoption = report.adoption
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Adoption",
+        "branch": report.branch,
+        "source": report.source,
+        "before": report.before or None,
+        "commit": report.commit or None,
+        "changed": report.changed,
+        "objectsRead": report.objects,
+        "inPlace": adoption.in_place,
+        "moving": list(map(_serialize_object, adoption.moving)),
+        "held": list(map(_serialize_object, adoption.held)),
+        "unknown": list(map(_serialize_object, adoption.unknown)),
+        "new": list(map(_serialize_object, adoption.new)),
+        "unselected": list(map(_serialize_object, adoption.unselected)),
+        "foreign": list(map(_serialize_object, adoption.foreign)),
+        "findings": list(map(serialize_finding, report.findings)),
+    }
+
+
+def _serialize_object(one: AdoptedObject) -> dict[str, Any]:
+    key = one.key
+    return {
+        "group": key.group,
+        "kind": key.kind,
+        "namespace": key.namespace,
+        "name": key.name,
+        "before": [{"cluster": name, "replicas": count} for name, count in one.before.items()],
+        "after": [{"cluster": name, "replicas": count} for name, count in one.after.items()],
+        "reason": one.reason,
+    }
