@@ -20,6 +20,7 @@ COMMANDS = {
     "watch": "Reconcile when the source changes or a deadline passes.",
     "explain": "Explain why a workload is placed on its clusters.",
     "simulate": "Simulate the loss of a cluster or a region, and other events.",
+    "status": "Show which commit each cluster has applied, whether it is healthy, and what is where.",
     "freeze": "Freeze placements, or lift the freeze.",
     "rebalance": "Write a request to schedule workloads again.",
     "tidy": "List and remove expired documents of the worktree.",

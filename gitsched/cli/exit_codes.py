@@ -16,7 +16,8 @@ CHANGES = USAGE
 MEANINGS = {
     DONE: "success; there may be warnings",
     FINDINGS: "a finding of severity error, changes that the guard withholds, or invalid input or settings",
-    USAGE: "wrong usage; with `--detailed-exitcode` of `plan` or `tidy` also: there are changes or expired documents",
+    USAGE: "wrong usage; with `--detailed-exitcode` of `plan`, `tidy` or `status` also: there are changes or expired documents, or the "
+    "fleet needs attention",
     BUG: "a bug in gitsched",
     TEMPORARY: "temporary failure: a remote did not answer, or five concurrent updates in a row prevented the push",
     INTERRUPTED: "interrupted",

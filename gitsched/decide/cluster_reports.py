@@ -7,13 +7,15 @@ from datetime import datetime
 from typing import Any
 
 from gitsched.decide.catalog import Catalog
-from gitsched.model.cluster_report import CLUSTER_REPORT, ClusterReport, read_cluster_report
+from gitsched.model.cluster_report import CLUSTER_REPORT, ClusterReport, Health, read_cluster_report
+from gitsched.model.fleet_status import LastReport
 from gitsched.model.observation import DELIVERY_STATUS, DeliveryStatus
 from gitsched.model.rollouts import ChangedCluster
 from gitsched.schedule.rollout import FAILURE, SUCCESS, RolloutReport
 
 STATES: Mapping[str, str] = {"Healthy": SUCCESS, "Degraded": FAILURE}
 """The states of rollouts by the health of a report; Progressing is neither."""
+_HEALTH: Mapping[str, Health] = {SUCCESS: "Healthy", FAILURE: "Degraded"}
 
 
 class KnownReports:
@@ -21,14 +23,29 @@ class KnownReports:
 
     def __init__(self, catalog: Catalog, observations: Mapping[Any, Any], commits: Sequence[str]) -> None:
         self._ages = {commit: age for age, commit in enumerate(commits)}
+        self._commits: dict[int, str] = {}
         documents = catalog.api_documents.get(CLUSTER_REPORT, ())
         read = (read_cluster_report(document.body) for document in documents)
         self.by_cluster: dict[str, ClusterReport] = {report.cluster: report for report in read if report is not None}
+        self._unknown: dict[str, LastReport] = {}
         self._statuses: dict[str, list[tuple[int, str, datetime]]] = {}
         for cluster, commit, state, since in _list_entries(observations, self.by_cluster.values()):
             if commit in self._ages:
                 self._statuses.setdefault(cluster, []).append((self._ages[commit], state, since))
+                self._commits[self._ages[commit]] = commit
+            else:
+                self._unknown[cluster] = LastReport(commit, _HEALTH.get(state, "Progressing"), since, None)
         self.exist = bool(self.by_cluster or self._statuses)
+
+    def find_last(self, cluster: str) -> LastReport | None:
+        """Return the report of a cluster about the latest commit; None if it has made none."""
+        found = self._statuses.get(cluster)
+        if not found:
+            return self._unknown.get(cluster)
+        age, state, since = min(found, key=_rank)
+        report = self.by_cluster.get(cluster)
+        details = report.unhealthy if report is not None and self._ages.get(report.commit) == age else ()
+        return LastReport(self._commits[age], _HEALTH.get(state, "Progressing"), since, age, details)
 
     def find(self, changed: ChangedCluster) -> RolloutReport | None:
         """Return the last report of a cluster about a commit that has its change; None if there is none.
@@ -40,9 +57,14 @@ class KnownReports:
         about = [entry for entry in self._statuses.get(changed.cluster, ()) if entry[0] < limit]
         if not about:
             return None
-        # Of several reports about the same commit, a failure counts.
-        _, state, since = min(about, key=lambda entry: (entry[0], entry[1] != FAILURE, entry[2]))
+        _, state, since = min(about, key=_rank)
         return RolloutReport(state, max(since, changed.applied_at))
+
+
+def _rank(entry: tuple[int, str, datetime]) -> tuple[int, bool, datetime]:
+    """Order reports: the first is about the latest commit, and of several about it, a failure counts."""
+    age, state, since = entry
+    return age, state != FAILURE, since
 
 
 def _list_entries(observations: Mapping[Any, Any], documents: Any) -> Iterator[tuple[str, str, str, datetime]]:

@@ -119,9 +119,13 @@ class DecisionSet(NamedTuple):
     @property
     def unclaimed(self) -> int:
         """The number of objects that no policy selects and no API records or reads."""
+        return len(self.list_unclaimed())
+
+    def list_unclaimed(self) -> tuple[Key, ...]:
+        """Return the objects that no policy selects and no API records or reads."""
         claimed = self.outcomes.keys() | {key for key, _ in self.engine_records}
         claimed |= {key for engine in self.engines if isinstance(engine, ReferenceReading) for key in engine.referenced_keys()}
-        return sum(key not in claimed for key in self.catalog.templates)
+        return tuple(key for key in self.catalog.templates if key not in claimed)
 
     @property
     def wakeups(self) -> list[datetime]:

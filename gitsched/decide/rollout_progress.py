@@ -115,6 +115,7 @@ def advance(
     failed = {name: verdict for name, verdict in current.items() if verdict.state == FAILURE and not verdict.accepted}
     record_after = RolloutRecord(spec.name, tuple(entries[name] for name in sorted(entries)), held)
     status = _describe(spec, groups, changes, delivered, kept, failed, bool(held), reports)
+    status = status._replace(workloads=tuple(sorted({files.workload for files in held})))
     wakeups = [verdict.time for verdict in kept.values() if not verdict.state and verdict.time is not None]
     if spec.strategy.progress_deadline is not None:
         wakeups += [add_duration(entry.applied_at, spec.strategy.progress_deadline) for entry in delivered.values()]

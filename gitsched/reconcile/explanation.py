@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from gitsched.decide.built_parts import PartOwners
 from gitsched.decide.companion_explanation import ExplainedCompanions, explain_companions
@@ -89,12 +89,23 @@ def _add_related_objects(found: Explanation, details: PlanDetails, key: Key) -> 
 
 def _list_copies(plan: Plan, key: Key) -> tuple[str, ...]:
     """Return where copies of a workload stay for an overlap, also those with its former name."""
+    waits = tuple(_list_waits(plan, key)) if plan.rollout_records else ()
     copies = [copy for copy in plan.retained if key in (copy.workload, copy.follows)]
     if not copies:
-        return ()
+        return waits
     from gitsched.report.retained_copies import describe_retained_copies  # few workloads have any
 
-    return tuple(describe_retained_copies(copies))
+    return (*describe_retained_copies(copies), *waits)
+
+
+def _list_waits(plan: Plan, key: Key) -> Iterator[str]:
+    """Yield for each rollout in which clusters a workload stays as it was, and what they wait for."""
+    waits = {rollout.name: rollout.waits_for for rollout in plan.rollouts}
+    for record in plan.rollout_records:
+        clusters = [held.cluster for held in record.held if held.workload == key]
+        if clusters:
+            verb = "keeps" if len(clusters) == 1 else "keep"
+            yield f"{format_names(clusters, 5)} {verb} what it was before: the Rollout {record.name} waits ({waits.get(record.name, '')})"
 
 
 def _add_document_errors(found: Explanation, key: Key, findings: Iterable[Finding]) -> Explanation:

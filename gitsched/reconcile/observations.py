@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple
 
-from gitsched.apis.gitsched.config import ForgeConfig
 from gitsched.apis.policy_api import DeliveryReports, MetricSource
 from gitsched.decide.catalog import RawDocument, locate_finding_resources
 from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import policy_apis
-from gitsched.git import Repository
-from gitsched.metrics.queries import ProviderUnreachable
-from gitsched.model.allow_list import AllowList
 from gitsched.model.document import Body
 from gitsched.model.finding import Finding
-from gitsched.model.observation import DELIVERY_STATUS, MetricFailure, MetricQuery, Observations, read_observations
+from gitsched.model.observation import MetricFailure, MetricQuery, Observations, read_observations
+from gitsched.model.rollouts import ROLLOUT_KIND
+from gitsched.reconcile.observation_options import ObservationOptions
 from gitsched.reconcile.run import NOTHING_OBSERVED, Fetched, ObservationResult, RunContext
 from gitsched.reconcile.source_tree import read_source_tree
 from gitsched.render.run_metadata import RunMetadata
@@ -41,11 +38,22 @@ def observe(context: RunContext, fetched: Fetched, source: SourceTree, now: date
             bodies, options = (document.body for document in documents), _make_options(context, fetched, source)
             found = observe_metrics(bodies, api.metrics, record, options, now, _find_known_values(context))
             result = _merge_results(result, found._replace(findings=locate_finding_resources(found.findings, documents)))
-        if api.delivery_reports is not None and statuses is not None:
-            clusters = list_reporting_clusters(api.delivery_reports, source)
+        clusters = list_reporting_clusters(api.delivery_reports, source) if api.delivery_reports is not None else set[str]()
+        if clusters and api.delivery_reports is not None:
+            from gitsched.reconcile.cluster_statuses import (  # few rollouts wait for reports
+                add_cluster_reports,
+                list_recent_commits,
+                observe_statuses,
+            )
+
+            options, code = _make_options(context, fetched, source), api.delivery_reports.unknown_code
             commits = list_recent_commits(fetched.output.repository, fetched.output_head)
-            options = _make_options(context, fetched, source)
-            result = observe_statuses(result, api.delivery_reports, statuses, commits, clusters, record, options, now)
+            result = observe_statuses(result, code, statuses, commits, clusters, record, options, now)
+            result = add_cluster_reports(result, fetched, source)
+    if statuses is not None and (context.settings.all_statuses or has_rollout(source)):
+        from gitsched.reconcile.cluster_statuses import observe_all_statuses  # most sources have no Rollout
+
+        result = observe_all_statuses(result, statuses, fetched, source, _make_options(context, fetched, source), now)
     return result
 
 
@@ -90,20 +98,6 @@ def list_trusted_documents(context: RunContext, fetched: Fetched) -> list[Body]:
     return [document.body for document in read_source_tree(repository, tree, context.caches.files, None).source_tree.documents]
 
 
-class ObservationOptions(NamedTuple):
-    """How to get values. With `live`, providers are queried that the operator allows, together for at most `timeout` seconds.
-
-    `list_trusted_documents` returns the documents that may choose providers; None if the documents of the run may. It is called only
-    where `output_trusted` says that the planned commit did not choose them itself.
-    """
-
-    live: bool
-    allow: AllowList
-    timeout: float
-    list_trusted_documents: Callable[[], Iterable[Body]] | None = None
-    output_trusted: bool = True
-
-
 def observe_metrics(
     bodies: Iterable[Body],
     metrics: MetricSource,
@@ -136,37 +130,6 @@ def observe_metrics(
     found = read_recorded_metrics(others, recorded)
     found.update((query.key, known_values[query.key]) for query in queried)
     found.time = now
-    return ObservationResult(found, findings)
-
-
-def observe_statuses(
-    observed: ObservationResult,
-    reports: DeliveryReports,
-    forge: ForgeConfig | None,
-    commits: Iterable[tuple[str, datetime]],
-    clusters: Collection[str],
-    record: RunMetadata | None,
-    options: ObservationOptions,
-    now: datetime,
-) -> ObservationResult:
-    """Add the statuses that clusters reported at the forge for the latest output commits; recorded ones where documents are not trusted."""
-    if forge is None or not clusters:
-        return observed
-    recorded = read_observations(record.observations, record.observed_at) if record else Observations()
-    findings = observed.findings
-    found = Observations(observed.observations.items(), observed.observations.time)
-    if options.live and options.list_trusted_documents is None:
-        from gitsched.metrics.commit_statuses import fetch_commit_statuses  # most runs query no forge
-
-        try:
-            found.update(fetch_commit_statuses(forge, commits, clusters, options.timeout, options.allow))
-            found.time = now
-            return ObservationResult(found, findings)
-        except ProviderUnreachable as error:
-            message = f"commit statuses are not available, so the recorded ones are used: {error}"
-            findings = (*findings, Finding("warning", reports.unknown_code, message))
-    found.update((key, value) for key, value in recorded.items() if key[0] == DELIVERY_STATUS)
-    found.time = found.time or recorded.time
     return ObservationResult(found, findings)
 
 
@@ -215,21 +178,12 @@ def _list_skipped_providers(others: Iterable[MetricQuery], source: MetricSource,
     return tuple(findings)
 
 
-MAX_RECENT_COMMITS = 5
-"""Output commits whose statuses are fetched."""
+def has_rollout(source: SourceTree) -> bool:
+    """Return whether the source has a Rollout."""
+    return any((document.group, document.kind) == ROLLOUT_KIND for document in source.documents)
 
 
 def list_reporting_clusters(reports: DeliveryReports, source: SourceTree) -> set[str]:
     """Return the clusters that may report statuses; none if no rollout waits for reports."""
     bodies = [document.body for document in source.documents if document.group in reports.groups]
     return reports.list_clusters(bodies) if bodies else set()
-
-
-def list_recent_commits(repository: Repository, head: str | None) -> Iterator[tuple[str, datetime]]:
-    """Yield the latest output commits with their times, the newest first: slow clusters still report about an earlier one."""
-    for _ in range(MAX_RECENT_COMMITS):
-        if not head or not repository.has(head):
-            break
-        commit = repository.commit(head)
-        yield head, commit.time
-        head = commit.parents[0] if commit.parents else None

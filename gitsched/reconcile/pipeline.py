@@ -15,11 +15,10 @@ from gitsched.decide.plan import gc_paused, make_plan
 from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_state import compute_plan_times
 from gitsched.model.errors import Conflict
-from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.reconcile.allowances import list_allowed_changes, read_releases
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.guard_input import make_guard_input
-from gitsched.reconcile.observations import observe
+from gitsched.reconcile.observations import has_rollout, observe
 from gitsched.reconcile.output_commit import publish, update_caches, write
 from gitsched.reconcile.run import (
     NO_SETTING_REPORT,
@@ -120,7 +119,7 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
     made_from = PlanInput(source, previous, times, observed.observations, allowed, withholds, releases, guard, wakeups)
     if fetched.record is not None and fetched.record.adopted:
         made_from = made_from._replace(adopted=fetched.record.adopted)
-    if any(document.kind == ROLLOUT_KIND[1] for document in source.documents) or (fetched.record and fetched.record.rollouts):
+    if has_rollout(source) or (fetched.record is not None and fetched.record.rollouts):
         from gitsched.reconcile.rollout_input import read_rollout_input  # most sources have no Rollout
 
         made_from = made_from._replace(rollouts=read_rollout_input(context, fetched))

@@ -50,6 +50,7 @@ class RunSettings(NamedTuple):
 
     `reviewed` is the reviewed plan, where the source commit has no trailer with it; with `require_reviewed` no other plan is written.
     `findings_only` says that the caller needs findings only, so that the location of the output does not matter.
+    `all_statuses` observes the commit statuses of all clusters, also where nothing waits for them.
 
     `facts_repository` is the other repository that may have the facts branches. `facts_keys` are the public keys, by cluster, of which one
     must have signed the branch of the cluster; the name "*" is for the branch of all clusters. Empty: signatures are not required.
@@ -83,6 +84,7 @@ class RunSettings(NamedTuple):
     reviewed: ReviewedPlan | None = None
     require_reviewed: bool = False
     findings_only: bool = False
+    all_statuses: bool = False
     facts_repository: str | None = None
     facts_keys: Mapping[str, tuple[str, ...]] = {}
 
@@ -423,6 +425,7 @@ def make_review(run: RunResult) -> Review:
         withheld=plan.withheld,
         retained_copies=totals.retained,
         ended_copies=plan.ended,
+        rollouts=plan.rollouts,
         race=run.race,
         held=totals.held,
         setting_changes=run.setting_changes,

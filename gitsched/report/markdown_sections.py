@@ -90,6 +90,7 @@ def write_sections(data: CommentData, detail: DetailLevel, identity: str) -> str
         _write_causes(data, detail),
         _write_moves(moves, detail, omitted),
         _write_retained_copies(review, detail),
+        _write_rollouts(review, detail, omitted),
         _write_reasons(moves, detail, omitted),
         _write_record_changes(review, detail, omitted),
         _write_held(review, detail, omitted),
@@ -257,6 +258,27 @@ def _write_held(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
         omitted.append(f"{more} held workloads")
         lines.append(f"- and {more} more")
     return f"**{describe_held(review.held)[0]}**\n\n" + "\n".join(lines)
+
+
+def _write_rollouts(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
+    """Return which clusters get a change in which wave, and what the others wait for."""
+    if not review.rollouts:
+        return ""
+    from gitsched.report.rollouts import describe_rollout  # few runs roll out in waves
+
+    parts = []
+    for rollout in review.rollouts[: max(detail.retained, 1)]:
+        title, *lines = describe_rollout(rollout)
+        shown = [f"- {format_text(line.strip(), _MAX_LINE)}" for line in lines[:ROLLOUT_LINES]]
+        more = [f"- and {len(lines) - ROLLOUT_LINES} more"] if len(lines) > ROLLOUT_LINES else []
+        parts.append(f"**{format_text(title, _MAX_LINE)}**\n\n" + "\n".join([*shown, *more]))
+    if len(review.rollouts) > len(parts):
+        omitted.append(f"{len(review.rollouts) - len(parts)} rollouts")
+    return "\n\n".join(parts)
+
+
+ROLLOUT_LINES = 20
+"""Lines of one rollout that a comment has."""
 
 
 def _write_retained_copies(review: Review, detail: DetailLevel) -> str:

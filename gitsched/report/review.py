@@ -22,6 +22,7 @@ from gitsched.model.changes import (
 )
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding
+from gitsched.model.rollouts import RolloutStatus
 from gitsched.model.scheduling import Outcome, RecordedDecision, RecordTarget
 from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.model.time import EPOCH
@@ -113,6 +114,7 @@ class Review(NamedTuple):
     retained_copies: Sequence[RetainedCopy] = ()
     ended_copies: Sequence[RetainedCopy] = ()
     setting_changes: Sequence[SettingChange] = ()
+    rollouts: Sequence[RolloutStatus] = ()
 
     @property
     def new_findings(self) -> list[Finding]:

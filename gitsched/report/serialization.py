@@ -113,12 +113,21 @@ def serialize_review(review: Review) -> dict[str, Any]:
             for workload in review.retained
         ],
         "retainedCopies": list(map(_serialize_retained_copy, review.retained_copies)),
+        "rollouts": _serialize_rollouts(review),
         "findings": _serialize_review_findings(review),
         "manifests": [
             entry._asdict() | {"clusters": list(entry.clusters), "verb": entry.verb} for entry in review.delivery.rendered
         ],
         "nextWakeup": format_time(review.next_wakeup) if review.next_wakeup else None,
     }
+
+
+def _serialize_rollouts(review: Review) -> list[dict[str, Any]]:
+    if not review.rollouts:
+        return []
+    from gitsched.report.rollouts import serialize_rollouts  # few runs roll out in waves
+
+    return serialize_rollouts(review.rollouts)
 
 
 def _serialize_retained_copy(copy: RetainedCopy) -> dict[str, Any]:

@@ -73,6 +73,7 @@ def write_plan(review: Review, width: int) -> str:
         _cause_lines(review.moves, width),
         _move_lines(sort_moves(review.moves), width),
         _copy_lines(review, width),
+        _rollout_lines(review, width),
         _record_lines(review.record_changes, width),
         _held_lines(review, width),
         _retained_lines(review, width),
@@ -92,6 +93,7 @@ def write_run(review: Review, width: int) -> str:
         _setting_lines(review, width),
         _move_lines(review.moves, width),
         _copy_lines(review, width),
+        _rollout_lines(review, width),
         _withheld_lines(review, width),
         _held_lines(review, width),
         _record_lines(review.record_changes, width),
@@ -241,6 +243,15 @@ def _change_lines(
         lines += [*wrap(name, width), *wrap(f"{before} -> {after}", width, "  ")]
         lines += wrap_all(list_reasons(change), width, "  ")
     return lines
+
+
+def _rollout_lines(review: Review, width: int) -> list[str]:
+    """Return which clusters get a change in which wave, and what the others wait for."""
+    if not review.rollouts:
+        return []
+    from gitsched.report.rollouts import describe_rollouts  # few runs roll out in waves
+
+    return wrap_all(describe_rollouts(review.rollouts), width)
 
 
 def _held_lines(review: Review, width: int) -> list[str]:

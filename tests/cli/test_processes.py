@@ -23,6 +23,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "watch": ("watch", "--listen", "8080"),
     "explain": ("explain", "deploy/web", "-n", "shop"),
     "simulate": ("simulate", "--lose", "one"),
+    "status": ("status",),
     "rebalance": ("rebalance", "deploy/missing", "-n", "shop"),
     "tidy": ("tidy",),
     "freeze": ("freeze", "--lift"),

@@ -32,6 +32,7 @@ from gitsched.report.page.content import (
 )
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.review import Review
+from gitsched.report.rollouts import describe_rollouts
 from gitsched.report.summary import (
     describe_setting_changes,
     describe_withheld,
@@ -92,6 +93,7 @@ def write_page(review: Review, fleet: FleetView) -> str:
         recorded=[build_recorded_row(decision) for decision in review.recorded[:RECORDS_SHOWN]],
         recorded_more=max(len(review.recorded) - RECORDS_SHOWN, 0),
         retained=[build_retained_row(workload) for workload in review.retained],
+        rollouts=[escape_unprintable(line) for line in describe_rollouts(review.rollouts)],
         copies=[escape_unprintable(line) for line in describe_retained_copies(review.retained_copies)],
         resilience=losses,
         manifests=[build_manifest_entry(entry) for entry in shown],

@@ -1,0 +1,132 @@
+"""The status of a fleet as text in columns, and as `kind: FleetStatus` of docs/cli.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from gitsched.model.document import Key
+from gitsched.model.fleet_status import ClusterStatus, FleetStatus, WorkloadStatus
+from gitsched.model.time import format_time
+from gitsched.report.rollouts import describe_rollouts, serialize_rollouts
+from gitsched.report.serialization import API_VERSION
+from gitsched.report.summary import escape_unprintable, format_key
+
+_SHORT = 12
+_CLUSTERS = ("CLUSTER", "READY", "WORKLOADS", "APPLIED", "HEALTHY", "BEHIND", "SINCE", "MESSAGE")
+_WORKLOADS = ("WORKLOAD", "CLUSTERS", "POLICY", "WAITS FOR A WAVE")
+
+
+def write_fleet_status(status: FleetStatus, *, workloads: bool = False, unclaimed: bool = False) -> str:
+    """Return the status as aligned columns: clusters and rollouts, or with these options workloads or objects without a policy."""
+    if workloads:
+        rows = [_make_workload_row(one) for one in status.workloads]
+        lines = align([_WORKLOADS, *rows]) if rows else ["No policy places a workload."]
+    elif unclaimed:
+        lines = [escape_unprintable(format_key(key)) for key in status.unclaimed] or ["Every object is selected by a policy."]
+    else:
+        lines = align([_CLUSTERS, *map(_make_cluster_row, status.clusters)]) if status.clusters else ["There is no cluster."]
+        lines += ["", *describe_rollouts(status.rollouts)] if status.rollouts else []
+        lines += ["", _describe_branch(status)]
+    return "\n".join(lines) + "\n"
+
+
+def _describe_branch(status: FleetStatus) -> str:
+    if status.time is None:
+        return f"There is no output branch {status.branch} yet: run gitsched reconcile."
+    text = f"{status.branch} is at {status.head[:_SHORT]} of {format_time(status.time)}"
+    return f"{text}; the source has changes that are not reconciled." if status.pending else f"{text}."
+
+
+def _make_cluster_row(one: ClusterStatus) -> tuple[str, ...]:
+    report = one.report
+    if report is None:
+        return one.name, _format_ready(one), str(one.workloads), "-", "-", "-", "-", one.unready or "no report"
+    healthy = {"Healthy": "True", "Degraded": "False"}.get(report.health, "Progressing")
+    behind = "unknown" if one.behind is None else str(one.behind)
+    messages = [one.unready, *(f"{each.key.title} is {each.health}: {each.message}".rstrip(": ") for each in report.unhealthy[:1])]
+    if one.behind is None:
+        messages.append("the commit is not one of the last of the output branch")
+    applied, since = report.commit[:_SHORT], format_time(report.since)
+    return (
+        one.name,
+        _format_ready(one),
+        str(one.workloads),
+        applied,
+        healthy,
+        behind,
+        since,
+        "; ".join(filter(None, messages)),
+    )
+
+
+def _format_ready(one: ClusterStatus) -> str:
+    return "False" if one.unready else "True"
+
+
+def _make_workload_row(one: WorkloadStatus) -> tuple[str, ...]:
+    return format_key(one.key), _format_clusters(one.clusters) or "-", one.policy or "-", ", ".join(one.waiting)
+
+
+def _format_clusters(clusters: Mapping[str, int | None]) -> str:
+    return ", ".join(name if count is None else f"{name}:{count}" for name, count in clusters.items())
+
+
+def align(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return rows as lines with columns of equal width, three spaces apart; an empty column at the end is left out."""
+    cells = [[escape_unprintable(cell) for cell in row] for row in rows]
+    while cells and cells[0] and all(not row[-1] for row in cells[1:]) and len(cells) > 1:
+        cells = [row[:-1] for row in cells]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+
+
+def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
+    """Return the status with all workloads and all objects without a policy."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "FleetStatus",
+        "branch": status.branch,
+        "commit": status.head,
+        "time": _format_optional(status.time),
+        "pending": status.pending,
+        "clusters": [_serialize_cluster(one) for one in status.clusters],
+        "rollouts": serialize_rollouts(status.rollouts),
+        "workloads": [
+            {
+                **_serialize_key(one.key),
+                "policy": one.policy,
+                "clusters": [{"name": name, "replicas": count} for name, count in one.clusters.items()],
+                "waiting": list(one.waiting),
+            }
+            for one in status.workloads
+        ],
+        "unclaimed": [_serialize_key(key) for key in status.unclaimed],
+    }
+
+
+def _serialize_cluster(one: ClusterStatus) -> dict[str, Any]:
+    report = one.report
+    return {
+        "name": one.name,
+        "ready": not one.unready,
+        "reason": one.unready,
+        "workloads": one.workloads,
+        "appliedCommit": report.commit if report else None,
+        "health": report.health if report else None,
+        "since": _format_optional(report.since if report else None),
+        "behind": one.behind,
+        "unhealthy": [
+            {**_serialize_key(each.key), "health": each.health, "message": each.message}
+            for each in (report.unhealthy if report else ())
+        ],
+    }
+
+
+def _serialize_key(key: Key) -> dict[str, str]:
+    return key._asdict()
+
+
+def _format_optional(time: datetime | None) -> str | None:
+    return format_time(time) if time is not None else None

@@ -1,0 +1,88 @@
+"""Rollouts in waves as text, and as data for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gitsched.model.rollouts import RolloutCluster, RolloutStatus
+from gitsched.model.time import format_time
+from gitsched.report.summary import format_count, format_key
+
+CLUSTERS_SHOWN = 5
+"""The number of clusters of a wave and state that text names; JSON contains all."""
+_STATES = {
+    "updated": "get the change now",
+    "progressing": "have the change, and have not reported that they are healthy",
+    "succeeded": "are healthy",
+    "failed": "failed",
+    "accepted": "failed, which is accepted",
+    "waiting": "wait",
+    "unchanged": "do not change",
+}
+
+
+def describe_rollouts(rollouts: Iterable[RolloutStatus]) -> list[str]:
+    """Return a line for each rollout and one for each wave and state of its clusters."""
+    return [line for rollout in rollouts for line in describe_rollout(rollout)]
+
+
+def describe_rollout(rollout: RolloutStatus) -> list[str]:
+    """Return the state of a rollout and of the clusters of its waves."""
+    waits = {"stopped": f": {rollout.waits_for}", "progressing": f", waits for {rollout.waits_for}"}.get(rollout.state, "")
+    lines = [f"Rollout {rollout.name} ({rollout.type}) is {rollout.state}{waits if rollout.waits_for else ''}"]
+    for (group, state), found in _group_clusters(rollout.clusters).items():
+        details = [one.detail for one in found if one.detail]
+        detail = f" ({details[0]})" if details else ""
+        lines.append(f"  wave {group}: {_format_clusters([one.cluster for one in found])} {_conjugate(state, found)}{detail}")
+    return lines
+
+
+def _group_clusters(clusters: Iterable[RolloutCluster]) -> dict[tuple[str, str], list[RolloutCluster]]:
+    found: dict[tuple[str, str], list[RolloutCluster]] = {}
+    for one in clusters:
+        found.setdefault((one.group, one.state), []).append(one)
+    return found
+
+
+_SINGULAR = (("get ", "gets "), ("have the", "has the"), ("have not", "has not"), ("they are", "it is"), ("are ", "is "))
+
+
+def _conjugate(state: str, found: Sequence[RolloutCluster]) -> str:
+    text = _STATES[state]
+    if len(found) > 1:
+        return text
+    text = {"wait": "waits", "do not change": "does not change"}.get(text, text)
+    for plural, singular in _SINGULAR:
+        text = text.replace(plural, singular)
+    return text
+
+
+def _format_clusters(names: Sequence[str]) -> str:
+    more = len(names) - CLUSTERS_SHOWN
+    shown = ", ".join(names[:CLUSTERS_SHOWN])
+    return f"{shown} and {format_count(more, 'other')}" if more > 0 else shown
+
+
+def serialize_rollouts(rollouts: Iterable[RolloutStatus]) -> list[dict[str, Any]]:
+    """Return rollouts with all their clusters."""
+    return [
+        {
+            "name": rollout.name,
+            "type": rollout.type,
+            "state": rollout.state,
+            "waitsFor": rollout.waits_for,
+            "clusters": [
+                {
+                    "name": one.cluster,
+                    "wave": one.group,
+                    "state": one.state,
+                    "since": format_time(one.since) if one.since is not None else None,
+                    "detail": one.detail,
+                }
+                for one in rollout.clusters
+            ],
+            "workloads": [format_key(key) for key in rollout.workloads],
+        }
+        for rollout in rollouts
+    ]
