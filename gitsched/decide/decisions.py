@@ -24,6 +24,7 @@ from gitsched.decide.recorded_decisions import describe_records
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key
+from gitsched.model.errors import DocumentFault, GitschedError
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome, RecordedDecision
@@ -187,7 +188,7 @@ def decide(
 
 
 def decide_input(source: DecisionInput, cache: DecisionCache) -> DecisionSet:
-    """Decide every workload of an input as `decide` does."""
+    """Decide every workload of an input as `decide` does. Raise DocumentFault about workloads that cannot be decided because of a bug."""
     catalog, parts, snapshot = source.catalog, source.parts, source.make_snapshot()
     context = (
         catalog.api_documents,
@@ -205,17 +206,26 @@ def decide_input(source: DecisionInput, cache: DecisionCache) -> DecisionSet:
     trackers = list_dependency_trackers(engines)
     templates = dict(catalog.templates)
     outcomes: dict[Key, Outcome] = {}
+    faults: dict[Key, Exception] = {}
     for key, document in catalog.templates.items():
-        outcome = _read_cached_decision(document, trackers, snapshot, cache) or _decide_and_cache(
-            document, engines, trackers, snapshot, cache
-        )
+        try:
+            outcome = _read_cached_decision(document, trackers, snapshot, cache) or _decide_and_cache(
+                document, engines, trackers, snapshot, cache
+            )
+        except GitschedError:
+            raise
+        except Exception as error:  # noqa: BLE001 - raised at the end, with those of all other documents
+            faults[key] = error
+            continue
         if outcome is not None:
             outcomes[key] = outcome
+    if faults:
+        raise DocumentFault(faults)
     findings = [*catalog.findings, *(finding for engine in engines for finding in engine.findings)]
     quarantined: set[Key] = set()
     duplicates: list[tuple[Document, ...]] = []
     for key, document, why, make_finding in list_quarantined(catalog, parts):
-        kept = next((kept for engine in engines if (kept := engine.keep_previous(document, why))), None)
+        kept = _keep_previous(document, why, engines, snapshot)
         if make_finding is not None and (kept is not None or any(engine.selects(document) for engine in engines)):
             copies = catalog.duplicate_templates.get(key)
             if copies is None:
@@ -223,7 +233,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache) -> DecisionSet:
             else:
                 duplicates.append(copies)
         if kept is not None and key not in outcomes:
-            outcomes[key], templates[key] = adapt_outcome(document, kept, snapshot), document
+            outcomes[key], templates[key] = kept, document
             quarantined.add(key)
     findings += make_duplicate_findings(duplicates) if duplicates else ()
     own: set[Key] = set()
@@ -252,6 +262,17 @@ def decide_input(source: DecisionInput, cache: DecisionCache) -> DecisionSet:
         engine_records=list_engine_records(engines),
         cluster_facts=_collect_cluster_facts(engines),
     )
+
+
+def _keep_previous(document: Document, why: str, engines: Iterable[PolicyEngine], snapshot: Snapshot) -> Outcome | None:
+    """Return the previous decision about a document that is not used; None if there is none."""
+    try:
+        kept = next((kept for engine in engines if (kept := engine.keep_previous(document, why))), None)
+        return adapt_outcome(document, kept, snapshot) if kept is not None else None
+    except GitschedError:
+        raise
+    except Exception as error:
+        raise DocumentFault({document.key: error}) from error
 
 
 def list_own_workloads(engines: Iterable[PolicyEngine], snapshot: Snapshot) -> Iterator[tuple[Document, Outcome]]:

@@ -6,7 +6,7 @@ The state describes one output tree. When it is lost, a complete plan gives the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -66,6 +66,13 @@ class PreviousOutput(NamedTuple):
     retiring: Mapping[str, datetime]
     list_delivered: Callable[[Iterable[str]], Mapping[str, frozenset[str]]] = lambda _: {}
     retained: tuple[RetainedCopy, ...] = ()
+
+    def without_records(self, keys: Collection[Key]) -> PreviousOutput:
+        """Return the previous output without some records."""
+        if not keys:
+            return self
+        records = {key: body for key, body in self.records.items() if key not in keys}
+        return self._replace(records=records, list_other_records=lambda known: self.list_other_records((*known, *keys)))
 
 
 NO_OUTPUT = PreviousOutput({}, lambda _: (), lambda _: None, frozenset(), {})

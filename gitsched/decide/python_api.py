@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.plan import gc_paused
 from gitsched.decide.validation import list_document_findings, list_ignored_codes, validate_document
 from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_api_group
-from gitsched.model.errors import Permanent
+from gitsched.model.errors import GitschedError, Permanent
 from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.scheduling import CandidateResult
 from gitsched.model.time import EPOCH, parse_time
@@ -75,11 +75,27 @@ def schedule(
     ignored = list_ignored_codes(settings)
     raw: list[RawDocument] = []
     for body in bodies:
-        result = validate_document(body, ignored)
-        findings += list_document_findings(body, ignored) if result.issues else []
-        raw.append(make_raw_document(result.body, None, any(issue.severity == "error" for issue in result.issues)))
-    decisions = decide(raw, {_make_key(body): body for body in previous}, settings, at or time, time, None, observations, once=True)
-    findings += decisions.findings
+        document, issues = _read_document(body, ignored)
+        raw.append(document)
+        findings += issues
+    records = {_make_key(body): body for body in previous}
+
+    def decide_without(
+        documents: Iterable[RawDocument], dropped: Collection[Key], faults: Iterable[Finding]
+    ) -> tuple[DecisionSet, list[Finding]]:
+        kept = {key: body for key, body in records.items() if key not in dropped}
+        decided = decide(documents, kept, settings, at or time, time, None, observations, once=True)
+        return decided, [*decided.findings, *faults]
+
+    try:
+        decisions, found = decide_without(raw, (), ())
+    except GitschedError:
+        raise
+    except Exception:  # noqa: BLE001 - raised again if the bug does not depend on one document
+        from gitsched.decide.fault_isolation import isolate_faults  # only after a bug
+
+        decisions, found = isolate_faults(raw, records, decide_without)
+    findings += found
     for outcome in decisions.outcomes.values():
         findings += outcome.findings
     scheduled = [body for outcome in decisions.outcomes.values() for _, body in outcome.records]
@@ -90,6 +106,21 @@ def schedule(
 def validate(documents: Iterable[Body]) -> list[Finding]:
     """Return the findings of schemas and rules about plain documents. Nothing is scheduled."""
     return [finding for body in documents for finding in list_document_findings(body)]
+
+
+def _read_document(body: Body, ignored: frozenset[str]) -> tuple[RawDocument, list[Finding]]:
+    """Return a document with its defaults, and the findings about it. One on which a bug shows is broken."""
+    try:
+        result = validate_document(body, ignored)
+        findings = list_document_findings(body, ignored) if result.issues else []
+    except GitschedError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a bug that must not stop the other documents
+        from gitsched.decide.fault_isolation import make_fault_finding  # only after a bug
+
+        document = make_raw_document(body, None, broken=True)
+        return document, [make_fault_finding(document, error)]
+    return make_raw_document(result.body, None, any(issue.severity == "error" for issue in result.issues)), findings
 
 
 def _split_configs(documents: Iterable[Body]) -> tuple[list[Body], list[Body]]:

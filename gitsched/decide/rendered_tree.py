@@ -11,6 +11,7 @@ from gitsched.decide.decisions import DecisionSet
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Body, Document, Key
+from gitsched.model.errors import DocumentFault, GitschedError
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo, ExistingBlob, PlannedFile
 from gitsched.model.scheduling import Outcome
@@ -196,7 +197,12 @@ def _render_or_reuse(
     if known is not None and known.outcome is outcome:
         return known
     template, quarantined = decisions.templates[outcome.key], outcome.key in decisions.quarantined
-    return render_workload(outcome, template, quarantined, find_blob, cache, decisions.variants, delivery)
+    try:
+        return render_workload(outcome, template, quarantined, find_blob, cache, decisions.variants, delivery)
+    except GitschedError:
+        raise
+    except Exception as error:
+        raise DocumentFault({outcome.key: error}) from error
 
 
 def render_workload(

@@ -189,7 +189,12 @@ class _FileParser:
                     _error_at(piece, "too-many-documents", f"the file holds more than {self._limits.documents} documents")
                 )
                 break
-            if not self._parse_document(piece, index):
+            try:
+                is_document = self._parse_document(piece, index)
+            except Exception as error:  # noqa: BLE001 - a bug that must not stop the other files
+                self._add_error(_error_at(piece, "internal-error", _describe_bug(error)))
+                continue
+            if not is_document:
                 return ParsedFile("not-a-resource", reason="a template")
         return self._make_result()
 
@@ -284,7 +289,10 @@ class _FileParser:
         issues: list[Issue] = validate_object_meta(body)
         checked = body
         if self._validate is not None:
-            result = self._validate(body)
+            try:
+                result = self._validate(body)
+            except Exception as error:  # noqa: BLE001 - a bug that must not stop the other documents
+                result = ValidationResult(body, (Issue("error", "internal-error", _describe_bug(error)),))
             checked = result.body
             reported_pointers = {issue.pointer for issue in issues}
             issues.extend(issue for issue in result.issues if issue.pointer not in reported_pointers)
@@ -321,6 +329,12 @@ class _FileParser:
             status = "not-a-resource" if self.others else "empty"
         reason = self.reason if status == "not-a-resource" else ""
         return ParsedFile(status, tuple(documents), sorted_issues, self.unreadable, reason, None, tuple(self.others))
+
+
+def _describe_bug(error: Exception) -> str:
+    from gitsched.model.fault import describe_fault  # only after a bug
+
+    return f"{describe_fault(error)} while this document was read: it counts as broken; report this bug with the id"
 
 
 def _error_at(tree: YamlDocument, code: str, message: str) -> ParseError:

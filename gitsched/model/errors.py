@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gitsched.model.document import Key
+
 
 class GitschedError(Exception):
     """An error that is reported as a message, without a traceback."""
@@ -28,3 +34,11 @@ class Conflict(GitschedError):
 
 class RejectedInput(Exception):
     """Data that a client sent over the network is invalid. The message is for the client."""
+
+
+class DocumentFault(Exception):
+    """Unexpected errors while some documents were handled, by document: bugs that concern only these."""
+
+    def __init__(self, errors: Mapping[Key, Exception]) -> None:
+        super().__init__(f"{len(errors)} documents could not be handled")
+        self.errors = errors

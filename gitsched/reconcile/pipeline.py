@@ -11,11 +11,13 @@ from functools import partial
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.guard_settings import NO_GUARD_INPUT
-from gitsched.decide.plan import gc_paused, make_plan
+from gitsched.decide.plan import InMemoryCaches, gc_paused, make_plan
 from gitsched.decide.plan_input import PlanInput
+from gitsched.decide.plan_result import Plan
 from gitsched.decide.plan_state import compute_plan_times
-from gitsched.model.errors import Conflict
+from gitsched.model.errors import Conflict, GitschedError
 from gitsched.reconcile.allowances import list_allowed_changes, read_releases
+from gitsched.reconcile.cache.caches import Caches
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.guard_input import make_guard_input
 from gitsched.reconcile.observations import has_rollout, observe
@@ -78,9 +80,9 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withhol
     caches = context.caches
     made_from, can_continue, setting_changes = read_plan_input(context, fetched, now, withholds=withholds)
     source = made_from.source
-    plan = make_plan(made_from, caches.decisions)
+    plan, is_sound = _make_plan(made_from, caches)
     caches.plan_size = len(caches.files)
-    tree = caches.tree if can_continue else None
+    tree = caches.tree if can_continue and is_sound else None
     state = CompleteState(made_from.previous, tree.source_paths) if tree is not None and tree.valid else None
     plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
     kept_files = {path: file.commit for path, file in source.last_valid.items()}
@@ -138,3 +140,16 @@ def _needs_setting_report(context: RunContext, fetched: Fetched, config: Config)
         or (settings.output_branch is None and fetched.output.branch != output.branch.removeprefix("refs/heads/"))
         or (settings.output_path is None and fetched.prefix.rstrip("/") != output.path)
     )
+
+
+def _make_plan(made_from: PlanInput, caches: Caches) -> tuple[Plan, bool]:
+    """Return the plan, and whether all documents could be handled. One on which a bug shows is quarantined."""
+    try:
+        return make_plan(made_from, caches.decisions), True
+    except GitschedError:
+        raise
+    except Exception:  # noqa: BLE001 - raised again if the bug does not depend on one document
+        from gitsched.decide.isolated_plan import make_isolated_plan  # only after a bug
+
+        caches.decisions = InMemoryCaches()
+        return make_isolated_plan(made_from), False

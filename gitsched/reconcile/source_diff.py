@@ -16,6 +16,7 @@ from gitsched.decide.plan_state import PlanTimes, compute_plan_times
 from gitsched.decide.registry import reserved_groups
 from gitsched.git import Repository, TreeEntry
 from gitsched.model.document import Document, Key
+from gitsched.model.errors import GitschedError
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.allowances import read_releases
 from gitsched.reconcile.cache.caches import SourceFile
@@ -59,6 +60,10 @@ def plan_incrementally(
     try:
         made = _plan_from_cache(context, fetched, times, cache)
     except CorruptCacheError:
+        return None
+    except GitschedError:
+        raise
+    except Exception:  # noqa: BLE001 - the complete plan finds the document on which a bug shows
         return None
     if made is None:
         return None

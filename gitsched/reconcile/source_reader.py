@@ -68,7 +68,8 @@ class SourceReader:
                 if size > DEFAULT_LIMITS.size
                 else parse_file(source.blob(blob), path=path, validate=self._validate, editable=self._replica_paths)
             )
-            self._parse_cache.put(key, file)
+            if not any(issue.code == "internal-error" for issue in file.issues):  # another version may read it
+                self._parse_cache.put(key, file)
         return file
 
     def read_blob(self, blob: str) -> bytes:

@@ -1,0 +1,32 @@
+"""Describe an unexpected error, that is, a bug, without values of documents."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from hashlib import sha256
+
+MAX_FRAMES = 20
+"""The innermost frames of an error that its id is computed from."""
+
+
+def describe_fault(error: BaseException) -> str:
+    """Return the type of an error, where it was raised, and an id that is the same wherever it happens. The text of the error is left out,
+    because it may have values of Secrets."""
+    cause = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    frames = list(_list_frames(cause))
+    digest = sha256("\n".join((type(cause).__name__, *frames)).encode()).hexdigest()[:12]
+    return f"internal error {digest} ({type(cause).__name__} in {frames[-1] if frames else 'an unknown place'})"
+
+
+def _list_frames(error: BaseException) -> Iterator[str]:
+    """Yield module, function and line of the frames of an error, without those that repeat."""
+    last = ""
+    for frame in traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]:
+        module = frame.filename.rpartition("gitsched/")[2] or frame.filename.rpartition("/")[2]
+        text = f"{module}:{frame.lineno} {frame.name}"
+        if text != last:
+            yield text
+        last = text

@@ -1,0 +1,169 @@
+"""A bug that shows on one document concerns this document alone, at whatever stage it shows."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gitsched.cli import main
+from gitsched.model.finding import Finding
+from tests.builders import knative, ocm
+
+from .conftest import Fleet, cluster, deployment, policy
+
+BAD, GOOD = "default/deployment-bad", "default/deployment-good"
+SECRET = "hunter2"
+
+
+def break_function(monkeypatch: pytest.MonkeyPatch, target: str, names: str = "bad") -> list[str]:
+    """Have a function fail for arguments that name the bad document; return a list that gets an entry for each failure."""
+    place, _, name = target.rpartition(".")
+    module, _, class_name = place.partition(":")
+    owner: Any = importlib.import_module(f"gitsched.{module}")
+    owner = getattr(owner, class_name) if class_name else owner
+    original: Callable[..., Any] = getattr(owner, name)
+    failures: list[str] = []
+
+    def fail(*arguments: Any, **options: Any) -> Any:
+        if any(f"'{names}'" in str(argument) for argument in arguments if not isinstance(argument, type)):
+            failures.append(target)
+            raise RuntimeError(SECRET)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(owner, name, fail)
+    return failures
+
+
+def list_faults(findings: Any) -> list[Finding]:
+    return [finding for finding in findings if finding.code == "internal-error"]
+
+
+STAGES = (
+    "manifests.parser.classify_document",
+    "manifests.parser.find_spans",
+    "manifests.schema:SchemaValidator.validate",
+    "apis.karmada.engine:KarmadaEngine.decide",
+    "apis.karmada.engine:KarmadaEngine._decide_binding",
+    "apis.karmada.engine:KarmadaEngine.run_passes",
+    "decide.rendered_tree.plan_manifest",
+)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_bug_at_any_stage_quarantines_one_document(fleet: Fleet, stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"bad.yaml": deployment("bad"), "good.yaml": deployment("good"), "policy.yaml": policy("")}
+    fleet.commit({"ash.yaml": cluster("ash"), **files})
+    fleet.reconcile()
+    before = fleet.read(f"clusters/ash/{BAD}.yaml")
+    changed = {"bad.yaml": deployment("bad", 3), "good.yaml": deployment("good", 3)}
+    fleet.commit({**changed, "new.yaml": deployment("new")}, hour=1)
+    failures = break_function(monkeypatch, stage)
+    run = fleet.reconcile(1)
+    assert failures, "the stage handles the document"
+    (fault,) = list_faults(run.plan.findings)
+    assert fault.severity == "error"
+    assert fault.location is not None
+    assert fault.location.path == "bad.yaml"
+    assert SECRET not in str(run.plan.findings)
+    assert fleet.read(f"clusters/ash/{BAD}.yaml") == before, "what it placed stays"
+    assert fleet.load(f"clusters/ash/{GOOD}.yaml")["spec"]["replicas"] == 3
+    monkeypatch.undo()
+    fleet.commit({}, hour=2)
+    assert not list_faults(fleet.reconcile(2).plan.findings)
+    assert fleet.load(f"clusters/ash/{BAD}.yaml")["spec"]["replicas"] == 3
+
+
+KRAKE_CLUSTER = """\
+api: kubernetes
+kind: Cluster
+metadata: {name: ash, namespace: default}
+spec: {kubeconfig: {contexts: [{name: c}], clusters: [{name: c}], users: [{name: u}]}}
+status: {state: ONLINE}
+"""
+
+
+def application(name: str, manifest: str = "", more: str = "") -> str:
+    objects = manifest or f"[{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: default}}}}]"
+    return (
+        f"api: kubernetes\nkind: Application\nmetadata: {{name: {name}, namespace: default}}\nspec: {{manifest: {objects}}}\n{more}"
+    )
+
+
+def ocm_files(count: int) -> dict[str, str]:
+    """Return two Placements with the ConfigMaps that follow them."""
+    shared = ocm.to_yaml(ocm.managed_cluster("ash"), ocm.managed_cluster("bru"), *ocm.bound_global_set("default"))
+    files = {"fleet.yaml": shared}
+    for name in ("bad", "good"):
+        files[f"{name}.yaml"] = ocm.to_yaml(ocm.placement(name, "default", numberOfClusters=count))
+        files[f"map-{name}.yaml"] = ocm.to_yaml(ocm.placed_config_map(f"map-{name}", "default", name))
+    return files
+
+
+def knative_files(consumers: int) -> dict[str, str]:
+    sources = {f"{name}.yaml": knative.source(name, consumers) for name in ("bad", "good")}
+    return {"gitsched.yaml": knative.settings(), "a.yaml": knative.adapter(2), "n.yaml": knative.node("n", "z"), **sources}
+
+
+APIS = {
+    "policies of Karmada": (
+        "apis.karmada.state.parse_policy",
+        lambda n: {
+            "ash.yaml": cluster("ash"),
+            "bru.yaml": cluster("bru"),
+            "bad.yaml": policy("ash" if n == 1 else "bru", name="bad", more="  priority: 1\n")
+            .replace("apps/v1,", "v1,")
+            .replace("Deployment", "Secret"),
+            "good.yaml": policy("ash" if n == 1 else "bru", name="good"),
+            "web.yaml": deployment("web"),
+        },
+    ),
+    "Placements of Open Cluster Management": ("apis.ocm.engine.parse_placement", ocm_files),
+    "Applications of Krake": (
+        "apis.krake.engine.make_application_record",
+        lambda n: {"ash.yaml": KRAKE_CLUSTER, **{f"{x}.yaml": application(x, more=f"# {n}\n") for x in ("bad", "good")}},
+    ),
+    "sources of Knative": ("apis.knative.documents.read_desired_vreplicas", knative_files),
+}
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_bug_in_an_api_quarantines_one_of_its_documents(fleet: Fleet, api: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, make_files = APIS[api]
+    fleet.commit(make_files(1))
+    first = fleet.reconcile()
+    assert first.after is not None
+    fleet.commit(make_files(2), hour=1)
+    failures = break_function(monkeypatch, target)
+    run = fleet.reconcile(1)
+    assert failures
+    (fault,) = list_faults(run.plan.findings)
+    assert fault.location is not None
+    assert fault.location.path == "bad.yaml"
+
+
+@pytest.mark.parametrize(
+    "second", ["5", "false", "[{metadata: [1]}]", pytest.param("true}\nstatus: [1]\nx: {", id="a status that is a list")]
+)
+def test_two_bad_edits_of_an_application_in_a_row_keep_it_where_it_is(fleet: Fleet, second: str) -> None:
+    fleet.commit({"ash.yaml": KRAKE_CLUSTER, "web.yaml": application("web"), "api.yaml": application("api")})
+    fleet.reconcile()
+    for hour, manifest in ((1, "true"), (2, second)):
+        fleet.commit({"web.yaml": application("web", manifest)}, hour=hour)
+        run = fleet.reconcile(hour)
+        assert any(finding.severity == "error" for finding in run.plan.findings)
+        assert fleet.delivered("default/configmap-web") == ["default.ash"]
+
+
+def test_the_exit_code_says_that_there_is_an_error_and_not_a_bug_of_the_run(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fleet.commit({"ash.yaml": cluster("ash"), "bad.yaml": deployment("bad"), "policy.yaml": policy("")})
+    break_function(monkeypatch, "apis.karmada.engine:KarmadaEngine.decide")
+    for command in ("plan", "reconcile"):
+        assert main([command, "-C", str(fleet.path)]) == 1
+        assert "[internal-error]" in capsys.readouterr().out
+    monkeypatch.setattr("gitsched.reconcile.pipeline.fetch", lambda _: 1 / 0)
+    assert main(["reconcile", "-C", str(fleet.path)]) == 3
