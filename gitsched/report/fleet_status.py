@@ -13,7 +13,7 @@ from gitsched.report.rollouts import describe_rollouts, serialize_rollouts
 from gitsched.report.serialization import API_VERSION
 from gitsched.report.summary import escape_unprintable, format_key
 
-_SHORT = 12
+_SHORT = 10
 _CLUSTERS = ("CLUSTER", "READY", "WORKLOADS", "APPLIED", "HEALTHY", "BEHIND", "SINCE", "MESSAGE")
 _WORKLOADS = ("WORKLOAD", "CLUSTERS", "POLICY", "WAITS FOR A WAVE")
 

@@ -25,13 +25,13 @@ PROGRAMS_OF_GUIDES = {
     "deploy.md": ("kubectl", "helm"),
 }
 """Guides that start from a repository in examples/, with the programs that they need besides gitsched and git."""
-STORIES = ["adopt.md", "bundles.md", "first-placement.md", "from-karmada.md", "from-ocm.md", *PROGRAMS_OF_GUIDES]
+STORIES = ["adopt.md", "bundles.md", "first-placement.md", "from-karmada.md", "from-ocm.md", "rollouts.md", *PROGRAMS_OF_GUIDES]
 START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 BLOCK = re.compile(r'```(?:yaml title="(?P<file>[^"]+)"\n(?P<text>.*?)|console\n(?P<console>.*?))```\n', re.DOTALL)
 PROGRAM = """\
 #!/bin/sh
 case $1 in
-plan | reconcile | explain | simulate | adopt) verb=$1; shift; exec "$GITSCHED" "$verb" --now "$NOW" "$@" ;;
+plan | reconcile | explain | simulate | status | adopt) verb=$1; shift; exec "$GITSCHED" "$verb" --now "$NOW" "$@" ;;
 *) exec "$GITSCHED" "$@" ;;
 esac
 """
