@@ -56,4 +56,7 @@ def _list_trailers(context: RunContext, fetched: Fetched, *wanted: str) -> list[
 
 def _list_commits(repository: Repository, head: Commit, last: str) -> list[Commit]:
     """Return a commit and its ancestors, the newest first, without the commit of the last run and its ancestors."""
-    return [] if head.oid == last else [head, *repository.list_ancestors(head.parents, last, MAX_COMMITS - 1)]
+    if head.oid == last:
+        return []
+    others = tuple(parent for parent in head.parents if parent != last)
+    return [head, *repository.list_ancestors(others, last, MAX_COMMITS - 1)] if others else [head]
