@@ -302,7 +302,7 @@ class _FileParser:
             )
         broken = any(problem.severity == "error" for problem in issues_of_document)
         self.issues += issues_of_document
-        line, column = locate_node(tree, node, ())
+        line, column = tree.line + node.start_mark.line + 1, node.start_mark.column + 1
         self.documents.append(ParsedDocument(checked, index, item, line, column, text, broken))
 
     def _find_extent(self, tree: YamlDocument) -> tuple[int, int]:
