@@ -26,6 +26,7 @@ from gitsched.model.variants import TemplateVariants
 
 if TYPE_CHECKING:
     from gitsched.apis.cluster_reception import ClusterReception
+    from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.apis.stateful_holds import Holds
 
 
@@ -42,6 +43,8 @@ class Snapshot(NamedTuple):
     `load_holds` returns which workloads have data and which of them are released; without it nothing is held. With `fixed`, every
     workload and decision keeps exactly the placement of its record, and what has none gets none: nothing is scheduled or evicted. With
     `has_adopted`, some workloads keep the placement with which they were adopted.
+    `tenancy` says which tenant owns which document; None without tenants. Engines do not read it: they get the documents that one owner
+    may use.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -60,6 +63,7 @@ class Snapshot(NamedTuple):
     load_holds: Callable[[], Holds] | None = None
     fixed: bool = False
     has_adopted: bool = False
+    tenancy: Tenancy | None = None
 
 
 EMPTY_SNAPSHOT = Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)
@@ -242,6 +246,17 @@ class ClusterScoring(NamedTuple):
     is_current: Callable[[Body, Body, datetime], bool]
 
 
+class SharedWorkloads(NamedTuple):
+    """Workloads of all tenants that an API places together, because they share the same capacity.
+
+    `list_kinds` returns the kinds of the workloads and of what only concerns one of them; no other object of a tenant has an effect on
+    such an API. `measure` returns how much of the capacity each workload asks for.
+    """
+
+    list_kinds: Callable[[Snapshot], frozenset[GroupKind]]
+    measure: Callable[[Snapshot], Mapping[Key, int]]
+
+
 class RecordDescription(NamedTuple):
     """Records whose content is the only result of a decision, so that plans, reviews and reports show them.
 
@@ -343,6 +358,10 @@ class PolicyAPI:
     """The kind that describes clusters or nodes, for simulations."""
     replica_paths: Mapping[GroupKind, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     """Where kinds of workloads have their number of replicas, for simulations that scale them."""
+    shared_workloads: SharedWorkloads | None = None
+    """Workloads of tenants that the API decides together; by default, the documents of each tenant are decided on their own."""
+    absence_codes: frozenset[str] = frozenset()
+    """Codes of findings that say that a document of the API selects or names nothing: a tenant may have what it selects."""
     serializable: bool = False
     """Whether the engine can be stored and continue in another process: it keeps nothing of its snapshot that `update` does not replace."""
     recorded_decisions: RecordDescription | None = None

@@ -246,6 +246,7 @@ _EXPORTS = {api.name: (api, api.export) for api in policy_apis.values() if api.e
 CONSUMERS = {
     "flux": "Print the Flux objects that deliver the directory of a cluster.",
     "argocd": "Print the Argo CD ApplicationSets that deliver all directories and Bundles.",
+    "tenants": "Print the ServiceAccounts and AppProjects of tenants.",
     **{name: export.summary for name, (_, export) in _EXPORTS.items()},
 }
 
@@ -259,6 +260,10 @@ class ConsumerGroup(click.Group):
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
         if name in _EXPORTS:
             return make_export_command(*_EXPORTS[name])
+        if name == "tenants":
+            from gitsched.cli.export_tenants import tenants  # few sources have tenants
+
+            return tenants
         return {"flux": flux, "argocd": argocd}.get(name)
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from hashlib import sha256
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gitsched.decide.guard_settings import DEFAULT_GUARD, write_guard_record
 from gitsched.decide.plan_result import Plan
@@ -48,12 +48,13 @@ def render_metadata_files(
     facts: Mapping[str, str] = MappingProxyType({}),
     builds: BuildRecord = NOTHING_BUILT,
     kept_files: Mapping[str, str] = MappingProxyType({}),
+    tenants: tuple[Mapping[str, Any], ...] = (),
     *,
     chosen_by_operator: bool = False,
 ) -> dict[str, PlannedFile]:
     """Render README.md, gitsched.json and hydrator.metadata. `facts` are the commits of the facts branches by branch; `builds` says how
-    kustomize roots were built; `kept_files` are the commits whose versions of broken files are used; `chosen_by_operator` says that options
-    and not gitsched.yaml chose the location of the output in the first run.
+    kustomize roots were built; `kept_files` are the commits whose versions of broken files are used; `tenants` are the Tenants that the
+    next run trusts; `chosen_by_operator` says that options and not gitsched.yaml chose the location of the output in the first run.
 
     The input digest does not cover the previous output: a delayed run starts from an earlier output than a run on time, and writes the
     same bytes.
@@ -97,6 +98,7 @@ def render_metadata_files(
     inputs += [json.dumps(facts, sort_keys=True)] if facts else []
     inputs += [builds.builder, json.dumps(builds.kept, sort_keys=True)] if builds.builder else []
     inputs += [json.dumps(kept_files, sort_keys=True)] if kept_files else []
+    inputs += [json.dumps(tenants, sort_keys=True)] if tenants else []
     entry = RunMetadata(
         source=source.oid,
         version=version,
@@ -117,6 +119,7 @@ def render_metadata_files(
         workloads={state: count for state, count in totals.state_counts.items() if count},
         adopted=plan.adopted,
         guard={} if plan.guard == DEFAULT_GUARD else write_guard_record(plan.guard),
+        tenants=tenants,
     )
     return {
         README: write_readme(readme),

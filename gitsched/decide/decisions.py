@@ -31,6 +31,7 @@ from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.apis.stateful_holds import Holds
     from gitsched.model.holds import Releases
 
@@ -53,6 +54,7 @@ class DecisionInput(NamedTuple):
     releases: Releases | None = None
     adopted: Mapping[str, str] = {}
     fixed: bool = False
+    tenancy: Tenancy | None = None
 
     def make_snapshot(self) -> Snapshot:
         """Return the input as the policy engines read it."""
@@ -78,6 +80,7 @@ class DecisionInput(NamedTuple):
             else None,
             fixed=self.fixed,
             has_adopted=bool(self.adopted),
+            tenancy=self.tenancy,
         )
 
 
@@ -173,16 +176,30 @@ def decide(
     releases: Releases | None = None,
     adopted: Mapping[str, str] | None = None,
     fixed: bool = False,
+    tenancy: Tenancy | None = None,
 ) -> DecisionSet:
     """Decide every workload, `once` or until deciding again changes nothing. The order is (namespace, name); no decision depends on it.
 
     The documents of `kustomized` are not placed: a policy that selects one is a finding. `variants` are what clusters get in place of some
     templates. `adopted` says why objects that gitsched took over keep their placement; with `fixed` all do (see `Snapshot`).
+    `tenancy` says which tenant owns which document.
     """
     catalog = build_catalog(documents, config.kinds, reserved_groups)
     parts = resolve_parts(kustomized, catalog) if kustomized else []
     source = DecisionInput(
-        catalog, previous, config, source_time, now, observations or {}, once, parts, variants or {}, releases, adopted or {}, fixed
+        catalog,
+        previous,
+        config,
+        source_time,
+        now,
+        observations or {},
+        once,
+        parts,
+        variants or {},
+        releases,
+        adopted or {},
+        fixed,
+        tenancy,
     )
     return decide_input(source, cache or DecisionCache())
 
@@ -190,7 +207,8 @@ def decide(
 def decide_input(source: DecisionInput, cache: DecisionCache) -> DecisionSet:
     """Decide every workload of an input as `decide` does. Raise DocumentFault about workloads that cannot be decided because of a bug."""
     catalog, parts, snapshot = source.catalog, source.parts, source.make_snapshot()
-    context = (
+    tenancy = source.tenancy
+    context: tuple[object, ...] = (
         catalog.api_documents,
         snapshot.quarantined,
         source.config,
@@ -198,6 +216,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache) -> DecisionSet:
         source.releases,
         source.adopted,
         source.fixed,
+        None if tenancy is None else tenancy.owners,
     )
     if cache.context != context:
         cache.context = context
@@ -244,6 +263,14 @@ def decide_input(source: DecisionInput, cache: DecisionCache) -> DecisionSet:
         if other is None or not other.previous_targets:
             outcomes[document.key], templates[document.key] = outcome, document
             own.add(document.key)
+    engine_records = list_engine_records(engines)
+    if source.tenancy is not None:
+        from gitsched.decide.tenant_outcomes import enforce_rules  # few sources have tenants
+
+        enforced = enforce_rules(outcomes, templates, snapshot, catalog, engine_records)
+        outcomes, findings = dict(enforced.outcomes), [*findings, *enforced.findings]
+        quarantined |= enforced.kept
+        own &= outcomes.keys()
     chosen = {(key.group, key.kind) for key in outcomes}
     findings += [make_scope_finding(document) for kind, document in sorted(catalog.guessed_scopes.items()) if kind in chosen]
     unstable = frozenset(key for key in outcomes if key not in cache.decisions)
@@ -259,7 +286,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache) -> DecisionSet:
         {document.key: describe_part(part) for document, part in parts},
         source.variants,
         input=source,
-        engine_records=list_engine_records(engines),
+        engine_records=engine_records,
         cluster_facts=_collect_cluster_facts(engines),
     )
 
@@ -335,6 +362,13 @@ def _make_two_claims_finding(document: Document, one: Outcome, other: Outcome) -
 
 def create_engines(snapshot: Snapshot) -> tuple[PolicyEngine, ...]:
     """Create the engines of the APIs that a snapshot needs."""
+    if snapshot.tenancy is not None:
+        from gitsched.decide.tenant_engines import create_tenant_engine  # few sources have tenants
+        from gitsched.decide.tenant_views import TenantViews
+
+        views = TenantViews(snapshot, snapshot.tenancy)
+        found = (create_tenant_engine(api, views, snapshot, _needs_engine) for api in policy_apis.values())
+        return tuple(engine for engine in found if engine is not None)
     return tuple(api.create_engine(snapshot) for api in policy_apis.values() if _needs_engine(api, snapshot))
 
 

@@ -177,6 +177,7 @@ def _decide_once(source: PlanInput, cache: DecisionCache) -> DecisionSet:
         releases=source.releases,
         adopted=source.adopted,
         fixed=source.fixed,
+        tenancy=tree.tenancy,
     )._replace(replaced=tree.replaced)
 
 

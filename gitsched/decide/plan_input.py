@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import KustomizedDocument, RawDocument
@@ -17,6 +17,7 @@ from gitsched.model.variants import TemplateVariants
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.model.holds import Releases
     from gitsched.model.rollouts import RolloutInput
 
@@ -27,7 +28,8 @@ class SourceTree(NamedTuple):
     `file_findings` are the findings of each file by path; `other_findings` belong to no file that was read. `last_valid` maps the path of
     each broken file to its last valid bytes. `kustomized` are the documents that kustomizations build and change, `builds`
     says how kustomize roots were built. `variants` are what clusters get in place of templates: see
-    `gitsched.model.variants`. `replaced` are documents as files have them, in whose place there is what builds make of them.
+    `gitsched.model.variants`. `replaced` are documents as files have them, in whose place there is what builds make of them. `tenancy`
+    says which tenant owns which document, and `tenants` are the Tenants that the next run trusts, as gitsched.json records them.
     `unverified` are files without documents that may have had some in the last run.
     """
 
@@ -41,6 +43,8 @@ class SourceTree(NamedTuple):
     variants: TemplateVariants = {}
     replaced: tuple[KustomizedDocument, ...] = ()
     unverified: tuple[str, ...] = ()
+    tenancy: Tenancy | None = None
+    tenants: tuple[Mapping[str, Any], ...] = ()
 
 
 class PlanInput(NamedTuple):

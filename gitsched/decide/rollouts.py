@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from gitsched.apis.gitsched.rollout import RolloutSpec, parse_rollout
+from gitsched.apis.gitsched.tenancy import PLATFORM
 from gitsched.decide.cluster_reports import KnownReports
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.held_files import FileComparison
@@ -32,6 +33,7 @@ class RolloutGate:
         self._source, self._given, self._decisions = source, given, decisions
         documents = decisions.catalog.api_documents.get(ROLLOUT_KIND, ())
         self._specs = [parse_rollout(document) for document in documents]
+        self._keys = {spec.name: document.key for spec, document in zip(self._specs, documents, strict=True)}
         self._findings: list[Finding] = []
         self._moves = {move.key: move for move in moves}
         self._labels = {name: facts.labels for name, facts in decisions.cluster_facts.items()}
@@ -114,6 +116,7 @@ class RolloutGate:
         members: dict[str, list[Key]] = {spec.name: [] for spec in self._specs}
         policies = [self._list_policies(spec) for spec in self._specs]
         shared: dict[tuple[str, str], list[Key]] = {}
+        tenancy = self._decisions.input.tenancy if self._decisions.input is not None else None
         for key, files in rendered.items():
             template = self._decisions.templates[key]
             found = [
@@ -121,6 +124,9 @@ class RolloutGate:
                 for spec, names in zip(self._specs, policies, strict=True)
                 if spec.selectors is None or spec.selects(template) or names.intersection(files.outcome.policy.split(", "))
             ]
+            if tenancy is not None and found:
+                found = [spec for spec in found if tenancy.may_act(self._keys[spec.name], key)]
+                found.sort(key=lambda spec: tenancy.find_owner(self._keys[spec.name]) != PLATFORM)
             if found:
                 members[found[0].name].append(key)
             for other in found[1:]:

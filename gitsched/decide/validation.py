@@ -16,6 +16,7 @@ from gitsched.model.cluster_facts import FACTS_KIND
 from gitsched.model.document import Body, get_field, parse_api_group
 from gitsched.model.finding import Finding, Issue, Location, ValidationResult, locate_origin
 from gitsched.model.rollouts import ROLLOUT_KIND
+from gitsched.model.tenants import TENANT_KIND
 from gitsched.model.variants import BUNDLE_KIND
 
 
@@ -132,6 +133,10 @@ def _find_validator(api: PolicyAPI | None, group: str, kind: str, body: Body) ->
         from gitsched.apis.gitsched.rollout import validate_rollout  # most sources have no Rollout
 
         return validate_rollout
+    if (group, kind) == TENANT_KIND:
+        from gitsched.apis.gitsched.tenant import validate_tenant  # few sources have tenants
+
+        return validate_tenant
     for api in policy_apis.values():
         names = api.validated_objects.get((group, kind))
         if names is not None and (not names or get_field(body, "metadata", "name") in names) and api.find_validator is not None:

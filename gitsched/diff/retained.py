@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from gitsched.apis.capabilities import Rescheduling
 from gitsched.apis.gitsched.config import Config
+from gitsched.apis.gitsched.tenancy import Tenancy
 from gitsched.decide.catalog import RawDocument
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.model.changes import RetainedWorkload
@@ -33,6 +34,7 @@ class CommitInput(NamedTuple):
     config: Config
     source_time: datetime
     observations: Observations
+    tenancy: Tenancy | None = None
 
 
 def find_retained(
@@ -86,6 +88,13 @@ def _find_remedies(
 
 
 def _decide_without_history(commit: CommitInput, now: datetime) -> Mapping[Key, Outcome]:
+    time = max(now, commit.source_time)
     return decide(
-        commit.documents, {}, commit.config, commit.source_time, max(now, commit.source_time), observations=commit.observations
+        commit.documents,
+        {},
+        commit.config,
+        commit.source_time,
+        time,
+        observations=commit.observations,
+        tenancy=commit.tenancy,
     ).outcomes

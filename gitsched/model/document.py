@@ -154,7 +154,7 @@ _CLUSTER_SCOPED_BY_GROUP = {
     "apiregistration.k8s.io": "APIService",
     "certificates.k8s.io": "CertificateSigningRequest ClusterTrustBundle",
     "flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
-    "gitsched.io": "ClusterFacts ClusterReport Config OperatorConfig Rollout",
+    "gitsched.io": "ClusterFacts ClusterReport Config OperatorConfig Rollout Tenant",
     "networking.k8s.io": "IngressClass IPAddress ServiceCIDR",
     "node.k8s.io": "RuntimeClass",
     "policy": "PodSecurityPolicy",

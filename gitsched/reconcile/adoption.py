@@ -78,6 +78,7 @@ def adopt(settings: RunSettings, inputs: AdoptionInputs, *, dry_run: bool = Fals
             source.builds,
             {path: file.commit for path, file in source.last_valid.items()},
             message=_write_message(fetched, made.adoption),
+            tenants=source.tenants,
         )
         written = write(context, fetched, planned)
         published = None

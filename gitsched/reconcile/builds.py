@@ -194,7 +194,7 @@ class EarlierBuilds:
             tree = context.repository.commit(oid).tree
             # The settings of that commit count: the run that planned it could read no more, also if the root could not be built.
             allowed = context.remotes._replace(trusted=None, own=context.list_allowed(tree))
-            entries = context.repository.entries(tree)
+            entries = context.list_entries(tree)
             self._trees[oid] = open_commit_tree(context._replace(remotes=allowed), entries, self._reader)
         return self._trees[oid]
 

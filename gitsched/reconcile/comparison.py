@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import build_catalog
@@ -47,11 +47,12 @@ _OUTPUT_LAG = (
 
 
 class PlannedCommit(NamedTuple):
-    """The run of one commit, which publishes nothing, its decisions, and the settings of its gitsched.yaml."""
+    """The run of one commit, which publishes nothing, its decisions, the settings of its gitsched.yaml, and its Tenants."""
 
     run: RunResult
     decisions: DecisionSet
     config: Config
+    tenants: tuple[Mapping[str, Any], ...] = ()
 
 
 class PlanComparison(NamedTuple):
@@ -136,9 +137,10 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
     # The merge will be made after now, however old the commit is, so its time is now, and timers start then.
     fetched = fetched._replace(source=planned._replace(time=settings.now.replace(microsecond=0)))
     unreleased = context._replace(settings=settings._replace(released_clusters=()))
-    earlier = _plan_commit(unreleased, fetched._replace(source=base))
+    earlier = _plan_commit(unreleased, fetched._replace(source=base, base_tenants=()))
     # What both commits build alike is no change, also if no run has recorded its commit yet.
-    later = _plan_commit(context, fetched._replace(source_commits=list_source_commits(earlier.decisions.variants)))
+    commits = list_source_commits(earlier.decisions.variants)
+    later = _plan_commit(context, fetched._replace(source_commits=commits, base_tenants=earlier.tenants))
     before, run, decisions, repository = earlier.run, later.run, later.decisions, source.repository
     if before.plan.moves:
         notes.append(_OUTPUT_LAG.format(base=name, moves=len(before.plan.moves)))
@@ -204,6 +206,7 @@ def _compare_with_recorded(context: RunContext, fetched: Fetched, earlier: Commi
         parts=resolve_parts(source.kustomized, catalog),
         variants=source.variants,
         releases=None,
+        tenancy=source.tenancy,
     )
     return DocumentChanges(before, later.input)
 
@@ -233,7 +236,7 @@ def _add_causes(
 def _plan_commit(context: RunContext, fetched: Fetched) -> PlannedCommit:
     planned = plan_source(context, fetched, context.settings.now)
     result = make_result(fetched, planned, write(context, fetched, planned), None)
-    return PlannedCommit(result, planned.plan.decisions, planned.config)
+    return PlannedCommit(result, planned.plan.decisions, planned.config, planned.tenants)
 
 
 def _list_retained(
@@ -244,7 +247,9 @@ def _list_retained(
         return ()
     plan, now = planned.run.plan, context.settings.now
     sources = [read_source_at(context, commit) for commit in (earlier, later)]
-    before, after = (CommitInput(source.documents, source.config, min(later.time, now), plan.observations) for source in sources)
+    before, after = (
+        CommitInput(source.documents, source.config, min(later.time, now), plan.observations, source.tenancy) for source in sources
+    )
     retained = find_retained(before, after, now, planned.decisions, max(now, plan.time))
     return tuple(workload for workload in retained if workload.key not in plan.totals.held)
 

@@ -41,6 +41,8 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     # A commit records releases also where they release nothing, so that their trailers do not count again.
     changed = tree != fetched.output_tree or plan.releases is not None or _has_guard_changed(fetched, plan)
     changed = changed or _has_rollouts_changed(fetched, plan)
+    # The next run trusts the Tenants that the output branch records.
+    changed = changed or planned.tenants != (fetched.record.tenants if fetched.record is not None else ())
     # An incremental plan keeps all records that belong to no workload, and so all recorded decisions.
     records: tuple[RecordChange, ...] = ()
     if changed and plan.complete and (fetched.output_tree or plan.recorded):
@@ -69,6 +71,7 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
         fetched.facts.commits,
         planned.builds,
         planned.kept_files,
+        planned.tenants,
         chosen_by_operator=_is_chosen_by_operator(context, fetched, planned),
     )
     changed_entries = {

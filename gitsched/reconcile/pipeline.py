@@ -86,7 +86,7 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withhol
     state = CompleteState(made_from.previous, tree.source_paths) if tree is not None and tree.valid else None
     plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
     kept_files = {path: file.commit for path, file in source.last_valid.items()}
-    return Planned(plan, plan.totals.config, state, source.builds, kept_files, setting_changes)
+    return Planned(plan, plan.totals.config, state, source.builds, kept_files, setting_changes, tenants=source.tenants)
 
 
 def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, withholds: bool = False) -> RunInput:

@@ -112,7 +112,7 @@ class _EarlierCommit:
 
     def __init__(self, reader: FileReader, config: Config, context: BuildContext, oid: str) -> None:
         repository = context.repository
-        commit = open_commit_tree(context, repository.entries(repository.commit(oid).tree), reader)
+        commit = open_commit_tree(context, context.list_entries(repository.commit(oid).tree), reader)
         index = DocumentIndex(commit, {}, reader)
         paths = ToolPathReader(commit, index.list_groups(TOOL_GROUPS), [], reader, config)
         self._found = paths.read_all()

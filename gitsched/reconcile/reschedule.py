@@ -92,7 +92,7 @@ def _decide_without_requests(context: RunContext, fetched: Fetched, planned: Pla
     documents = [entry for entry in source.documents if (entry.group, entry.kind, entry.name) not in named]
     times = compute_plan_times(fetched.source.time, fetched.record.time if fetched.record else None, context.settings.now)
     previous = read_previous_output(context, fetched)
-    return decide(documents, previous.records, source.config, *times, None, planned.plan.observations)
+    return decide(documents, previous.records, source.config, *times, None, planned.plan.observations, tenancy=source.tenancy)
 
 
 def write_reschedule_file(root: Path, path: str, text: str) -> bool:

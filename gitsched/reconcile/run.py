@@ -7,7 +7,7 @@ from datetime import datetime
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.guard_config import GuardLimit
@@ -18,7 +18,7 @@ from gitsched.decide.plan_input import PlanInput, SourceTree
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.plan_state import PreviousOutput
 from gitsched.diff.plans import ReviewedPlan
-from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, open_source
+from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, TreeEntry, open_source
 from gitsched.model.allow_list import AllowList, HostRule, TokenRule
 from gitsched.model.changes import RecordChange, SettingChange
 from gitsched.model.commit import Commit
@@ -154,7 +154,7 @@ class BuildContext(NamedTuple):
     """What builds need: the repository, the caches, the metadata of the last run, a function that makes a commit available and returns
     whether it is, the id of the commit that is planned ("" for a worktree), what may be read of other repositories, and a function that
     returns the repositories that the settings of another tree of the source allow. `list_earlier` returns at most so many commits
-    since the last run, the newest first, without the planned one."""
+    since the last run, the newest first, without the planned one. `may_read` says of a path whether builds may read it."""
 
     repository: Repository
     caches: Caches
@@ -164,6 +164,12 @@ class BuildContext(NamedTuple):
     remotes: RemotePolicy = RemotePolicy()
     list_allowed: Callable[[str], tuple[str, ...]] = lambda _: ()
     list_earlier: Callable[[int], Iterable[Commit]] = lambda _: ()
+    may_read: Callable[[str], bool] | None = None
+
+    def list_entries(self, tree: str) -> list[TreeEntry]:
+        """Return the entries of another tree of the source that builds may read."""
+        entries = self.repository.entries(tree)
+        return entries if self.may_read is None else [entry for entry in entries if self.may_read(entry.path)]
 
 
 class Facts(NamedTuple):
@@ -228,7 +234,8 @@ class Fetched(NamedTuple):
     `record` is the metadata of the last run. `output_trusted` says that the location of the output does not come from the commit that is
     planned, whose author need not be trusted. `cache_key` is the key of the plan cache. `trusted` are the settings that the planned
     commit cannot change. `source_commits` are the commits of variants in the plan of the base of a comparison, by path and digest.
-    `frozen` says why the output branch freezes placements, or is "".
+    `frozen` says why the output branch freezes placements, or is "". `base_tenants` are the Tenants of the base of a comparison, as
+    gitsched.json records them; None for those that the last run recorded.
     """
 
     source: Commit
@@ -243,6 +250,7 @@ class Fetched(NamedTuple):
     facts: Facts = Facts()
     source_commits: Mapping[tuple[str, str], str] = {}
     frozen: str = ""
+    base_tenants: tuple[Mapping[str, Any], ...] | None = None
 
     @property
     def time(self) -> datetime:
@@ -306,7 +314,7 @@ class Planned(NamedTuple):
     """A plan and the settings that it was made with. `state` is for the plan cache; None if the next plan must be complete. `builds` says
     how kustomize roots were built. `kept_files` are the source commits whose versions of broken files are used, by path. `setting_changes`
     are the differences of gitsched.yaml from its trusted version. `message` is the message of the commit, if it is not
-    that of a run."""
+    that of a run. `tenants` are the Tenants that the next run trusts, as gitsched.json has them."""
 
     plan: Plan
     config: Config
@@ -315,6 +323,7 @@ class Planned(NamedTuple):
     kept_files: Mapping[str, str] = {}
     setting_changes: tuple[SettingChange, ...] = ()
     message: str = ""
+    tenants: tuple[Mapping[str, Any], ...] = ()
 
 
 class Written(NamedTuple):

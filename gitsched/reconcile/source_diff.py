@@ -47,6 +47,8 @@ def plan_incrementally(
         return None  # the guard has more to say than the limits that the last plan recorded
     if record is not None and record.adopted:
         return None  # each run decides whether adopted objects keep their placement
+    if record is not None and record.tenants:
+        return None  # documents of one tenant may be in force only because another's is refused
     if record is not None and record.guard and read_guard_record(record.guard) != GuardRecord(header.totals.config.guard):
         return None
     if record is not None and header.totals.varied:

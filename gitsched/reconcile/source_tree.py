@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache as cached
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_config
 from gitsched.build.remote_base import RemotePolicy
@@ -23,6 +23,7 @@ from gitsched.model.commit import Commit
 from gitsched.model.document import parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
+from gitsched.model.tenants import TENANT
 from gitsched.model.tool_groups import TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
@@ -44,7 +45,9 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
 
     With `check_output`, raise Permanent if gitsched.yaml is broken and might have named another output.
     """
-    caches = context.caches
+    caches, tenants = context.caches, fetched.base_tenants
+    if tenants is None:
+        tenants = fetched.record.tenants if fetched.record is not None else ()
 
     @cached
     def open_history() -> SourceHistory:
@@ -68,6 +71,7 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
             decide_remotes(context, fetched),
             list_earlier=lambda limit: open_history().list_commits(limit),
         ),
+        tenants,
     )
     if check_output:
         _check_output_config(context, fetched, caches.tree)
@@ -122,12 +126,14 @@ def read_source_tree(
     paths: tuple[str, ...] = (),
     last: TreeCache | None = None,
     builds: Callable[[], BuildContext] | None = None,
+    tenants: Sequence[Mapping[str, Any]] = (),
 ) -> TreeCache:
     """Read a tree. Where only the content of a few files changed since the `last` one, read only these.
 
     Symlinks, submodules and unusual entries are findings and are never followed. Broken documents are restored from the history that
-    `open_history` returns; None: from nothing.
+    `open_history` returns; None: from nothing. `tenants` are the Tenants of the trusted side.
     """
+    last = None if tenants else last
     if last is not None and last.tree == tree and last.valid:
         return last
     if last is not None and last.valid:
@@ -158,6 +164,36 @@ def read_source_tree(
         restored[FILE], findings = last_config, [*findings, _make_no_config_finding()]
     documents = [document for file in files.values() for document in file.documents]
     documents += [document for file in restored.values() for document in file.documents]
+    if tenants or any(document.kind == TENANT and document.group == GROUP for document in documents):
+        from gitsched.reconcile.lost_documents import make_unverified_finding
+        from gitsched.reconcile.tenant_trees import OwnedFiles, read_tenant_files  # few sources have tenants
+
+        def select(rules: list[TreeEntry], those: list[TreeEntry]) -> list[TreeEntry]:
+            found = _read_ignore_rules(repository, rules, config.source.ignore)
+            return _select_entries(entries, those, paths or config.source.paths, found)
+
+        owned = OwnedFiles(
+            repository,
+            entries,
+            manifests,
+            files,
+            restored,
+            config,
+            select,
+            lambda those: _restore_last_valid(those, reader, open_history)[0],
+            lambda entries, unread, files, documents: (
+                bool(config.source.variants) or _may_have_bundles(documents) or _needs_builds(config, entries, unread, files)
+            ),
+        )
+        found = read_tenant_files(owned, tenants, documents, reader, builds)
+        kept = {path: file.last_valid for path, file in found.restored.items() if file.last_valid is not None}
+        findings += _list_restored_findings(found.restored, kept, found.files)
+        findings += open_history().list_findings() if open_history is not None and found.restored else ()
+        tree_cache = _make_tree_cache(tree, found.files, found.tree.config, findings, [], kept, False, config_valid)
+        findings += [make_unverified_finding(unverified)] if unverified else ()
+        other_findings = (*findings, *found.tree.other_findings)
+        merged = found.tree._replace(last_valid=kept, other_findings=other_findings, unverified=unverified)
+        return tree_cache._replace(source_tree=merged)
     if config.source.variants or _may_have_bundles(documents) or _needs_builds(config, entries, len(manifests) > len(files), files):
         from gitsched.reconcile.kustomized_tree import read_kustomized_tree
 
@@ -168,12 +204,7 @@ def read_source_tree(
     if kustomized is not None:
         last_valid_documents = [document for document in last_valid_documents if not kustomized.contains(document)]
     kept = {path: file.last_valid for path, file in restored.items() if file.last_valid is not None}
-    if restored:
-        from gitsched.reconcile.last_valid_documents import make_findings
-        from gitsched.reconcile.lost_documents import make_lost_finding
-
-        findings += [make_lost_finding(path, files[path].file) for path in kept if not files[path].broken and path != FILE]
-        findings += make_findings({path: file for path, file in restored.items() if path in kept})
+    findings += _list_restored_findings(restored, kept, files)
     if open_history is not None and (restored or (kustomized is not None and kustomized.findings)):
         findings += open_history().list_findings()
     if unverified:
@@ -185,6 +216,19 @@ def read_source_tree(
     if unverified:
         made = made._replace(source_tree=made.source_tree._replace(unverified=unverified))
     return kustomized.add_to(made) if kustomized is not None else made
+
+
+def _list_restored_findings(
+    restored: Mapping[str, RestoredFile], kept: Mapping[str, LastValidFile], files: Mapping[str, SourceFile]
+) -> list[Finding]:
+    """Return the findings about files of which an earlier version counts."""
+    if not restored:
+        return []
+    from gitsched.reconcile.last_valid_documents import make_findings
+    from gitsched.reconcile.lost_documents import make_lost_finding
+
+    lost = [make_lost_finding(path, files[path].file) for path in kept if not files[path].broken and path != FILE]
+    return [*lost, *make_findings({path: file for path, file in restored.items() if path in kept})]
 
 
 def _narrow_remotes(builds: Callable[[], BuildContext], config: Config) -> BuildContext:
@@ -210,6 +254,8 @@ def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, la
         if entry is None or entry[1] not in REGULAR_FILE_MODES or not last.files[path].independent:
             return None
         files[path] = read_source_file(path, entry[0], reader)
+        if any(document.kind == TENANT and document.group == GROUP for document in files[path].documents):
+            return None
         if last.files[path].documents and not files[path].documents and files[path].file.status != "empty":
             return None  # the file keeps the documents that it had
         if len(files[path].file.others) > len(last.files[path].file.others):

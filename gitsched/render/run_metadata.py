@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from gitsched.model.changes import RetainedCopy
-from gitsched.model.document import as_object
+from gitsched.model.document import as_object, list_objects
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import SEVERITIES, Finding, Location, Severity
 from gitsched.model.markdown import format_code, format_code_cells, format_text
@@ -49,7 +49,7 @@ class RunMetadata(NamedTuple):
     `builds` says how kustomize roots were built. `kept_files` maps each broken file to the source commit whose version of it is used.
     `workloads` counts the workloads by state; None in a file of a gitsched that did not count them. `retained` are copies that the output
     has only for an overlap. `guard` is as `gitsched.decide.guard_settings` writes it. `chosen_by_operator`: in the first run the operator
-    chose another branch or directory of the output than gitsched.yaml.
+    chose another branch or directory of the output than gitsched.yaml. `tenants` are the Tenants that the next run trusts.
     `rollouts` are those that are not complete.
     `adopted` says why objects that gitsched took over keep their placement, by key as text.
     """
@@ -73,6 +73,7 @@ class RunMetadata(NamedTuple):
     chosen_by_operator: bool = False
     rollouts: tuple[RolloutRecord, ...] = ()
     adopted: Mapping[str, str] = {}
+    tenants: tuple[Mapping[str, Any], ...] = ()
 
 
 def write_run_metadata(value: RunMetadata) -> NewBlob:
@@ -116,6 +117,8 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         members["guard"] = dict(value.guard)
     if value.chosen_by_operator:
         members["outputChosenBy"] = _OPERATOR
+    if value.tenants:
+        members["tenants"] = [dict(tenant) for tenant in value.tenants]
     body = ",\n".join(f"  {_write_compact(name)}: {_write_member(member)}" for name, member in sorted(members.items()))
     return NewBlob(f"{{\n{body}\n}}\n".encode())
 
@@ -170,6 +173,7 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         chosen_by_operator=value.get("outputChosenBy") == _OPERATOR,
         rollouts=rollouts,
         adopted={name: why for name, why in as_object(value.get("adopted")).items() if isinstance(why, str)},
+        tenants=tuple(list_objects(value.get("tenants"))),
     )
 
 

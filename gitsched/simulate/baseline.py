@@ -139,6 +139,7 @@ def _decide_at(
         duplicate_templates=catalog.duplicate_templates,
         variants=variants,
         load_holds=make_holds_loader(catalog.templates, variants) if baseline.config.guard.hold_stateful else None,
+        tenancy=baseline.decisions.input.tenancy if baseline.decisions.input is not None else None,
     )
     engines = create_engines(snapshot)
     templates = (

@@ -70,6 +70,7 @@ def test_every_kind_is_there() -> None:
         "gitsched.io/v1alpha1/OperatorConfig",
         "gitsched.io/v1alpha1/Rollout",
         "gitsched.io/v1alpha1/RolloutReport",
+        "gitsched.io/v1alpha1/Tenant",
         "infrastructure/krake/Cloud",
         "infrastructure/krake/GlobalCloud",
         "infrastructure/krake/GlobalInfrastructureProvider",

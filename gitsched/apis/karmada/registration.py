@@ -139,5 +139,6 @@ API = PolicyAPI(
     load_starter=_load_starter,
     load_hub_objects=_load_hub_objects,
     explained_kinds=("Cluster", "WorkloadRebalancer"),
+    absence_codes=frozenset({"karmada-selects-nothing", "karmada-cluster-unknown"}),
     serializable=True,
 )

@@ -5,14 +5,23 @@ Its documents are ordinary ones, which other APIs may place as well, so it has n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from gitsched.apis.export import Export, ExportInput, ExportResult
 from gitsched.apis.knative import names
 from gitsched.apis.knative.settings import SETTINGS
 from gitsched.apis.knative.topology import TOPOLOGY
 from gitsched.apis.live_apply import LiveApply
-from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, PolicyEngine, RecordDescription, Snapshot, StarterFiles
+from gitsched.apis.policy_api import (
+    DocumentValidator,
+    GroupKind,
+    PolicyAPI,
+    PolicyEngine,
+    RecordDescription,
+    SharedWorkloads,
+    Snapshot,
+    StarterFiles,
+)
 from gitsched.model.document import ApiKinds, Body, Key
 from gitsched.model.merge_patch import ApplicablePatches
 from gitsched.model.scheduling import RecordedDecision
@@ -70,6 +79,18 @@ _EXPORT_HELP = (
 )
 
 
+def _list_shared_kinds(snapshot: Snapshot) -> frozenset[GroupKind]:
+    from gitsched.apis.knative.shared_sources import list_shared_kinds  # few sources have tenants
+
+    return list_shared_kinds(snapshot)
+
+
+def _count_vreplicas(snapshot: Snapshot) -> Mapping[Key, int]:
+    from gitsched.apis.knative.shared_sources import count_vreplicas  # few sources have tenants
+
+    return count_vreplicas(snapshot)
+
+
 def _load_starter() -> StarterFiles:
     from gitsched.apis.knative.starter import STARTER  # only `gitsched init` needs it
 
@@ -91,6 +112,7 @@ API = PolicyAPI(
     },
     topology=TOPOLOGY,
     recorded_decisions=RecordDescription(None, _describe_record),
+    shared_workloads=SharedWorkloads(_list_shared_kinds, _count_vreplicas),
     load_starter=_load_starter,
     export=Export("Print what only an API server can take, as patches.", _EXPORT_HELP, _export_patches),
     apply=LiveApply(

@@ -1,0 +1,111 @@
+"""Which Tenant owns which path and which object of a source."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from gitsched.apis.gitsched.bundle import ClusterMetadata
+from gitsched.apis.gitsched.tenant import Tenant
+from gitsched.model.document import Key
+
+PLATFORM: Final = ""
+"""The owner of what belongs to no Tenant."""
+
+
+class TenantPaths:
+    """The Tenants by path: a path belongs to the one with the longest directory that contains it.
+
+    There are those of the trusted side and those of the planned commit, and what both say counts: a commit can only narrow its own rules.
+    """
+
+    def __init__(self, trusted: Iterable[Tenant], own: Iterable[Tenant]) -> None:
+        self.own = tuple(own)
+        self._sets = [_index(tenants) for tenants in (tuple(trusted), self.own)]
+        self._found: dict[str, tuple[Tenant, ...]] = {}
+
+    def find(self, path: str) -> tuple[Tenant, ...]:
+        """Return the Tenants whose rules count for a file or directory, the owner first; () for the platform."""
+        found = self._found.get(path)
+        if found is None:
+            at_path = [by_path[path] for by_path in self._sets if path in by_path]
+            parent = posixpath.dirname(path)
+            inherited = self.find(parent) if parent != path and path else ()
+            found = inherited if not at_path else _unique(self._find_each(path))
+            self._found[path] = found
+        return found
+
+    def _find_each(self, path: str) -> Iterable[Tenant]:
+        for by_path in self._sets:
+            directory = path
+            while directory and directory not in by_path:
+                directory = posixpath.dirname(directory)
+            if directory:
+                yield by_path[directory]
+
+    def find_owner(self, path: str) -> str:
+        """Return the name of the Tenant of a path; "" for the platform."""
+        found = self.find(path)
+        return found[0].name if found else PLATFORM
+
+    def list_rules(self, owner: str) -> tuple[Tenant, ...]:
+        """Return the Tenants of a name, that of the trusted side first."""
+        return _unique(tenant for by_path in self._sets for tenant in by_path.values() if tenant.name == owner)
+
+    def list_owners(self) -> list[str]:
+        """Return the names of all Tenants, by precedence and name."""
+        precedence: dict[str, int] = {}
+        for tenant in (tenant for by_path in self._sets for tenant in by_path.values()):
+            precedence.setdefault(tenant.name, tenant.precedence)
+        return sorted(precedence, key=lambda name: (-precedence[name], name))
+
+    def may_read(self, owner: str, path: str) -> bool:
+        """Return whether builds of an owner may read a file: its own, those that its Tenants name, and for the platform its own only."""
+        found = self.find_owner(path)
+        if found == owner:
+            return True
+        rules = self.list_rules(owner)
+        return bool(rules) and all(any(is_below(path, directory) for directory in tenant.reads) for tenant in rules)
+
+
+def _unique(tenants: Iterable[Tenant]) -> tuple[Tenant, ...]:
+    found: list[Tenant] = []
+    found.extend(tenant for tenant in tenants if tenant not in found)
+    return tuple(found)
+
+
+def _index(tenants: tuple[Tenant, ...]) -> dict[str, Tenant]:
+    by_path: dict[str, Tenant] = {}
+    for tenant in tenants:
+        for path in tenant.paths:
+            by_path.setdefault(path, tenant)
+    return by_path
+
+
+def is_below(path: str, directory: str) -> bool:
+    """Return whether a path is a directory or below it; "." is the root."""
+    return directory == "." or path == directory or path.startswith(f"{directory}/")
+
+
+class Tenancy(NamedTuple):
+    """The owners of the objects of a source: Tenants by the keys of their documents; all others are the platform's."""
+
+    paths: TenantPaths
+    owners: Mapping[Key, str] = {}
+
+    def find_owner(self, key: Key) -> str:
+        """Return the name of the Tenant that owns an object; "" for the platform."""
+        return self.owners.get(key, PLATFORM)
+
+    def may_act(self, actor: Key, key: Key) -> bool:
+        """Return whether a document may have an effect on an object: it is the platform's, or both have the same owner."""
+        return self.find_owner(actor) in (PLATFORM, self.find_owner(key))
+
+    def list_rules(self, owner: str) -> tuple[Tenant, ...]:
+        """Return the Tenants of a name; () for the platform."""
+        return self.paths.list_rules(owner)
+
+    def find_forbidding(self, owner: str, cluster: ClusterMetadata) -> Tenant | None:
+        """Return the Tenant that keeps the objects of an owner from a cluster; None if they may be there."""
+        return next((tenant for tenant in self.list_rules(owner) if not tenant.allows_cluster(cluster)), None)

@@ -1,0 +1,253 @@
+"""Decide which documents of tenants count: those that the Tenants of their paths allow, and that define no object of another owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from gitsched.apis.gitsched.config import KindScope
+from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy, TenantPaths
+from gitsched.apis.gitsched.tenant import Tenant, matches_kind
+from gitsched.apis.topology import list_cluster_kinds
+from gitsched.decide.catalog import DEFINITION_KINDS, KindScopes, KustomizedDocument, RawDocument, read_declared_scopes
+from gitsched.decide.registry import reserved_groups
+from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
+from gitsched.model.delivery import DELIVERING_KINDS
+from gitsched.model.document import Document, Key, get_field, is_namespaced, is_unread_kind, parse_api_group
+from gitsched.model.finding import Finding, locate_origin
+from gitsched.model.tenants import TENANT_KIND
+from gitsched.model.tool_groups import ARGO_GROUP, TOOL_GROUPS
+from gitsched.model.variants import BUNDLE_KIND
+from gitsched.render.output_files import relative_path
+
+_FLUX_SUFFIX: Final = ".toolkit.fluxcd.io"
+_ARGO_KINDS: Final = frozenset(("Application", "ApplicationSet", "AppProject"))
+
+
+class OwnedDocument(NamedTuple):
+    """A document of a source with the Tenants whose rules count for it, the owner first; () for the platform."""
+
+    document: RawDocument
+    rules: tuple[Tenant, ...] = ()
+
+    @property
+    def owner(self) -> str:
+        """The name of the Tenant that owns it; "" for the platform."""
+        return self.rules[0].name if self.rules else PLATFORM
+
+
+class Violation(NamedTuple):
+    """A rule that an object breaks: the code of the finding, what the Tenant does not allow, and what to do."""
+
+    code: str
+    tenant: Tenant
+    message: str
+    cure: str
+
+    @property
+    def text(self) -> str:
+        """The message of a finding."""
+        return f"{self.tenant.title} does not allow {self.message}; {self.cure}"
+
+
+class Admission(NamedTuple):
+    """The documents that count, in the order of the source, the owner of each object of a tenant, and findings about the others."""
+
+    documents: tuple[RawDocument, ...]
+    tenancy: Tenancy
+    findings: tuple[Finding, ...]
+    parts: tuple[KustomizedDocument, ...] = ()
+
+
+def admit(
+    documents: Sequence[OwnedDocument],
+    parts: Iterable[tuple[KustomizedDocument, tuple[Tenant, ...]]],
+    kinds: Iterable[KindScope],
+    paths: TenantPaths,
+) -> Admission:
+    """Return the documents that count. `parts` are documents that kustomizations change, `kinds` the scopes that settings declare.
+
+    An object that several owners define belongs to the platform, else to the Tenant of the highest precedence, else to the first by name.
+    """
+    scopes = _TenantScopes([owned.document for owned in documents if not owned.rules], kinds)
+    findings: list[Finding] = []
+    admitted: dict[int, Key] = {}
+    for owned in documents:
+        if not owned.rules or owned.document.kind not in DEFINITION_KINDS:
+            continue
+        problem = scopes.declare(owned)
+        if problem is not None:
+            findings.append(_make_finding(owned.document, problem))
+    order = {owner: rank for rank, owner in enumerate((PLATFORM, *paths.list_owners()))}
+    holders: dict[str, tuple[str, RawDocument]] = {}
+    owners: dict[Key, str] = {}
+    refused = {id(finding_document) for finding_document in scopes.refused}
+    by_owner = sorted(range(len(documents)), key=lambda index: order.get(documents[index].owner, len(order)))
+    for index in by_owner:
+        owned = documents[index]
+        if id(owned.document) in refused:
+            continue
+        key = scopes.resolve(owned)
+        violation = find_violation(owned.document, key, owned.rules)
+        if violation is None:
+            holder, first = holders.setdefault(relative_path(key), (owned.owner, owned.document))
+            if holder != owned.owner:
+                violation = _make_conflict(owned, key, holder, first)
+            else:
+                admitted[index] = key
+                if owned.rules:
+                    owners[key] = owned.owner
+        if violation is not None:
+            findings.append(_make_finding(owned.document, violation))
+    kept = tuple(owned.document for index, owned in enumerate(documents) if index in admitted)
+    found = tuple(_admit_parts(parts, scopes, holders, owners))
+    return Admission(kept, Tenancy(paths, owners), tuple(findings), found)
+
+
+def _admit_parts(
+    parts: Iterable[tuple[KustomizedDocument, tuple[Tenant, ...]]],
+    scopes: _TenantScopes,
+    holders: Mapping[str, tuple[str, RawDocument]],
+    owners: dict[Key, str],
+) -> Iterator[KustomizedDocument]:
+    """Yield the parts of kustomizations that their owners may define, and record their owners."""
+    for part, rules in parts:
+        if rules:
+            owned = OwnedDocument(part.document, rules)
+            key = scopes.resolve(owned)
+            if find_violation(part.document, key, rules) is not None:
+                continue
+            holder = holders.get(relative_path(key))
+            if holder is not None and holder[0] != owned.owner:
+                continue
+            owners.setdefault(key, owned.owner)
+        yield part
+
+
+class _TenantScopes:
+    """The scope of each kind. Documents of tenants use what Kubernetes, definitions, settings and the table of kinds declare: they decide
+    nothing about a kind by using a namespace."""
+
+    def __init__(self, platform: list[RawDocument], kinds: Iterable[KindScope]) -> None:
+        declared = list(kinds)
+        self._known = {(parse_api_group(kind.api_version), kind.kind): kind.namespaced for kind in declared}
+        for document in platform:
+            if document.kind in DEFINITION_KINDS and not document.broken:
+                self._add(document)
+        self._platform = KindScopes(platform, declared)
+        self._used = {(document.group, document.kind) for document in platform}
+        self.refused: list[RawDocument] = []
+
+    def _add(self, document: RawDocument) -> None:
+        for scope in read_declared_scopes(document):
+            self._known[parse_api_group(scope.api_version), scope.kind] = scope.namespaced
+
+    def declare(self, owned: OwnedDocument) -> Violation | None:
+        """Add the kinds that a definition of a tenant declares; return why it may not declare them."""
+        document = owned.document
+        key = self.resolve(owned)
+        if find_violation(document, key, owned.rules) is not None:
+            return None  # refused as any other object
+        group, plural = get_field(document.body, "spec", "group"), get_field(document.body, "spec", "names", "plural")
+        declared = list(read_declared_scopes(document))
+        kinds = {(parse_api_group(scope.api_version), scope.kind) for scope in declared}
+        if document.name == f"{plural}.{group}" and not any(self._is_used(kind) for kind in kinds):
+            self._add(document)
+            return None
+        self.refused.append(document)
+        message = f"{key} to declare the kind {', '.join(sorted(kind for _, kind in kinds)) or 'it names'}"
+        cure = "its name must be PLURAL.GROUP, and neither the platform nor another definition may use or declare the kind"
+        return Violation("tenant-kind", owned.rules[0], message, cure)
+
+    def _is_used(self, kind: tuple[str, str]) -> bool:
+        return kind in self._known or kind in self._used or is_namespaced(*kind) is not None
+
+    def resolve(self, owned: OwnedDocument) -> Key:
+        """Return the identity of a document; one of a tenant whose scope nothing declares counts as cluster-scoped."""
+        document = owned.document
+        if not owned.rules:
+            return self._platform.resolve(document).key
+        namespaced = self.find_scope(document.group, document.kind)
+        namespace = (document.namespace or "default") if namespaced else ""
+        return Key(document.group, document.kind, namespace, document.name)
+
+    def find_scope(self, group: str, kind: str) -> bool | None:
+        """Return whether a kind is namespaced; None if nothing declares it."""
+        namespaced = is_namespaced(group, kind)
+        if namespaced is None:
+            namespaced = self._known.get((group, kind))
+        return is_namespaced_by_table(group, kind) if namespaced is None else namespaced
+
+
+def find_violation(document: RawDocument, key: Key, rules: Iterable[Tenant]) -> Violation | None:
+    """Return the first rule that an object breaks; None if all Tenants allow it."""
+    for tenant in rules:
+        found = _check_object(document, key, tenant)
+        if found is not None:
+            return Violation(found[0], tenant, found[1], found[2])
+    return None
+
+
+def _check_object(document: RawDocument, key: Key, tenant: Tenant) -> tuple[str, str, str] | None:
+    """Return the code, what is not allowed, and the cure."""
+    group, kind = key.group, key.kind
+    if tenant.closed:
+        return "tenant-closed", f"anything: {tenant.closed}", "correct the Tenant"
+    if (group, kind) == TENANT_KIND:
+        return "tenant-kind", f"{key} in {_name_path(document)}", "define Tenants outside of the paths of all tenants"
+    policy = group in reserved_groups and not is_unread_kind(group, kind) and (group, kind) != BUNDLE_KIND
+    if not key.namespace:
+        if tenant.allows_cluster_object(group, kind, key.name):
+            return None
+        if policy and tenant.policies == "Cluster" and (group, kind) not in list_cluster_kinds():
+            return None
+        declared = is_namespaced(group, kind) is False
+        cure = (
+            "name the kind and the object in spec.clusterKinds"
+            if declared or not document.namespace
+            else "nothing declares that its kind is namespaced: add the kind to `kinds` in gitsched.yaml, or its definition"
+        )
+        return "tenant-kind", f"the cluster-scoped {key}", f"{cure}, or remove the document"
+    if not tenant.allows_namespace(key.namespace):
+        names = ", ".join(tenant.namespaces) or "none"
+        return "tenant-namespace", f"{key}: its namespaces are {names}", "use one of these, or add it to spec.namespaces"
+    if policy and tenant.policies == "None":
+        return "tenant-kind", f"policies, such as {key}", "set spec.policies, or let the platform define it"
+    if policy and (group, kind) not in list_cluster_kinds():
+        if not any(matches_kind(pattern, group, kind) for pattern in tenant.denied_kinds):
+            return None
+        return "tenant-kind", f"the kind of {key}", "remove it from spec.kinds.deny, or remove the document"
+    special = is_delivering(group, kind) or (group, kind) in list_cluster_kinds()
+    if tenant.allows_kind(group, kind, special):
+        return None
+    return "tenant-kind", f"the kind of {key}", "name it in spec.kinds.allow, or remove the document"
+
+
+def is_delivering(group: str, kind: str) -> bool:
+    """Return whether objects of a kind make a delivery tool apply others."""
+    if group == ARGO_GROUP:
+        return kind in _ARGO_KINDS
+    return group.endswith(_FLUX_SUFFIX) or group in TOOL_GROUPS or kind in DELIVERING_KINDS
+
+
+def _make_conflict(owned: OwnedDocument, key: Key, holder: str, first: RawDocument) -> Violation:
+    where = f" ({locate_origin(first.origin).path}:{first.origin.line})" if first.origin is not None else ""
+    whose = f"Tenant {holder}" if holder else "the platform"
+    message = f"{key}, which {whose} defines{where} and which stays in force"
+    return Violation("tenant-identity", owned.rules[0], message, "use another name, or remove one of the documents")
+
+
+def _make_finding(document: RawDocument, violation: Violation) -> Finding:
+    location = locate_origin(document.origin) if document.origin is not None else None
+    resource = (document.kind, document.namespace, document.name)
+    return Finding("error", violation.code, violation.text, location, resource)
+
+
+def _name_path(document: RawDocument) -> str:
+    return document.origin.path if document.origin is not None else "its path"
+
+
+def check_object(body_key: Key, document: Document, rules: Iterable[Tenant]) -> Violation | None:
+    """Return the first rule that an object breaks which a workload brings to a cluster; it has no document of its own."""
+    raw = RawDocument(document.body, document.origin, False, document.api_version, *body_key)
+    return find_violation(raw, body_key, rules)

@@ -1,0 +1,163 @@
+"""What the policy engines see of a source with tenants: for each owner the documents that may have an effect on its workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TypeVar
+
+from gitsched.apis.gitsched.bundle import ClusterMetadata
+from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
+from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
+from gitsched.apis.gitsched.tenant import Tenant
+from gitsched.apis.policy_api import GroupKind, Snapshot
+from gitsched.apis.topology import CLUSTER, list_cluster_kinds
+from gitsched.decide.cluster_metadata import list_cluster_metadata
+from gitsched.decide.registry import policy_apis
+from gitsched.model.document import Document, Key
+
+V = TypeVar("V")
+
+
+class TenantClusters:
+    """The clusters of a source, and which of them each owner may use."""
+
+    def __init__(self, documents: Mapping[GroupKind, tuple[Document, ...]], tenancy: Tenancy) -> None:
+        self._tenancy = tenancy
+        kinds = list_cluster_kinds()
+        clusters = [document for kind, found in documents.items() if kind in kinds for document in found]
+        platform = [document for document in clusters if tenancy.find_owner(document.key) == PLATFORM]
+        self.platform: Mapping[str, ClusterMetadata] = {cluster.name: cluster for cluster in list_cluster_metadata(platform)}
+        self._names = {document.key: read_cluster_name(document) for document in clusters}
+        self._own = {
+            (tenancy.find_owner(document.key), self._names[document.key])
+            for document in clusters
+            if self._names[document.key] not in self.platform
+        }
+        self._forbidding: dict[tuple[str, str], Tenant | None] = {}
+
+    def find_forbidding(self, owner: str, name: str) -> Tenant | None:
+        """Return the Tenant that keeps the objects of an owner from a cluster; None if they may be there."""
+        if owner == PLATFORM or (owner, name) in self._own:
+            return None
+        if (owner, name) not in self._forbidding:
+            cluster = self.platform.get(name) or ClusterMetadata(name)
+            self._forbidding[owner, name] = self._tenancy.find_forbidding(owner, cluster)
+        return self._forbidding[owner, name]
+
+    def may_use(self, owner: str, document: Document) -> bool:
+        """Return whether an owner may use a cluster, given its document."""
+        name, holder = self._names.get(document.key, ""), self._tenancy.find_owner(document.key)
+        if holder != PLATFORM:
+            return holder == owner and (owner, name) in self._own
+        return self.find_forbidding(owner, name) is None
+
+
+def read_cluster_name(document: Document) -> str:
+    """Return the name of a cluster on the output branch."""
+    for api in policy_apis.values():
+        topology = api.topology
+        if topology is not None and topology.level == CLUSTER and (topology.group, topology.kind) == document.key[:2]:
+            return topology.read_location(document).name
+    return document.key.name
+
+
+class TenantViews:
+    """The snapshots of the owners of a source."""
+
+    def __init__(self, snapshot: Snapshot, tenancy: Tenancy) -> None:
+        self._snapshot, self._tenancy = snapshot, tenancy
+
+    @cached_property
+    def clusters(self) -> TenantClusters:
+        """The clusters of the source."""
+        return TenantClusters(self._snapshot.documents, self._tenancy)
+
+    @cached_property
+    def owners(self) -> tuple[str, ...]:
+        """The platform and the tenants that define anything."""
+        return (PLATFORM, *sorted(set(self._tenancy.owners.values())))
+
+    def make_view(self, owner: str) -> Snapshot:
+        """Return what counts for the workloads of an owner: its own documents, and policies, clusters and cluster-scoped objects of the
+        platform. A tenant sees only the clusters that its Tenant allows."""
+        find_owner, kinds, source = self._tenancy.find_owner, list_cluster_kinds(), self._snapshot
+        seen = (PLATFORM, owner)
+
+        def is_own(key: Key) -> bool:
+            return find_owner(key) == owner or (owner != PLATFORM and not key.namespace and find_owner(key) == PLATFORM)
+
+        def is_seen(document: Document) -> bool:
+            holder = find_owner(document.key)
+            if holder not in seen:
+                return False
+            if owner == PLATFORM:
+                return True
+            if document.key[:2] in kinds:
+                return self.clusters.may_use(owner, document)
+            return holder == owner or self._may_follow(owner, document.key)
+
+        # The platform's documents may name workloads of tenants: these exist, and what they are is decided elsewhere.
+        others = (
+            frozenset(key for key in source.templates if find_owner(key) != PLATFORM) if owner == PLATFORM else frozenset[Key]()
+        )
+        documents = {kind: kept for kind, found in source.documents.items() if (kept := tuple(filter(is_seen, found)))}
+        return source._replace(
+            documents=documents,
+            templates=_select(source.templates, is_own),
+            quarantined=frozenset(key for key in source.quarantined if self._concerns(key, owner)) | others,
+            duplicates=_select(source.duplicates, lambda key: find_owner(key) in seen),
+            duplicate_templates=_select(source.duplicate_templates, is_own),
+            input_order=tuple(key for key in source.input_order if find_owner(key) in seen),
+            variants=_select(source.variants, lambda key: find_owner(key) == owner),
+            tenancy=None,
+        )
+
+    def make_shared_view(self, kinds: frozenset[GroupKind], excess: frozenset[Key] = frozenset()) -> Snapshot:
+        """Return the objects of the platform, and those of all tenants that have one of the kinds, without those of `excess`."""
+        find_owner, source = self._tenancy.find_owner, self._snapshot
+
+        def is_seen(key: Key) -> bool:
+            return find_owner(key) == PLATFORM or (key[:2] in kinds and key not in excess)
+
+        return source._replace(
+            documents={
+                kind: kept
+                for kind, found in source.documents.items()
+                if (kept := tuple(document for document in found if is_seen(document.key)))
+            },
+            templates={
+                key: document if find_owner(key) == PLATFORM else _remove_status(document)
+                for key, document in source.templates.items()
+                if is_seen(key)
+            },
+            quarantined=frozenset(filter(is_seen, source.quarantined)),
+            duplicates=_select(source.duplicates, is_seen),
+            duplicate_templates=_select(source.duplicate_templates, is_seen),
+            input_order=tuple(filter(is_seen, source.input_order)),
+            tenancy=None,
+        )
+
+    def _may_follow(self, owner: str, key: Key) -> bool:
+        """Return whether a document of the platform has an effect on the workloads of a tenant: one that is cluster-scoped, about a
+        cluster, of gitsched itself, or in a namespace of the tenant."""
+        if not key.namespace or key.group == CONFIG_GROUP:
+            return True
+        rules = self._tenancy.list_rules(owner)
+        return all(tenant.allows_namespace(key.namespace) for tenant in rules) or (
+            key.namespace in self.clusters.platform and self.clusters.find_forbidding(owner, key.namespace) is None
+        )
+
+    def _concerns(self, key: Key, owner: str) -> bool:
+        return self._tenancy.find_owner(key) in (PLATFORM, owner)
+
+
+def _remove_status(document: Document) -> Document:
+    """Return a document without what only a controller may say, such as the places that it has already."""
+    if "status" not in document.body:
+        return document
+    return document._replace(body={name: value for name, value in document.body.items() if name != "status"})
+
+
+def _select(entries: Mapping[Key, V], is_seen: Callable[[Key], bool]) -> dict[Key, V]:
+    return {key: value for key, value in entries.items() if is_seen(key)}
