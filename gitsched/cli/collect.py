@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from gitsched.cli import exit_codes, options, output
 
 if TYPE_CHECKING:
     from gitsched.collect.collector import ClusterResult, Collection
-    from gitsched.reconcile.collection import CollectRun
+    from gitsched.reconcile.collection import CollectRun, ProposedFile
 
 
 def _read_sources(_ctx: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -156,23 +157,16 @@ def command(
     wanted = CollectOptions(kubectl, contexts, sources, own, seconds, refresh, facts_branch, output_branch)
     with output.show_progress("Observing"):
         run = collect_facts(RunSettings(location=location, **chosen), wanted, write=not dry_run)
-    if write_clusters is not None:
-        _write_proposals(propose_clusters(run.collection, api, write_clusters))
-    output.show_as(form, lambda _: _format_run(run, dry_run), lambda: _make_object(run))
+    proposed = propose_clusters(run.collection, api, write_clusters) if write_clusters is not None else []
+    for file in proposed:
+        if not file.reason:
+            file.path.parent.mkdir(parents=True, exist_ok=True)
+            file.path.write_text(file.text, "utf-8")
+    output.show_as(form, lambda _: _format_run(run, proposed, dry_run), lambda: _make_object(run, proposed))
     return _get_code(run.collection)
 
 
 options.add_environment_variables(command)
-
-
-def _write_proposals(files: Any) -> None:
-    for file in files:
-        if file.reason:
-            output.LOGGER.warning("%s is not written: %s", file.path, file.reason, extra={"fields": {"event": "proposal"}})
-            continue
-        file.path.parent.mkdir(parents=True, exist_ok=True)
-        file.path.write_text(file.text, "utf-8")
-        output.LOGGER.info("wrote %s", file.path, extra={"fields": {"event": "proposal"}})
 
 
 def _get_code(collection: Collection) -> int:
@@ -185,7 +179,7 @@ def _get_code(collection: Collection) -> int:
     return exit_codes.TEMPORARY if all(failed) else exit_codes.FINDINGS
 
 
-def _format_run(run: CollectRun, dry_run: bool) -> str:
+def _format_run(run: CollectRun, proposed: Sequence[ProposedFile], dry_run: bool) -> str:
     from gitsched.report.summary import abbreviate_oid
 
     if dry_run:
@@ -194,6 +188,7 @@ def _format_run(run: CollectRun, dry_run: bool) -> str:
         return "\n".join([*(f"# {line}" for line in (*failed, *_list_notes(run.collection))), texts])
     changed = {file.cluster for file in run.files if file.changed}
     lines = [_format_result(result, result.cluster in changed) for result in run.collection.results]
+    lines += [f"{file.path}: {f'not written: {file.reason}' if file.reason else 'written'}" for file in proposed]
     end = f"Committed {abbreviate_oid(run.commit)} to {run.branch}." if run.commit else f"Nothing to commit to {run.branch}."
     return "\n".join([*lines, *_list_notes(run.collection), end]) + "\n"
 
@@ -228,7 +223,7 @@ def _format_result(result: ClusterResult, changed: bool) -> str:
     return escape_unprintable(f"{result.cluster} ({result.origin}): {', '.join(filter(None, parts))}")
 
 
-def _make_object(run: CollectRun) -> dict[str, Any]:
+def _make_object(run: CollectRun, proposed: Sequence[ProposedFile]) -> dict[str, Any]:
     """Return the object for -o json and yaml."""
     changed = {file.cluster for file in run.files if file.changed}
     return {
@@ -244,6 +239,7 @@ def _make_object(run: CollectRun) -> dict[str, Any]:
             }
             for result in run.collection.results
         ],
+        "written": [str(file.path) for file in proposed if not file.reason],
         "notes": list(run.collection.notes),
         "failures": [text for text, _ in run.collection.failures],
     }

@@ -109,6 +109,7 @@ class RunSettings(NamedTuple):
             status_hosts=self.status_hosts or (allow.statuses,),
             remotes=self.remotes or (allow.remotes,),
             tokens=self.tokens or (allow.tokens,),
+            facts_repository=self.facts_repository or operator.facts_repository or None,
             facts_keys=self.facts_keys or {cluster: (key,) for cluster, key in operator.facts_keys.items()},
             source_keys=operator.source_keys if self.source_keys is None else self.source_keys,
             guard_limits=(

@@ -58,14 +58,17 @@ class ApiServer:
         """Return the paths that were patched, in order."""
         return [request.removeprefix("PATCH ") for request in self.requests if request.startswith("PATCH ")]
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
     def write_kubeconfig(self, path: Path) -> Path:
-        url = f"http://127.0.0.1:{self._server.server_address[1]}"
         path.write_text(
             json.dumps(
                 {
                     "apiVersion": "v1",
                     "kind": "Config",
-                    "clusters": [{"name": "fake", "cluster": {"server": url}}],
+                    "clusters": [{"name": "fake", "cluster": {"server": self.url}}],
                     "users": [{"name": "fake", "user": {"token": "t"}}],
                     "contexts": [{"name": "fake", "context": {"cluster": "fake", "user": "fake"}}],
                     "current-context": "fake",

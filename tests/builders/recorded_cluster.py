@@ -17,7 +17,7 @@ def make_node(name: str, cpu: str = "4", memory: str = "16374540Ki", **changes: 
     amounts = {"cpu": cpu, "memory": memory, "pods": "110", "ephemeral-storage": "203056560Ki", "hugepages-1Gi": "0"}
     ready = {"type": "Ready", "status": changes.pop("ready", "True"), "reason": "KubeletReady"}
     pressure = {"type": "MemoryPressure", "status": "False"}
-    labels = {"topology.kubernetes.io/region": "eu-west-1", "topology.kubernetes.io/zone": f"eu-west-1{name[-1]}"}
+    labels = {"topology.kubernetes.io/region": "eu-west-1", "topology.kubernetes.io/zone": f"eu-west-1{'ab'[int(name[-1]) % 2]}"}
     return {
         "metadata": {"name": name, "labels": labels, "managedFields": [{"manager": "kubelet"}]},
         "spec": {"providerID": f"aws:///eu-west-1/{name}", **changes.pop("spec", {})},

@@ -580,7 +580,7 @@ def test_servers_without_aggregated_discovery_and_groups_that_do_not_answer(
         ("{branch: facts, repository: 'https://example.com/x'}", {"contexts": ("dub=fake",)}, "the operator does not name it"),
     ],
 )
-def test_without_a_branch_nothing_is_asked(
+def test_without_a_branch_nothing_is_requested(
     collect: Collect, cluster: RecordedCluster, tmp_path: Path, facts: str, chosen: Any, message: str
 ) -> None:
     fleet = make_repository(tmp_path / "fleet", {"gitsched.yaml": CONFIG % facts})

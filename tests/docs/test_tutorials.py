@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests import fork_server
+from tests.builders.recorded_cluster import RecordedCluster
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS_OF_GUIDES = {
@@ -23,6 +25,7 @@ PROGRAMS_OF_GUIDES = {
     "flux.md": ("kubectl",),
     "argocd.md": ("kubectl",),
     "deploy.md": ("kubectl", "helm"),
+    "facts.md": ("kubectl",),
 }
 """Guides that start from a repository in examples/, with the programs that they need besides gitsched and git."""
 STORIES = ["adopt.md", "bundles.md", "first-placement.md", "from-karmada.md", "from-ocm.md", "rollouts.md", *PROGRAMS_OF_GUIDES]
@@ -31,7 +34,7 @@ BLOCK = re.compile(r'```(?:yaml title="(?P<file>[^"]+)"\n(?P<text>.*?)|console\n
 PROGRAM = """\
 #!/bin/sh
 case $1 in
-plan | reconcile | explain | simulate | status | adopt) verb=$1; shift; exec "$GITSCHED" "$verb" --now "$NOW" "$@" ;;
+plan | reconcile | explain | simulate | status | adopt | collect) verb=$1; shift; exec "$GITSCHED" "$verb" --now "$NOW" "$@" ;;
 *) exec "$GITSCHED" "$@" ;;
 esac
 """
@@ -54,6 +57,8 @@ def play(page: str, at: Path) -> str:
         "GITSCHED": str(at.parent / "process"),
         "XDG_CACHE_HOME": str(at.parent / "cache"),
     }
+    if "gitsched collect" in page:
+        environment["KUBECONFIG"] = str(write_fleet(at.parent / "kubeconfig"))
     execute("git init -q -b main . && git config user.name Ada && git config user.email ada@example.com", at, environment)
     hours = 0
 
@@ -72,6 +77,20 @@ def play(page: str, at: Path) -> str:
         return "```console\n" + "".join(printed) + "```\n"
 
     return BLOCK.sub(step, page)
+
+
+def write_fleet(path: Path) -> Path:
+    """Start two clusters with two and one nodes, and write a kubeconfig with these and one that does not answer."""
+    made = {"dub-1": RecordedCluster(), "ash-1": RecordedCluster()}
+    made["ash-1"].lists["/api/v1/nodes"].pop()
+    servers = {name: cluster.url for name, cluster in made.items()} | {"gone": "http://127.0.0.1:1"}
+    parts = {
+        "clusters": [{"name": name, "cluster": {"server": url}} for name, url in servers.items()],
+        "users": [{"name": "me", "user": {}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": "me"}} for name in servers],
+    }
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **parts}))
+    return path
 
 
 def execute(command: str, at: Path, environment: Mapping[str, str]) -> str:

@@ -37,7 +37,8 @@ class OperatorConfig(NamedTuple):
     """All settings of the operator.
 
     `source_keys` are the public keys of which one must sign a source commit; None leaves it to `source.verify` of the trusted branch.
-    `facts_keys` are the public keys that must sign the facts branch of a cluster, by cluster. `guard_limits` take precedence over those
+    `facts_keys` are the public keys that must sign the facts branch of a cluster, by cluster; `facts_repository` may have these branches.
+    `guard_limits` take precedence over those
     of gitsched.yaml; so does `hold_stateful`, unless it is None. `tenants` is the section as written.
     """
 
@@ -48,6 +49,7 @@ class OperatorConfig(NamedTuple):
     guard_limits: tuple[GuardLimit, ...] = ()
     hold_stateful: bool | None = None
     tenants: Mapping[str, Any] = {}
+    facts_repository: str = ""
 
 
 NO_OPERATOR_CONFIG: Final = OperatorConfig()
@@ -65,6 +67,7 @@ def parse_operator_config(spec: Mapping[str, Any]) -> OperatorConfig:
         tuple(_list_guard_limits(guard)),
         guard.get_bool("holdStateful", True) if guard.values.get("holdStateful") is not None else None,
         root.get_section("tenants").values,
+        root.get_section("facts").get_string("repository"),
     )
 
 
