@@ -225,7 +225,7 @@ def test_a_forge_that_a_merge_adds_is_asked_from_the_next_run_on(fleet: Fleet, s
     stranger = Server()
     fleet.commit({"gitsched.yaml": forge.config.replace(server.url, stranger.url)}, hour=2)
     run = fleet.reconcile(2)
-    asked = (bool(server.seen), bool(stranger.seen))
+    contacted = (bool(server.seen), bool(stranger.seen))
     stranger.close()
-    assert asked == (True, False)
+    assert contacted == (True, False)
     assert [change.path for change in run.setting_changes] == ["observations.statuses.url"]
