@@ -17,6 +17,7 @@ import pytest
 
 from tests import fork_server
 from tests.builders.recorded_cluster import RecordedCluster
+from tests.docs.cut_over import check_cut_over
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS_OF_GUIDES = {
@@ -24,11 +25,14 @@ PROGRAMS_OF_GUIDES = {
     "helm.md": ("kubectl", "helm"),
     "flux.md": ("kubectl",),
     "argocd.md": ("kubectl",),
+    "cut-over.md": ("kubectl",),
     "deploy.md": ("kubectl", "helm"),
     "facts.md": ("kubectl",),
 }
 """Guides that start from a repository in examples/, with the programs that they need besides gitsched and git."""
 STORIES = ["adopt.md", "bundles.md", "first-placement.md", "from-karmada.md", "from-ocm.md", "rollouts.md", *PROGRAMS_OF_GUIDES]
+CUT_OVERS = ("cut-over.md", "flux.md")
+"""Guides in which the output branch takes over running clusters, and gives them back."""
 START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 BLOCK = re.compile(r'```(?:yaml title="(?P<file>[^"]+)"\n(?P<text>.*?)|console\n(?P<console>.*?))```\n', re.DOTALL)
 PROGRAM = """\
@@ -112,6 +116,8 @@ def test_a_tutorial_shows_the_output_of_the_program(name: str, tmp_path: Path) -
     assert play(page, tmp_path / "fleet") == page, (
         "see what differs; `python -m tests.docs.test_tutorials` writes what is printed now"
     )
+    if name in CUT_OVERS:
+        check_cut_over(tmp_path / "fleet")
 
 
 def rewrite() -> None:
