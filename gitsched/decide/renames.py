@@ -67,8 +67,17 @@ def _list_renamed(decisions: DecisionSet) -> Iterator[tuple[Key, str]]:
     """Yield the workloads with the annotation, and its value."""
     for key in decisions.outcomes:
         name = read_annotations(decisions.templates[key].body).get(RENAMED_FROM, "")
-        if name:
+        if name and _may_continue(decisions, key, name):
             yield key, name
+
+
+def _may_continue(decisions: DecisionSet, key: Key, name: str) -> bool:
+    """Return whether a workload may continue the one that its annotation names: that of a tenant only one in a namespace of the tenant."""
+    tenancy = decisions.input.tenancy if decisions.input is not None else None
+    if tenancy is None:
+        return True
+    identity, rules = _parse_name(key, name), tenancy.list_rules(tenancy.find_owner(key))
+    return identity is not None and all(tenant.allows_namespace(identity[1]) for tenant in rules)
 
 
 class _FormerWorkloads:

@@ -16,11 +16,16 @@ from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Document, Key, get_field, is_namespaced, is_unread_kind, parse_api_group
 from gitsched.model.finding import Finding, locate_origin
 from gitsched.model.tenants import TENANT_KIND
-from gitsched.model.tool_groups import ARGO_GROUP, TOOL_GROUPS
-from gitsched.model.variants import BUNDLE_KIND
+from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP, TOOL_GROUPS
+from gitsched.model.variants import BUNDLE_KIND, MANIFESTS
 from gitsched.render.output_files import relative_path
 
 _FLUX_SUFFIX: Final = ".toolkit.fluxcd.io"
+_DELIVERY_KINDS: Final = {
+    "flux": ((KUSTOMIZE_GROUP, "Kustomization"), ("helm.toolkit.fluxcd.io", "HelmRelease")),
+    "argocd": ((ARGO_GROUP, "Application"),),
+}
+"""The kinds that deliver Bundles, by spec.delivery."""
 _ARGO_KINDS: Final = frozenset(("Application", "ApplicationSet", "AppProject"))
 
 
@@ -217,10 +222,24 @@ def _check_object(document: RawDocument, key: Key, tenant: Tenant) -> tuple[str,
         if not any(matches_kind(pattern, group, kind) for pattern in tenant.denied_kinds):
             return None
         return "tenant-kind", f"the kind of {key}", "remove it from spec.kinds.deny, or remove the document"
+    delivery = get_field(document.body, "spec", "delivery") if (group, kind) == BUNDLE_KIND else None
+    if delivery not in (None, MANIFESTS) and not _may_deliver(tenant, str(delivery)):
+        names = ", ".join(f"{kind}.{group}" for group, kind in _DELIVERY_KINDS.get(str(delivery), ()))
+        return (
+            "tenant-kind",
+            f"the delivery of {key} by {delivery}",
+            f"name {names} in spec.kinds.allow, or use delivery: manifests",
+        )
     special = is_delivering(group, kind) or (group, kind) in list_cluster_kinds()
     if tenant.allows_kind(group, kind, special):
         return None
     return "tenant-kind", f"the kind of {key}", "name it in spec.kinds.allow, or remove the document"
+
+
+def _may_deliver(tenant: Tenant, delivery: str) -> bool:
+    """Return whether a delivery tool may build Bundles of a tenant: with the rights of the tool, and in ways that depend on the cluster."""
+    kinds = _DELIVERY_KINDS.get(delivery, ())
+    return bool(kinds) and all(tenant.allows_kind(*kind, delivers=True) for kind in kinds)
 
 
 def is_delivering(group: str, kind: str) -> bool:

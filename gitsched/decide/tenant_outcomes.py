@@ -8,6 +8,7 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
 from gitsched.apis.gitsched.tenant import Tenant
 from gitsched.apis.policy_api import Snapshot
+from gitsched.decide.bundle_delivery import find_bundle
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.tenant_admission import Violation, check_object
 from gitsched.decide.tenant_amounts import Amounts, find_exceeded_limit, measure_outcome
@@ -134,7 +135,9 @@ class _RuleChecker:
         """Return the first rule that the objects of a workload break, as they are in the source and as clusters get them."""
         rules = self._tenancy.list_rules(owner)
         for bundle in outcome.bundles:
-            found = check_object(bundle, self._templates[outcome.key], rules)
+            template = self._templates[outcome.key]
+            body = find_bundle(template, outcome, bundle)
+            found = check_object(bundle, template._replace(body=body), rules)
             if found is not None:
                 return found
         for key, document in objects.values():

@@ -45,11 +45,24 @@ def read_tenant_rights(settings: RunSettings, url: str | None) -> TenantDelivery
         return TenantDelivery((), known or "")
     clusters = TenantClusters(decisions.catalog.api_documents, source.tenancy)
     rights = (
-        make_rights(tenant, clusters, source.tenancy, planned.plan.cluster_facts)
+        make_rights(_narrow(tenant, source.tenancy.list_rules(tenant.name)), clusters, source.tenancy, planned.plan.cluster_facts)
         for tenant in sorted(source.tenancy.paths.own, key=lambda tenant: tenant.name)
-        if not tenant.closed
+        if not any(other.closed for other in source.tenancy.list_rules(tenant.name))
     )
     return TenantDelivery(tuple(rights), known or "")
+
+
+def _narrow(tenant: Tenant, versions: tuple[Tenant, ...]) -> Tenant:
+    """Return a Tenant with what its trusted version and that of the planned commit both name."""
+    for other in versions:
+        kinds = other.kinds if tenant.kinds is None else tenant.kinds
+        tenant = tenant._replace(
+            namespaces=tuple(pattern for pattern in tenant.namespaces if pattern in other.namespaces),
+            kinds=kinds if kinds is None or other.kinds is None else tuple(kind for kind in kinds if kind in other.kinds),
+            denied_kinds=tuple(dict.fromkeys((*tenant.denied_kinds, *other.denied_kinds))),
+            cluster_kinds=tuple(rule for rule in tenant.cluster_kinds if rule in other.cluster_kinds),
+        )
+    return tenant
 
 
 def make_rights(tenant: Tenant, clusters: TenantClusters, tenancy: Tenancy, known: Mapping[str, object]) -> TenantRights:
