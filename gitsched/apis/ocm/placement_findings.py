@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.placement import Misconfiguration
 from gitsched.apis.ocm.scheduling import PlacementResult, SchedulingRun, SkippedPlacement, describe_missing_sets
 from gitsched.model.document import Document
-from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, locate_document
+from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, format_names, locate_document
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.selection import SELECTION_FILTERS
 
@@ -17,11 +17,11 @@ _MAX_LISTED = 5
 _POINTERS: Mapping[str, Pointer] = {"Predicate": ("spec", "predicates"), "TaintToleration": ("spec", "tolerations")}
 
 
-def list_findings(run: SchedulingRun, fleet: Fleet, exceeded_limit: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
+def list_findings(run: SchedulingRun, fleet: Fleet, list_exceeding: Callable[[Iterable[str]], list[str]]) -> Iterator[Finding]:
     """Return the findings in the order of the Placements. Placements that choose no cluster for one reason are one finding."""
     without_decision: dict[str, list[Document]] = {}
     for result in run.results.values():
-        yield from _list_result_findings(result, exceeded_limit)
+        yield from _list_result_findings(result, list_exceeding)
         if result.choice is not None and not result.choice.selected and result.placement.number_of_clusters != 0:
             without_decision.setdefault(_describe_exclusions(result, fleet), []).append(result.placement.document)
     for reason, documents in without_decision.items():
@@ -33,7 +33,7 @@ def list_findings(run: SchedulingRun, fleet: Fleet, exceeded_limit: Callable[[tu
         yield from _list_skipped_findings(skipped)
 
 
-def _list_result_findings(result: PlacementResult, exceeded_limit: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
+def _list_result_findings(result: PlacementResult, list_exceeding: Callable[[Iterable[str]], list[str]]) -> Iterator[Finding]:
     document = result.placement.document
     if result.misconfiguration is not None:
         misconfiguration = result.misconfiguration
@@ -46,8 +46,15 @@ def _list_result_findings(result: PlacementResult, exceeded_limit: Callable[[tup
         yield finding._replace(field=field)
         return
     predicates = result.placement.predicates
-    if not isinstance(predicates, Misconfiguration) and any(exceeded_limit(predicate.expressions) for predicate in predicates):
-        message = f"{document.key} has a CEL expression that exceeds the cost limit: clusters for which it does do not match"
+    if isinstance(predicates, Misconfiguration):
+        return
+    exceeding = list_exceeding(text for predicate in predicates for text in predicate.expressions)
+    if exceeding:
+        expressions = f"CEL expression{'s' if len(exceeding) > 1 else ''}"
+        message = (
+            f"{document.key} exceeds the cost limit of CEL; clusters for which it does do not match: simplify the {expressions} "
+            f"{format_names(exceeding)}"
+        )
         yield _make_finding("warning", "cel-cost", message, document)
 
 

@@ -46,8 +46,8 @@ MAX_DEADLINES = 64
 """Maximum number of missed deadlines that one run processes."""
 _ALLOCATABLE_RESOURCES = {"ResourceAllocatableCPU": "cpu", "ResourceAllocatableMemory": "memory"}
 
-CompileExpressions = Callable[[tuple[str, ...]], tuple[ClusterExpression, ...] | InvalidExpression]
-"""Compiles CEL expressions to tests of candidates; an InvalidExpression describes the first that is invalid."""
+CompileExpressions = Callable[[tuple[str, ...], Key], tuple[ClusterExpression, ...] | InvalidExpression]
+"""Compiles CEL expressions of a Placement to tests of candidates; an InvalidExpression describes the first that is invalid."""
 
 
 class SchedulingContext(NamedTuple):
@@ -163,7 +163,7 @@ def _build_alternatives(
         return predicates
     alternatives = []
     for predicate in predicates:
-        tests = context.compile_expressions(predicate.expressions)
+        tests = context.compile_expressions(predicate.expressions, placement.key)
         if isinstance(tests, InvalidExpression):
             return Misconfiguration("Predicate", str(tests), tests.code)
         alternatives.append(PredicateAlternative(predicate.affinity, tests))

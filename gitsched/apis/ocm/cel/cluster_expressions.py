@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from gitsched.apis.ocm.cel.interpreter import Program
 from gitsched.apis.ocm.cel.overloads import cel_function
 from gitsched.apis.ocm.cel.syntax import InvalidExpression
 from gitsched.apis.ocm.cel.types import CostLimitExceeded, EvaluationError
-from gitsched.model.document import Body
+from gitsched.model.document import Body, Key
 from gitsched.schedule.fleet import Fleet, iterate_bits
 
-PER_CALL_LIMIT, COST_BUDGET = 1_000_000, 20_000_000
-"""The cost limits of one expression: for one cluster, and for all clusters together."""
+PER_CALL_LIMIT, PLACEMENT_LIMIT = 1_000_000, 10_000_000
+"""The cost limits of Kubernetes: of one evaluation, and of all expressions of one object, which is a Placement here
+(k8s.io/apiserver/pkg/apis/cel/config.go)."""
+ASSURED_COST, SHARED_COST = 100_000, 10_000_000
+"""What the expressions of each Placement may cost whatever others do, and what all of a run may cost together beyond that."""
 _CLUSTER_VARIABLE = "managedCluster"
 _MAX_SHOWN = 100
 """Characters of an expression that are shown in a message."""
@@ -40,16 +43,46 @@ def scores(cluster: ManagedClusterValue, resource: str) -> list[Body]:
     return result
 
 
+class SharedBudget:
+    """The cost that all Placements of a run have left together."""
+
+    __slots__ = ("remaining",)
+
+    def __init__(self, remaining: int = SHARED_COST) -> None:
+        self.remaining = remaining
+
+
+class CostBudget:
+    """The cost that the expressions of one Placement have left: an assured part, and then one that all of a run share."""
+
+    __slots__ = ("_assured", "_remaining", "_shared")
+
+    def __init__(self, shared: SharedBudget) -> None:
+        self._assured, self._remaining, self._shared = ASSURED_COST, PLACEMENT_LIMIT, shared
+
+    @property
+    def limit(self) -> int:
+        """The cost that the next evaluation may have."""
+        return min(PER_CALL_LIMIT, self._remaining, self._assured + self._shared.remaining)
+
+    def charge(self, cost: int) -> None:
+        """Take the cost of an evaluation off."""
+        assured = min(cost, self._assured)
+        self._assured -= assured
+        self._remaining -= cost
+        self._shared.remaining -= cost - assured
+
+
 class ClusterExpression:
-    """One expression over one fleet, evaluated once for each cluster; equal only to itself."""
+    """One expression over one fleet, evaluated once for each cluster; equal only to itself. The first Placement that uses it pays."""
 
-    __slots__ = ("_cluster_value", "_evaluated", "_matching", "_program", "_remaining_budget", "exceeded_limit")
+    __slots__ = ("_budget", "_cluster_value", "_evaluated", "_matching", "_program", "exceeded_limit")
 
-    def __init__(self, text: str, cluster_values: Callable[[int], ManagedClusterValue]) -> None:
+    def __init__(self, text: str, cluster_values: Callable[[int], ManagedClusterValue], budget: CostBudget) -> None:
         self._program = Program(text, {_CLUSTER_VARIABLE: "cluster"})
         self._cluster_value = cluster_values
         self._evaluated = self._matching = 0
-        self._remaining_budget = COST_BUDGET
+        self._budget = budget
         self.exceeded_limit = False
 
     @property
@@ -64,48 +97,49 @@ class ClusterExpression:
         return remaining & self._matching
 
     def _matches(self, cluster_value: ManagedClusterValue) -> bool:
-        limit = min(PER_CALL_LIMIT, self._remaining_budget)
+        limit = self._budget.limit
         try:
             matches, cost = self._program.evaluate({_CLUSTER_VARIABLE: cluster_value}, limit)
         except CostLimitExceeded:
             matches, cost, self.exceeded_limit = False, limit, True
-        self._remaining_budget -= cost
+        self._budget.charge(cost)
         return matches
 
 
 class ExpressionCompiler:
     """Compiles the expressions of one run; Placements with the same expression share it."""
 
-    __slots__ = ("_bodies", "_cluster_values", "_compiled", "_score_lookup")
+    __slots__ = ("_bodies", "_budgets", "_cluster_values", "_compiled", "_score_lookup", "_shared")
 
     def __init__(self, bodies: tuple[Body, ...], score_lookup: ScoreLookup) -> None:
         self._bodies, self._score_lookup = bodies, score_lookup
         self._cluster_values: dict[int, ManagedClusterValue] = {}
         self._compiled: dict[str, ClusterExpression | InvalidExpression] = {}
+        self._budgets: dict[Key, CostBudget] = {}
+        self._shared = SharedBudget()
 
-    def compile(self, texts: tuple[str, ...]) -> tuple[ClusterExpression, ...] | InvalidExpression:
-        """Compile expressions; an InvalidExpression describes the first that is invalid."""
+    def compile(self, texts: tuple[str, ...], placement: Key) -> tuple[ClusterExpression, ...] | InvalidExpression:
+        """Compile expressions of a Placement; an InvalidExpression describes the first that is invalid."""
+        budget = self._budgets.setdefault(placement, CostBudget(self._shared))
         result = []
         for text in texts:
-            expression = self._compile(text)
+            expression = self._compile(text, budget)
             if isinstance(expression, InvalidExpression):
                 return expression
             result.append(expression)
         return tuple(result)
 
-    def exceeded_limit(self, texts: tuple[str, ...]) -> bool:
-        """Report whether one of the expressions exceeded its cost limit for any cluster."""
-        expressions = (self._compiled.get(text) for text in texts)
-        return any(isinstance(expression, ClusterExpression) and expression.exceeded_limit for expression in expressions)
+    def list_exceeding(self, texts: Iterable[str]) -> list[str]:
+        """Return those of the expressions that exceeded a cost limit for any cluster, shortened."""
+        expressions = [self._compiled.get(text) for text in dict.fromkeys(texts)]
+        return [_shorten(found.text) for found in expressions if isinstance(found, ClusterExpression) and found.exceeded_limit]
 
-    def _compile(self, text: str) -> ClusterExpression | InvalidExpression:
+    def _compile(self, text: str, budget: CostBudget) -> ClusterExpression | InvalidExpression:
         if text not in self._compiled:
             try:
-                self._compiled[text] = ClusterExpression(text, self._cluster_value)
+                self._compiled[text] = ClusterExpression(text, self._cluster_value, budget)
             except InvalidExpression as problem:
-                self._compiled[text] = InvalidExpression(
-                    f"{problem}, in the expression {text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + '...'}", problem.code
-                )
+                self._compiled[text] = InvalidExpression(f"{problem}, in the expression {_shorten(text)}", problem.code)
         return self._compiled[text]
 
     def _cluster_value(self, index: int) -> ManagedClusterValue:
@@ -115,6 +149,10 @@ class ExpressionCompiler:
             cluster_value = self._cluster_values[index] = ManagedClusterValue(convert_managed_cluster(body))
             cluster_value.name, cluster_value.score_lookup = body["metadata"]["name"], self._score_lookup
         return cluster_value
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 _NEVER_OMITTED = frozenset({"conditions", "version", "creationTimestamp", "timeAdded", "hubAcceptsClient"})

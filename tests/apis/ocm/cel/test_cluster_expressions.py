@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from gitsched.apis.ocm.cel import cluster_expressions
 from gitsched.apis.ocm.cel.cluster_expressions import ClusterExpression, ExpressionCompiler
 from gitsched.apis.ocm.cel.syntax import InvalidExpression
+from gitsched.model.document import Key
 from gitsched.schedule.fleet import Candidate, Fleet
 
 CLUSTER: dict[str, Any] = {
@@ -22,9 +24,13 @@ CLUSTER: dict[str, Any] = {
 }
 SCORES = {"default": [{"name": "cpu", "value": 42}]}
 
+PLACEMENT = Key("cluster.open-cluster-management.io", "Placement", "shop", "web")
+
 
 def compile_one(text: str) -> ClusterExpression | InvalidExpression:
-    found = ExpressionCompiler((CLUSTER,), lambda cluster, resource: SCORES.get(resource)).compile((text,))
+    found = ExpressionCompiler((CLUSTER,), lambda cluster, resource: SCORES.get(resource)).compile(
+        (text,), Key("", "Placement", "shop", "web")
+    )
     return found if isinstance(found, InvalidExpression) else found[0]
 
 
@@ -186,3 +192,26 @@ def test_an_expression_above_the_cost_limit_does_not_match(text: str) -> None:
     assert isinstance(expression, ClusterExpression)
     assert not expression.mask(Fleet([Candidate("dub", {}, {})]), 1)
     assert expression.exceeded_limit
+
+
+EXPENSIVE = "[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c, a + b + c + {number} >= 0)))"
+
+
+def test_all_placements_of_a_run_share_a_budget_and_each_has_a_part_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("SHARED_COST", 50_000), ("ASSURED_COST", 1_000), ("PLACEMENT_LIMIT", 30_000)):
+        monkeypatch.setattr(cluster_expressions, name, value)
+    monkeypatch.setattr(cluster_expressions.SharedBudget.__init__, "__defaults__", (50_000,))
+    names = [f"c{number}" for number in range(20)]
+    fleet = Fleet([Candidate(name, {}, {}) for name in names])
+    compiler = ExpressionCompiler(tuple({**CLUSTER, "metadata": {"name": name}} for name in names), lambda *_: None)
+    matching, texts = [], []
+    for number in range(20):
+        text = EXPENSIVE.replace("{number}", str(number)) if number < 19 else "managedCluster.metadata.name == 'c7'"
+        compiled = compiler.compile((text,), Key("", "Placement", "shop", f"p{number}"))
+        assert not isinstance(compiled, InvalidExpression)
+        matching.append(compiled[0].mask(fleet, (1 << 20) - 1).bit_count())
+        texts.append(text)
+    assert 0 < matching[0] < 20, "the limit of a Placement"
+    assert matching[10] == 0, "the limit of the run"
+    assert matching[-1] == 1, "a cheap expression is not affected"
+    assert compiler.list_exceeding(texts) == [text if len(text) <= 100 else f"{text[:100]}..." for text in texts[:-1]]
