@@ -14,6 +14,7 @@ from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import policy_apis
 from gitsched.git import FactsBranch
 from gitsched.model.cluster_facts import FACTS_KIND, ClusterFacts
+from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.finding import Finding, Location, format_names, locate_origin
 from gitsched.model.time import EPOCH, add_duration, format_time
 from gitsched.reconcile.facts import FactsDocuments, list_score_kinds, read_facts_documents
@@ -47,19 +48,19 @@ class _Report(NamedTuple):
 def add_all_facts(
     context: RunContext, facts: Facts, source: SourceTree, now: datetime, recorded: Mapping[str, str]
 ) -> SourceWithFacts:
-    """Add the documents of the facts branches to the source: scores as documents, facts of clusters as the status of these.
+    """Add the documents of the facts branches to the source: scores and reports as documents, facts of clusters as the status of these.
 
     `recorded` are the commits of the branches that the last run read: their facts count where a file is broken now.
     """
     found = read_facts_documents(context, facts, source)
-    scores = tuple(document for document, _ in found.list_kinds(*list_score_kinds()))
+    others = tuple(document for document, _ in found.list_kinds(*list_score_kinds(), CLUSTER_REPORT))
     findings = list(found.findings)
     reports = list(_read_reports(found.list_kinds(FACTS_KIND), now, findings))
     known = {report.facts.cluster for report in reports}
     restored = [one for one in _restore_facts(context, facts, source, found, recorded) if one[0].name not in known]
     findings += (_report_restored(document) for document, _ in restored)
     reports += _read_reports(restored, now, findings)
-    source = source._replace(documents=(*source.documents, *scores))
+    source = source._replace(documents=(*source.documents, *others))
     if not reports:
         return SourceWithFacts(source._replace(other_findings=(*source.other_findings, *findings)))
     settings = source.config.source.facts

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gitsched.model.time import format_time
+from gitsched.reconcile.fleet_status import read_fleet_status
+from gitsched.reconcile.run import make_review
+from gitsched.report.fleet_status import write_fleet_status
+from gitsched.report.markdown import write_markdown
+from gitsched.report.page import FleetView, write_page
+from gitsched.report.rollouts import describe_rollouts
+from gitsched.report.serialization import serialize_review
 from tests.scenarios.conftest import Fleet, at_hour, deployment, policy
 
 STAGES = {"ash": "canary", "bru": "live", "cph": "live", "dub": "live"}
@@ -30,7 +41,6 @@ apiVersion: cluster.karmada.io/v1alpha1
 kind: Cluster
 metadata: {{name: {name}, labels: {{stage: {stage}}}}}
 spec: {{syncMode: Push}}
-status: {{apiEnablements: [{{groupVersion: apps/v1, resources: [{{kind: Deployment, name: deployments}}]}}]}}
 """
 
 
@@ -61,6 +71,9 @@ def web(version: str) -> str:
 
 PER_GROUP = "{type: ProgressivePerGroup, progressivePerGroup: {progressDeadline: 2h}}"
 ONE_BY_ONE = "{type: Progressive, progressive: {maxConcurrency: 1}}"
+
+
+NUMBERS = count()
 
 
 class Waves:
@@ -230,3 +243,122 @@ def test_a_removed_rollout_delivers_what_waited(waves: Waves) -> None:
     waves.fleet.commit({"rollout.yaml": None}, hour=waves.hour)
     waves.reconcile()
     assert waves.updated("two") == list(STAGES)
+
+
+def test_reports_come_from_the_facts_branch_of_a_cluster_too(waves: Waves) -> None:
+    waves.commit(rollout=rollout(PER_GROUP))
+    waves.commit(web=web("two"))
+    fleet = waves.fleet
+    for name, commit in (("bru", fleet.head), ("ash", fleet.head)):
+        blob = fleet.git("hash-object", "-w", "--stdin", data=report("ash", commit, hour=waves.hour).encode())
+        tree = fleet.git("mktree", data=f"100644 blob {blob}\treport.yaml\n".encode())
+        fleet.git("update-ref", f"refs/heads/facts/{name}", fleet.git("commit-tree", tree, "-m", "Report"))
+        waves.reconcile(wait=0.1)
+        assert waves.updated("two") == (["ash"] if name == "bru" else list(STAGES)), "a cluster reports about itself alone"
+
+
+def test_a_bundle_keeps_all_its_files_until_its_wave(waves: Waves) -> None:
+    def settings_map(name: str, value: str) -> str:
+        return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default}}\ndata: {{value: {value}}}\n"
+
+    def list_maps() -> dict[str, list[str]]:
+        paths = [path.split("/") for path in waves.fleet.files() if path.startswith("clusters/") and "configmap" in path]
+        return {cluster: sorted(path[3] for path in paths if path[1] == cluster) for cluster in STAGES}
+
+    bundle = "apiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {name: base, namespace: default}\nspec: {path: base}\n"
+    chosen = policy(",".join(STAGES), name="bundles", kind="Bundle").replace("apps/v1", "gitsched.io/v1alpha1")
+    waves.commit(bundle=bundle, bundles=chosen, **{"base/one": settings_map("one", "1"), "base/old": settings_map("old", "1")})
+    assert set(map(len, list_maps().values())) == {2}
+    waves.commit(rollout=rollout(PER_GROUP, "[{apiVersion: gitsched.io/v1alpha1, kind: Bundle}]"))
+    waves.hour += 1
+    waves.fleet.commit({"base/old.yaml": None, "base/new.yaml": settings_map("new", "1")}, hour=waves.hour)
+    for _ in range(2):
+        waves.reconcile(wait=0.1)
+        kept = ["configmap-old.yaml", "configmap-one.yaml"]
+        assert list_maps() == {"ash": ["configmap-new.yaml", "configmap-one.yaml"], "bru": kept, "cph": kept, "dub": kept}
+    waves.report("Healthy", "ash")
+    assert set(map(tuple, list_maps().values())) == {("configmap-new.yaml", "configmap-one.yaml")}
+
+
+def test_an_eviction_does_not_wait(waves: Waves) -> None:
+    one_of_two = policy("bru", "cph")
+    waves.commit(policy=one_of_two)
+    waves.reconcile(wait=5)
+    waves.commit(rollout=rollout(PER_GROUP))
+    assert list(waves.versions) == ["bru"]
+    taint = "taints: [{key: gone, effect: NoExecute}]"
+    waves.commit(**{"clusters/bru": cluster("bru", "live").replace("syncMode: Push", f"syncMode: Push, {taint}")})
+    assert "cph" in waves.versions
+
+
+def test_plans_with_a_rollout_say_which_cluster_is_in_which_wave(waves: Waves) -> None:
+    waves.commit(rollout=rollout(PER_GROUP))
+    run = waves.commit(web=web("two"))
+    review = make_review(run)
+    assert [line.strip() for line in describe_rollouts(review.rollouts)] == [
+        "Rollout waves (ProgressivePerGroup) is progressing, waits for reports of ash",
+        "wave 1 (canary): ash gets the change now",
+        "wave 2: bru, cph, dub wait",
+    ]
+    (found,) = serialize_review(review)["rollouts"]
+    assert [(one["name"], one["wave"], one["state"]) for one in found["clusters"]] == [
+        ("ash", "1 (canary)", "updated"),
+        *((name, "2", "waiting") for name in ("bru", "cph", "dub")),
+    ]
+    for text in (write_page(review, FleetView({}, {})), write_markdown(review)):
+        assert "bru, cph, dub wait" in text
+    assert found["workloads"] == ["Deployment default/web"]
+
+
+def test_status_shows_what_clusters_have_applied(waves: Waves) -> None:
+    waves.commit(rollout=rollout(PER_GROUP))
+    old = waves.fleet.head
+    waves.commit(web=web("two"), unused=deployment("unused", namespace="other"))
+    waves.report("Healthy", "ash", commit=old)
+    waves.report("Degraded", "bru")
+    status = read_fleet_status(waves.fleet.settings(waves.hour))
+    rows = {one.name: (one.report.health, one.behind) if one.report else None for one in status.clusters}
+    assert rows == {"ash": ("Healthy", 1), "bru": ("Degraded", 0), "cph": None, "dub": None}
+    assert status.needs_attention
+    assert [(str(one.key), one.waiting) for one in status.workloads] == [("Deployment.apps/default/web", ("bru", "cph", "dub"))]
+    lines = write_fleet_status(status).splitlines()
+    assert lines[0].split() == ["CLUSTER", "READY", "WORKLOADS", "APPLIED", "HEALTHY", "BEHIND", "SINCE", "MESSAGE"]
+    assert lines[1].split()[:6] == ["ash", "True", "1", str(old)[:10], "True", "1"]
+    assert write_fleet_status(status, unclaimed=True) == "Deployment other/unused\n"
+
+
+ACTIONS = st.lists(
+    st.one_of(
+        st.sampled_from(["two", "three", "one"]),
+        st.tuples(st.sampled_from(["Healthy", "Degraded", "Progressing"]), st.sets(st.sampled_from(sorted(STAGES)), min_size=1)),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(limit=st.integers(1, 3), actions=ACTIONS)
+def test_never_more_clusters_change_than_allowed_and_all_are_equal_in_the_end(
+    make_fleet: Callable[[str], Fleet], limit: int, actions: list[Any]
+) -> None:
+    waves = Waves(make_fleet(f"fleet-{next(NUMBERS)}"))
+    waves.commit(rollout=rollout(f"{{type: Progressive, progressive: {{maxConcurrency: {limit}}}}}"))
+    open_clusters: set[str] = set()
+    last = "one"
+    for action in [*actions, *([("Healthy", set(STAGES))] * (len(STAGES) + 1))]:
+        before = waves.versions
+        if isinstance(action, str):
+            last = action
+            waves.commit(web=web(action))
+        else:
+            if action[0] != "Progressing":
+                open_clusters -= action[1]
+            waves.report(action[0], *sorted(action[1]))
+        open_clusters |= {name for name, version in waves.versions.items() if version != before[name]}
+        assert len(open_clusters) <= limit
+    assert waves.updated(last) == list(STAGES)
+    waves.fleet.commit({"rollout.yaml": None}, hour=waves.hour)
+    head = waves.fleet.head
+    waves.reconcile()
+    assert waves.fleet.git("diff", "--stat", f"{head}", "placements", "--", "clusters", "status", "placements") == ""
