@@ -41,6 +41,7 @@ def _read_refresh(_ctx: click.Context, _parameter: click.Parameter, value: str |
 
 @click.command("collect")
 @options.LOCATION
+@options.OPERATOR_FILE
 @options.FACTS_REPOSITORY
 @options.CACHE
 @options.FACTS_COMMIT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import sys
 import threading
 from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,6 +32,15 @@ def merge(target: Any, patch: Any) -> Any:
     return merged
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing about a client that closes the connection; clients do so when an answer is too long."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class ApiServer:
     """`objects` by "resource/namespace/name". `denied` are "verb resource" pairs that RBAC denies. `failures` are HTTP codes with which the
     next requests for objects are answered. `requests` are the requests for objects, as "VERB path" without the prefix of the API."""
@@ -41,7 +51,7 @@ class ApiServer:
         self.failures: list[int] = []
         self.requests: list[str] = []
         self.managers: set[str] = set()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _make_handler(self))
+        self._server = _Server(("127.0.0.1", 0), _make_handler(self))
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def add(self, *bodies: Body) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from gitsched.kubectl.client import KubectlOptions
 from gitsched.model.errors import Permanent
 from gitsched.reconcile import RunSettings, reconcile
 from gitsched.reconcile.collection import CollectOptions, CollectRun, collect_facts, propose_clusters
+from gitsched.reconcile.fleet_status import read_fleet_status
 from gitsched.reconcile.run import RunResult
 from tests.builders.recorded_cluster import RecordedCluster, make_discovery, make_node, make_pod
 
@@ -69,9 +71,11 @@ spec:
 Collect = Callable[..., CollectRun]
 
 
-def git(directory: Path, *words: str) -> str:
+def git(directory: Path, *words: str, environment: Mapping[str, str] | None = None) -> str:
     command = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.com", *words]
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, check=False, env={**os.environ, **(environment or {})}
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -154,17 +158,16 @@ def test_facts_of_contexts_become_the_status_and_a_jitter_makes_no_commit(
 
 def test_unchanged_facts_are_written_again_before_they_are_stale(collect: Collect, tmp_path: Path) -> None:
     fleet = make_repository(tmp_path / "fleet", {"gitsched.yaml": CONFIG % "{branch: facts, staleAfter: 20m}"})
-    runs = [collect(fleet, after=minutes, contexts=("dub=fake",)).commit is not None for minutes in (0, 5, 10, 15)]
-    assert runs == [True, False, True, False]
+    runs = [collect(fleet, after=minutes, contexts=("dub=fake",)).commit is not None for minutes in (0, 9, 10)]
+    assert runs == [True, False, True]
 
 
-def test_stale_facts_stop_new_placements_and_evict(collect: Collect, tmp_path: Path) -> None:
+def test_stale_facts_stop_new_placements_and_evict(tmp_path: Path) -> None:
     config = CONFIG % "{branch: facts, stale: RULE}"
     fleet = make_repository(
         tmp_path / "fleet", {"gitsched.yaml": config.replace("RULE", "noNewPlacements"), "web.yaml": WEB, "c.yaml": KARMADA}
     )
-    collect(fleet, contexts=("dub=fake",))
-    collect(fleet, after=30, contexts=("ash=fake",))
+    observe(fleet, dub=0, ash=30)
     first = plan(fleet, tmp_path, after=31)
     assert (place(first), first.plan.next_wakeup) == ({"ash": 3, "dub": 3}, NOW + timedelta(minutes=60))
     (fleet / "web.yaml").write_text(f"{WEB}---\n{WEB.replace('web', 'shop')}")
@@ -179,8 +182,27 @@ def test_stale_facts_stop_new_placements_and_evict(collect: Collect, tmp_path: P
     assert set(place(plan(fleet, tmp_path, after=66))) == {"ash"}, (
         "after the 300 s for which Karmada tolerates the taint by default"
     )
-    collect(fleet, after=67, contexts=("dub=fake",))
+    observe(fleet, dub=67, ash=30)
     assert list_codes(plan(fleet, tmp_path, after=68)) == set()
+
+
+def test_the_guard_withholds_evictions_when_the_collector_stops(tmp_path: Path) -> None:
+    config = CONFIG.replace("  guard: {fleet: {clustersUnready: 100}}\n", "") % "{branch: facts, stale: evict}"
+    spare = "---\n" + KARMADA.split("---\n")[0].replace("dub", "spare")
+    fleet = make_repository(tmp_path / "fleet", {"gitsched.yaml": config, "web.yaml": WEB, "c.yaml": KARMADA + spare})
+    observe(fleet, dub=0, ash=0)
+    first = plan(fleet, tmp_path, after=1)
+    plan(fleet, tmp_path, after=61)
+    later = plan(fleet, tmp_path, after=66)
+    assert place(later) == place(first)
+    assert later.plan.withheld.moves, "two of three clusters are not ready by stale facts alone"
+
+
+def observe(fleet: Path, **minutes: int) -> None:
+    """Write facts about clusters that were observed at these minutes after NOW."""
+    times = {name: NOW + timedelta(minutes=after) for name, after in minutes.items()}
+    texts = [make_facts(name).replace("2026-03-01T08:00:00Z", f"{time:%Y-%m-%dT%H:%M:%SZ}") for name, time in times.items()]
+    write_branch(fleet, "facts", "---\n".join(texts), time=max(times.values()))
 
 
 OTHER_APIS = {
@@ -231,23 +253,21 @@ spec: {manifest: [{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}]}
 
 
 @pytest.mark.parametrize("api", OTHER_APIS)
-def test_the_other_apis_read_the_facts(collect: Collect, cluster: RecordedCluster, tmp_path: Path, api: str) -> None:
+def test_the_other_apis_read_the_facts(tmp_path: Path, api: str) -> None:
+    worse = ('cpu: "9"', 'cpu: "1"') if api == "ocm" else ('"True"', '"False"')
     clusters, policy, workload = OTHER_APIS[api]
     text = "".join(clusters.replace("NAME", name) for name in ("ash", "dub")) + policy
-    config = CONFIG % "{branch: facts, stale: evict}"
+    config = CONFIG % "{branch: facts, stale: evict, staleAfter: 1h}"
     fleet = make_repository(tmp_path / "fleet", {"gitsched.yaml": config, "web.yaml": workload, "c.yaml": text})
-    collect(fleet, contexts=("dub=fake",))
-    cluster.lists["/api/v1/nodes"] = [make_node("n1", cpu="2", ready="True" if api == "ocm" else "False")]
-    collect(fleet, after=1, contexts=("ash=fake",))
-    first = plan(fleet, tmp_path, after=2)
+    write_branch(fleet, "facts", make_facts("dub") + "---\n" + make_facts("ash").replace(*worse))
+    first = plan(fleet, tmp_path, after=-210)
     assert [cluster.rpartition("default")[2].strip("._-/") for cluster in place(first)] == ["dub"]
-    cluster.lists["/api/v1/nodes"] = [make_node("n1", cpu="2")]
-    collect(fleet, after=35, contexts=("ash=fake",))
+    observe(fleet, dub=0, ash=30)
     later = plan(fleet, tmp_path, after=70)
     assert [cluster.rpartition("default")[2].strip("._-/") for cluster in place(later)] == ["ash"], "facts about dub are stale"
 
 
-def write_branch(fleet: Path, branch: str, text: str, *, sign: Path | None = None) -> None:
+def write_branch(fleet: Path, branch: str, text: str, *, sign: Path | None = None, time: datetime | None = None) -> None:
     """Commit a file to a branch as a cluster does."""
 
     def run(*words: str, data: str) -> str:
@@ -256,7 +276,8 @@ def write_branch(fleet: Path, branch: str, text: str, *, sign: Path | None = Non
     blob = run("hash-object", "-w", "--stdin", data=text)
     tree = run("mktree", data=f"100644 blob {blob}\tcluster.yaml\n")
     signing = ["-c", "gpg.format=ssh", "-c", f"user.signingKey={sign}"] if sign else []
-    oid = git(fleet, *signing, "commit-tree", *(["-S"] if sign else []), "-m", "Facts", tree)
+    date = {"GIT_COMMITTER_DATE": f"{time or NOW - timedelta(hours=4):%Y-%m-%dT%H:%M:%SZ}"}
+    oid = git(fleet, *signing, "commit-tree", *(["-S"] if sign else []), "-m", "Facts", tree, environment=date)
     git(fleet, "update-ref", f"refs/heads/{branch}", oid)
 
 
@@ -399,7 +420,15 @@ def test_a_cluster_pushes_signed_facts_and_its_report_with_the_rights_of_its_man
     (message,) = (finding.message for finding in result.plan.findings if finding.code == "facts-unsigned")
     assert "the facts branch cluster-facts/ash is not read" in message
     assert json.loads(git(fleet, "show", "placements:gitsched.json"))["facts"] == {branch: run.commit}
-    assert list_codes(plan(fleet, tmp_path, after=8)) == {"facts-repository"}, "the source alone cannot name a repository"
+    head = git(fleet, "rev-parse", "placements")
+    cluster.lists["/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations"] = [make_flux(f"placements@sha1:{head}")]
+    collect(facts.as_uri(), after=8, signing=("ssh", str(own)), own="dub", branch=branch)
+    chosen = RunSettings(
+        NOW + timedelta(minutes=9), tmp_path / "cache", str(fleet), facts_repository=facts.as_uri(), facts_keys=keys
+    )
+    reports = {status.name: status.report for status in read_fleet_status(chosen).clusters}
+    assert (reports["ash"], reports["dub"] and reports["dub"].commit) == (None, head)
+    assert list_codes(plan(fleet, tmp_path, after=10)) == {"facts-repository"}, "the source alone cannot name a repository"
 
 
 def list_used(cluster: RecordedCluster) -> set[tuple[str, str, str]]:
