@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gitsched.apis.gitsched import config
+from gitsched.apis.gitsched.operator_config import KIND as OPERATOR_KIND
 from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, SchemaKey
 from gitsched.apis.proposals import set_at
 from gitsched.apis.schemas import list_schemas, shipped_schemas
@@ -89,6 +90,9 @@ def split_unread_configs(path: str, documents: Iterable[RawDocument]) -> tuple[t
     findings: list[Finding] = []
     is_read = path == config.FILE
     for document in documents:
+        if (document.group, document.kind) == (config.GROUP, OPERATOR_KIND):
+            findings.append(_make_unread_operator_finding(path, document))
+            continue
         if (document.group, document.kind) != (config.GROUP, config.KIND):
             used.append(document)
             continue
@@ -107,6 +111,14 @@ def _make_unread_config_finding(path: str, document: RawDocument) -> Finding:
     return Finding("warning", "stray-config", f"this {config.KIND} is not read: {reason}", location, resource)
 
 
+def _make_unread_operator_finding(path: str, document: RawDocument) -> Finding:
+    message = (
+        f"this {OPERATOR_KIND} is not read: settings of the operator are a file outside of the source; move it, and pass it with "
+        "--operator-settings"
+    )
+    return Finding("warning", "stray-config", message, locate_origin(document.origin) if document.origin else Location(path, 1, 1))
+
+
 def _format_pointer(pointer: Iterable[str | int]) -> str:
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in pointer)[1:]
     return f"{path}: " if path else ""
@@ -121,7 +133,7 @@ def _find_validator(api: PolicyAPI | None, group: str, kind: str, body: Body) ->
         from gitsched.apis.gitsched.facts_document import validate_facts  # only facts branches have such documents
 
         return validate_facts
-    if (group, kind) == (config.GROUP, "OperatorConfig"):
+    if (group, kind) == (config.GROUP, OPERATOR_KIND):
         from gitsched.apis.gitsched.operator_config import check_operator_config  # it is a file outside of the source
 
         return check_operator_config

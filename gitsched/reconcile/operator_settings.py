@@ -13,6 +13,7 @@ from gitsched.manifests.parser import parse_file
 from gitsched.model.document import parse_api_group
 from gitsched.model.errors import Permanent
 
+_NAME = "operator-settings.yaml"
 MAX_SIZE = 10_000_000
 """Bytes of the file that are read."""
 
@@ -24,7 +25,9 @@ def read_operator_config(path: Path) -> OperatorConfig:
             data = file.read(MAX_SIZE + 1)
     except OSError as error:
         raise Permanent(f"the operator's settings cannot be read: {path}: {error.strerror}") from error
-    parsed = parse_file(data, path="operator-settings.yaml", validate=validate_document)
+    parsed = parse_file(data, path=_NAME, validate=validate_document)
+    if [issue.code for issue in parsed.issues] == ["missing-name"]:  # a settings file needs no name
+        parsed = parse_file(data + b"\nmetadata: {name: operator}\n", path=_NAME, validate=validate_document)
     problems = [f"{path}:{issue.line}:{issue.column}: {issue.message}" for issue in parsed.issues if issue.severity != "info"]
     if problems:
         raise Permanent(f"the operator's settings are not valid: {'; '.join(problems[:10])}")
