@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ import yaml
 
 from gitsched.cli.reconcile import command as reconcile_command
 from gitsched.cli.watch import command as watch_command
+from gitsched.reconcile.operator_settings import read_operator_config
 from tests.deploy.rendering import (
     CHART,
     KUSTOMIZE,
@@ -145,6 +147,12 @@ def test_grace_periods_and_files_agree(objects: tuple[Manifest, ...]) -> None:
         assert all(any(path == mount or path.startswith(f"{mount}/") for mount in mounts) for path in paths)
         if spec["containers"][0]["args"] == ["watch"]:
             assert spec["terminationGracePeriodSeconds"] > float(environment.get("GITSCHED_GRACE", 20))
+
+
+def test_the_settings_of_the_operator_are_valid(objects: tuple[Manifest, ...], tmp_path: Path) -> None:
+    file = tmp_path / "operator.yaml"
+    file.write_text(find(objects, "ConfigMap", "gitsched-settings")["data"]["operator.yaml"])
+    read_operator_config(file)
 
 
 @pytest.mark.helm

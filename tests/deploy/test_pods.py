@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -118,20 +118,20 @@ class Fleet:
         }
         return render(given)
 
-    def add_pod(self, kind: str, **values: Any) -> Pod:
+    def add_pod(self, kind: str, secret: Mapping[str, str] = SECRET, **values: Any) -> Pod:
         """Return a pod of the manifests; not started."""
         objects = self.render(**values)
         template = get_pod_template(find(objects, kind))
         assert template is not None
-        self.pods.append(Pod(template["spec"], objects, SECRET, self.at / f"pod-{len(self.pods)}"))
+        self.pods.append(Pod(template["spec"], objects, secret, self.at / f"pod-{len(self.pods)}"))
         return self.pods[-1]
 
-    def watch(self, **values: Any) -> Pod:
+    def watch(self, secret: Mapping[str, str] = SECRET, **values: Any) -> Pod:
         """Return a pod of the Deployment with a free port, which looks at the remote when it starts and when it gets a webhook."""
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         watch = {"port": port, "interval": 3600, **values}
-        return self.add_pod("Deployment", watch=watch, environment={"GITSCHED_DEBOUNCE": "0"})
+        return self.add_pod("Deployment", secret, watch=watch, environment={"GITSCHED_DEBOUNCE": "0"})
 
     def pause_push(self, pod: Pod) -> PausedPush:
         """Let a pod run until it pushes; the server pauses it."""
@@ -184,7 +184,9 @@ def knows(pod: Pod, source: str) -> Callable[[], bool]:
 
 
 def test_the_container_has_the_user_root_and_volumes_of_the_manifest(fleet: Fleet) -> None:
-    pod = fleet.watch(webhook=True)
+    key = fleet.at / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    pod = fleet.watch(webhook=True, secret={**SECRET, "ssh-identity": key.read_text()})
     context = pod.spec["securityContext"]
     assert read_image()[3] == f"{context['runAsUser']}:{context['runAsGroup']}" == f"{USER}:{USER}"
     script = """
@@ -193,10 +195,15 @@ def test_the_container_has_the_user_root_and_volumes_of_the_manifest(fleet: Flee
             touch $directory/file 2>/dev/null && echo writable $directory
         done
         cat /etc/gitsched/secrets/webhook-secret
+        ssh-keygen -y -f /etc/gitsched/secrets/ssh-identity | cut -d ' ' -f 1
+        $GIT_SSH_COMMAND -G git.example.com 2>/dev/null | grep -E '^(identityfile|userknownhostsfile|stricthostkeychecking) '
     """
     assert pod.execute("sh", "-c", script).split("\n") == [
         *("10001", "10001", "/repo", "1", "CapEff:\t0000000000000000"),
-        *("writable /tmp", "writable /var/cache/gitsched", "a secret of sixteen", ""),
+        *("writable /tmp", "writable /var/cache/gitsched", "a secret of sixteen"),
+        # ssh rejects keys that others can read, unless another user owns them.
+        *("ssh-ed25519", "stricthostkeychecking true", "identityfile /etc/gitsched/secrets/ssh-identity"),
+        *("userknownhostsfile /etc/gitsched/settings/known_hosts", ""),
     ]
 
 
