@@ -14,6 +14,7 @@ from gitsched.decide.cluster_reports import KnownReports
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.held_files import FileComparison
 from gitsched.decide.plan_input import PlanInput
+from gitsched.decide.registry import policy_apis
 from gitsched.decide.rendered_tree import WorkloadFiles
 from gitsched.decide.rollout_findings import list_rollout_findings, make_overlap_finding
 from gitsched.decide.rollout_progress import RolloutStep, advance
@@ -131,9 +132,29 @@ class RolloutGate:
                 members[found[0].name].append(key)
             for other in found[1:]:
                 shared.setdefault((found[0].name, other.name), []).append(key)
+        self._add_dependents(members, rendered)
         by_name = {spec.name: spec for spec in self._specs}
         self._findings += [make_overlap_finding(by_name[other], first, keys) for (first, other), keys in sorted(shared.items())]
         return members
+
+    def _add_dependents(self, members: dict[str, list[Key]], rendered: Mapping[Key, WorkloadFiles]) -> None:
+        """Add the objects that workloads bring along, such as their ConfigMaps, unless a rollout selects them themselves."""
+        selected = {key for keys in members.values() for key in keys}
+        owners = {
+            (record.namespace, record.name): name
+            for name, keys in members.items()
+            for key in keys
+            for record, _ in rendered[key].outcome.records
+        }
+        for key, files in rendered.items():
+            outcome = files.outcome
+            read = policy_apis[outcome.api].read_removed_workload
+            if key in selected or read is None:
+                continue
+            found = [workload for _, body in outcome.records if (workload := read(body)) is not None]
+            names = sorted(owners[owner] for workload in found for owner in workload.required_by & owners.keys())
+            if names:
+                members[names[0]].append(key)
 
     def _list_policies(self, spec: RolloutSpec) -> frozenset[str]:
         """Return the names, as outcomes have them, of the policies that a rollout selects."""

@@ -11,6 +11,7 @@ import pytest
 from gitsched.apis.gitsched.config import parse_config
 from gitsched.apis.gitsched.config_section import SettingError
 from tests.metrics.conftest import Received, Response, Server
+from tests.scenarios.conftest import at_hour, cluster, deployment, policy
 from tests.scenarios.test_rollouts import PLACEMENT, SETS, STAGES, colours, everywhere, managed, replica_set
 
 PATHS = {
@@ -28,6 +29,7 @@ class Forge:
     def __init__(self, server: Server, kind: str) -> None:
         self.server, self.kind = server, kind
         self.statuses: dict[str, dict[str, str]] = {}
+        self.times: dict[str, str] = {}
         server.handle = self.answer
 
     def answer(self, received: Received) -> Response:
@@ -40,7 +42,11 @@ class Forge:
             words = {"success": "success", "failure": "failed", "pending": "running"}
             return Response(json.dumps([{"name": context, "status": words[state]} for context, state in statuses.items()]))
         member = "state" if self.kind == "github" else "status"
-        return Response(json.dumps({"statuses": [{"context": context, member: state} for context, state in statuses.items()]}))
+        entries = [
+            {"context": context, member: state, "updated_at": self.times.get(context.removeprefix("flux/"))}
+            for context, state in statuses.items()
+        ]
+        return Response(json.dumps({"statuses": entries}))
 
     def set_status(self, commit: str, state: str, *clusters: str) -> None:
         self.statuses.setdefault(commit, {}).update({f"flux/{cluster}": state for cluster in clusters})
@@ -166,3 +172,26 @@ def test_impossible_settings_are_refused_with_their_location(chosen: dict[str, s
     with pytest.raises(SettingError) as refused:
         parse_config(spec)
     assert refused.value.pointer == ("spec", "observations", "statuses", "url" if chosen == {"forge": "gitea"} else name)
+
+
+def test_a_rollout_of_any_policy_reads_them_and_counts_from_their_time(fleet: Any, server: Server) -> None:
+    forge = Forge(server, "github")
+    strategy = "{type: Progressive, progressive: {maxConcurrency: 2, minSuccessTime: 1h}}"
+    wave = f"apiVersion: gitsched.io/v1alpha1\nkind: Rollout\nmetadata: {{name: all}}\nspec: {{rolloutStrategy: {strategy}}}\n"
+    clusters = {f"clusters/{name}.yaml": cluster(name) for name in STAGES}
+    chosen = policy(",".join(STAGES))
+    fleet.commit({"gitsched.yaml": forge.config, "policy.yaml": chosen, "web.yaml": deployment("web", 1), **clusters})
+    fleet.reconcile()
+    fleet.commit({"rollout.yaml": wave, "web.yaml": deployment("web", 2)}, hour=1)
+    fleet.reconcile(hour=1)
+
+    def updated() -> list[str]:
+        path = "default/deployment-web.yaml"
+        return [name for name in STAGES if "replicas: 2" in fleet.read(f"clusters/{name}/{path}")]
+
+    assert updated() == ["ash", "bru"]
+    forge.set_status(fleet.head, "success", "ash", "bru")
+    forge.times = {"ash": "2026-03-02T09:10:00Z", "bru": "2026-03-02T09:50:00Z"}
+    run = fleet.reconcile(hour=2.5)
+    assert updated() == ["ash", "bru", "cph"], "bru is healthy for less than an hour"
+    assert run.plan.next_wakeup == at_hour(2 + 50 / 60)

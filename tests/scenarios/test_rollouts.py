@@ -154,3 +154,20 @@ def test_an_invalid_manifestworkreplicaset_keeps_its_clusters(shop: Any) -> None
     run = shop.reconcile(hour=1)
     assert colours(shop) == everywhere("green")
     assert "value-not-allowed" in [finding.code for finding in run.plan.findings]
+
+
+def test_a_report_of_a_cluster_counts_like_a_commit_status(shop: Any) -> None:
+    shop.commit({"web.yaml": replica_set("green", "{type: All}")})
+    shop.reconcile()
+    old = shop.head
+    shop.commit({"web.yaml": replica_set("blue", "{type: ProgressivePerGroup}")}, hour=1)
+    shop.reconcile(hour=1)
+
+    def cluster_report(name: str, commit: str) -> str:
+        spec = f"spec: {{appliedCommit: '{commit}', health: Healthy, since: '2026-03-02T10:00:00Z'}}"
+        return f"apiVersion: gitsched.io/v1alpha1\nkind: ClusterReport\nmetadata: {{name: {name}}}\n{spec}\n"
+
+    for hour, commit in ((2, old), (3, shop.head)):
+        shop.commit({f"{name}.yaml": cluster_report(name, commit) for name in ("ash", "bru")}, hour=hour)
+        shop.reconcile(hour=hour)
+        assert (colours(shop) == everywhere("blue")) == (commit != old)

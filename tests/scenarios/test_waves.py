@@ -280,6 +280,20 @@ def test_a_bundle_keeps_all_its_files_until_its_wave(waves: Waves) -> None:
     assert set(map(tuple, list_maps().values())) == {("configmap-new.yaml", "configmap-one.yaml")}
 
 
+def test_what_a_workload_brings_along_waits_with_it(waves: Waves) -> None:
+    uses = "  template: {spec: {containers: [{name: web, envFrom: [{configMapRef: {name: web}}]}]}}\n"
+
+    def settings_map(value: str) -> str:
+        return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web, namespace: default}}\ndata: {{value: {value}}}\n"
+
+    chosen = policy(",".join(STAGES), more="  propagateDeps: true\n")
+    waves.commit(policy=chosen, web=deployment("web") + uses, settings=settings_map("one"))
+    waves.commit(rollout=rollout(PER_GROUP, "[{apiVersion: apps/v1, kind: Deployment}]"))
+    waves.commit(settings=settings_map("two"))
+    values = {name: waves.fleet.load(f"clusters/{name}/default/configmap-web.yaml")["data"]["value"] for name in STAGES}
+    assert values == {"ash": "two", "bru": "one", "cph": "one", "dub": "one"}
+
+
 def test_an_eviction_does_not_wait(waves: Waves) -> None:
     one_of_two = policy("bru", "cph")
     waves.commit(policy=one_of_two)
