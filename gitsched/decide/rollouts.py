@@ -77,13 +77,21 @@ class RolloutGate:
         """Compare what the members of a rollout should have with what they have, and take the next step."""
         known = {(held.workload, held.cluster): held.paths for held in record.held}
         changes: dict[str, list[HeldFiles]] = {}
+        kept: list[HeldFiles] = []
         urgent: set[str] = set()
         clusters: set[str] = set()
         for files in members:
             targets = [target.cluster for target in files.outcome.targets]
             clusters.update(targets)
             exempt = self._list_exempt(files, targets, known)
+            stays = {target.cluster for target in files.outcome.targets if target.keeps_manifest}
+            if files.outcome.key in self._decisions.quarantined:
+                stays.update(targets)
             for cluster in targets:
+                if cluster in stays:  # it keeps what it has, which may be what an earlier run has held back
+                    paths = known.get((files.outcome.key, cluster))
+                    kept += [HeldFiles(files.outcome.key, cluster, paths)] if paths is not None else []
+                    continue
                 held = self._comparison.find_change(files, cluster, known.get((files.outcome.key, cluster), ()))
                 if held is None:
                     continue
@@ -93,7 +101,8 @@ class RolloutGate:
                     changes.setdefault(cluster, []).append(held)
         groups = spec.divide(clusters, self._labels)
         head = next(iter(self._given.list_commits()), "")
-        return advance(spec, groups, record, changes, frozenset(urgent), reports, self._source.times, head)
+        step = advance(spec, groups, record, changes, frozenset(urgent), reports, self._source.times, head)
+        return step._replace(record=step.record._replace(held=(*step.record.held, *kept)))
 
     def _list_exempt(
         self, files: WorkloadFiles, targets: Iterable[str], known: Mapping[tuple[Key, str], tuple[str, ...]]

@@ -14,6 +14,7 @@ from gitsched.decide.catalog import RawDocument
 from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.manifests.schema import SchemaValidator
 from gitsched.model.cluster_facts import FACTS_KIND
+from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Body, get_field, parse_api_group
 from gitsched.model.finding import Finding, Issue, Location, ValidationResult, locate_origin
 from gitsched.model.rollouts import ROLLOUT_KIND
@@ -141,6 +142,10 @@ def _find_validator(api: PolicyAPI | None, group: str, kind: str, body: Body) ->
         from gitsched.apis.gitsched.bundle import validate_bundle  # most sources have no Bundle
 
         return validate_bundle
+    if (group, kind) == CLUSTER_REPORT:
+        from gitsched.apis.gitsched.cluster_report import validate_cluster_report  # as above
+
+        return validate_cluster_report
     if (group, kind) == ROLLOUT_KIND:
         from gitsched.apis.gitsched.rollout import validate_rollout  # most sources have no Rollout
 

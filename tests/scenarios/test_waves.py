@@ -294,6 +294,35 @@ def test_what_a_workload_brings_along_waits_with_it(waves: Waves) -> None:
     assert values == {"ash": "two", "bru": "one", "cph": "one", "dub": "one"}
 
 
+def test_a_first_delivery_that_waits_comes_at_once_when_the_other_copy_leaves(waves: Waves) -> None:
+    waves.commit(policy=policy("ash"))
+    waves.reconcile(wait=5)
+    waves.commit(rollout=rollout(PER_GROUP))
+    waves.commit(policy=policy("ash,bru"), web=web("two"))
+    assert waves.versions == {"ash": "two"}, "bru waits"
+    waves.commit(policy=policy("bru"))
+    assert waves.versions == {"ash": "two", "bru": "two"}, "the copy in ash stays for the overlap"
+    waves.reconcile(wait=5)
+    assert waves.versions == {"bru": "two"}
+
+
+def test_a_broken_document_keeps_what_waits(waves: Waves) -> None:
+    waves.commit(rollout=rollout(PER_GROUP))
+    waves.commit(web=web("two"))
+    expected = waves.versions
+    waves.commit(web=web("three") + "broken: [\n")
+    assert waves.versions == expected
+    waves.commit(web=web("three"))
+    assert waves.updated("three") == ["ash"]
+
+
+def test_mistakes_in_a_rollout_have_a_line(waves: Waves) -> None:
+    strategy = "{type: Progressive, all: {}, progressive: {minSuccessTime: soon, mandatoryDecisionGroups: [{groupName: none}]}}"
+    run = waves.commit(rollout=rollout(strategy, annotations="{gitsched.io/accept-failures: ash}"), ash=report("ash", "0" * 40))
+    found = {(f.code, f.location.line) for f in run.plan.findings if f.location and f.location.path == "rollout.yaml"}
+    assert found == {("invalid-field", 6), ("invalid-field", 3), ("rollout-setting-unused", 6)}
+
+
 def test_an_eviction_does_not_wait(waves: Waves) -> None:
     one_of_two = policy("bru", "cph")
     waves.commit(policy=one_of_two)
