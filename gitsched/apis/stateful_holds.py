@@ -80,20 +80,22 @@ class Holds:
         reason: str,
         clusters: Container[str],
         divided: bool = False,
+        resized: bool = False,
         evicted: bool = False,
         is_rebalanced: Callable[[Key], bool] = _never,
     ) -> HeldPlacement | None:
         """Return why a workload keeps the clusters that it had; None if it has no data, leaves no cluster or is released.
 
         A workload whose replicas are divided also keeps its clusters when it would get a further one. `clusters` are those with a
-        document. `is_rebalanced` says whether a rebalance was requested for a workload.
+        document. `is_rebalanced` says whether a rebalance was requested for a workload. With `resized`, an adopted workload that would get
+        other replicas in the same clusters is held, too.
         """
         leaving = sorted(before.keys() - after.keys())
         moving = leaving or (sorted(after.keys() - before.keys()) if divided and before else [])
-        if not moving:
+        if not moving and not (resized and self._adopted):
             return None
-        data = self.list_data(document) if self._holds_data else ()
-        adopted = "" if data or evicted else self.find_adopted(document, moving)
+        data = self.list_data(document) if self._holds_data and moving else ()
+        adopted = "" if evicted else self.find_adopted(document, moving)
         if not (data or adopted) or self.is_released(document, moving, is_rebalanced):
             return None
         lost = tuple(name for name in before if name not in clusters)
@@ -137,7 +139,7 @@ class Holds:
 def make_held_finding(document: Document, held: HeldPlacement) -> Finding:
     """Return the warning about a held workload: why it is held, which data it would leave, and what releases it."""
     key, wanted = document.key, f"would go to {format_clusters(held.wanted)}" if held.wanted else "would go nowhere"
-    if held.adopted:
+    if held.adopted and not held.data:
         where, cure = format_clusters(held.clusters), f"adopt it with complete information, or {describe_release(key, held)}"
         message = f"{key} stays in {where}, where it was adopted ({held.adopted}), and it {wanted} otherwise: {held.reason}; {cure}"
         return Finding("warning", "adopted-held", message, locate_document(document), key.resource)

@@ -18,7 +18,7 @@ MAX_FINDINGS = 50
 
 def find_adopted_holds(source: PlanInput, decisions: DecisionSet, moves: Iterable[Move]) -> dict[str, str]:
     """Return why objects keep their placement from now on. One that was released, moves all the same or is gone is no longer held."""
-    moved = {str(move.key) for move in moves} if not source.fixed else set[str]()
+    moved = {str(move.key) for move in moves if move.before.keys() != move.after.keys()} if not source.fixed else set[str]()
     documents = _list_documents(decisions)
     holds = Holds(decisions.templates, releases=source.releases, adopted=source.adopted)
     return {

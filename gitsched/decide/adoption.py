@@ -7,7 +7,7 @@ reported, and one in which everything is fixed, which becomes the output.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.adoption import Adopting
@@ -25,6 +25,7 @@ from gitsched.model.scheduling import RecordTarget
 from gitsched.render.output_files import escape_segment
 
 UNKNOWN_REASON = "it is not known where it runs"
+DEPENDENT_REASON = "it is not known where the workloads run that it belongs to"
 _NAMESPACE = ("", "Namespace")
 """Delivered with the objects in it, and never deleted, so that nobody needs to select it."""
 
@@ -44,10 +45,18 @@ def plan_adoption(source: PlanInput, running: RunningObjects) -> AdoptionPlan:
     records = list(_list_records(source, decisions, running))
     held = {name: why for name, why in source.adopted.items() if name not in {str(record.subject) for record in records}}
     made_from = source._replace(previous=_add_records(source.previous, records, decisions.cluster_facts), adopted=held)
-    following = make_plan(made_from)
-    adoption = _compare(records, following, made_from.previous, _add_clusters(running, decisions))
-    changes = adoption.moving or adoption.held or adoption.unknown or adoption.new
-    output = make_plan(made_from._replace(fixed=True, adopted={**held, **adoption.holds})) if changes else following
+    known, free = _add_clusters(running, decisions), make_plan(made_from)
+    adoption = _compare(records, free, made_from.previous, known)
+    holds = {**held, **adoption.holds}
+    following = free
+    if adoption.holds:  # what depends on a held object stays as well
+        following = make_plan(made_from._replace(adopted=holds))
+        others = _compare(records, following, made_from.previous, known, holds)
+        unknown = sorted((*adoption.unknown, *others.unknown), key=lambda one: one.key)
+        adoption = others._replace(held=adoption.held, unknown=tuple(unknown))
+        holds |= adoption.holds
+    changes = adoption.moving or adoption.holds or adoption.new
+    output = make_plan(made_from._replace(fixed=True, adopted=holds)) if changes else following
     return AdoptionPlan(adoption, output, following, tuple(_list_findings(records, decisions, running, following, adoption)))
 
 
@@ -101,28 +110,40 @@ def _add_records(previous: PreviousOutput, records: Iterable[AdoptedRecord], clu
     )
 
 
-def _compare(records: Iterable[AdoptedRecord], plan: Plan, previous: PreviousOutput, running: RunningObjects) -> Adoption:
-    """Return what the next plan would change."""
+def _compare(
+    records: Iterable[AdoptedRecord],
+    plan: Plan,
+    previous: PreviousOutput,
+    running: RunningObjects,
+    omitted: Container[str] = (),
+) -> Adoption:
+    """Return what the next plan would change, without the `omitted` objects, by key as text."""
     by_subject = {record.subject: record for record in records}
     moves = {move.key: move for move in plan.moves}
     groups: dict[str, list[AdoptedObject]] = {name: [] for name in ("moving", "held", "unknown", "new")}
     in_place = 0
     for key, outcome in plan.outcomes.items():
+        if str(key) in omitted:
+            continue
         record, move = by_subject.get(key), moves.get(key)
         if record is not None:
             if move is None or (outcome.held is not None and not record.missing):
                 in_place += 1  # a workload with data stays until it is released, as in any run
+            elif not outcome.policy and outcome.api in running.partial and move.after.keys() < move.before.keys():
+                groups["unknown"].append(AdoptedObject(key, record.clusters, move.after, DEPENDENT_REASON))
             else:
                 reason = "; ".join(record.missing) or move.reason
                 groups["held" if record.missing else "moving"].append(AdoptedObject(key, record.clusters, move.after, reason))
-        elif outcome.previous_targets:
+        elif outcome.previous_targets and move is None:
             in_place += 1
+        elif outcome.previous_targets and move is not None:  # an earlier run placed it
+            groups["moving"].append(AdoptedObject(key, move.before, move.after, move.reason))
         elif outcome.api in running.partial:
             groups["unknown"].append(AdoptedObject(key, after=outcome.replicas_by_cluster, reason=UNKNOWN_REASON))
         elif outcome.targets:
             groups["new"].append(AdoptedObject(key, after=outcome.replicas_by_cluster, reason=outcome.reason))
     for change in compare_recorded(describe_previous(previous.records), plan.recorded):
-        if change.subject in plan.outcomes:
+        if change.subject in plan.outcomes or str(change.subject) in omitted:
             continue
         record = by_subject.get(change.subject)
         one = AdoptedObject(

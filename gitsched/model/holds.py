@@ -51,8 +51,8 @@ class HeldPlacement(NamedTuple):
 
     `clusters` are those that it keeps, `wanted` those that it would have, with their replicas. `reason` says in one clause why it would
     move, `data` lists what stays behind. `leaving` are the clusters that it would leave, `lost` those of them without a document.
-    `evicted` says that a taint, a condition or bad health causes the move. `adopted` says why a workload without data is held that gitsched
-    took over, else it is "".
+    `evicted` says that a taint, a condition or bad health causes the move. `adopted` says why a workload is held that gitsched took over,
+    else it is "".
     """
 
     clusters: Mapping[str, int | None]

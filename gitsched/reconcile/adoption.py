@@ -63,29 +63,29 @@ def adopt(settings: RunSettings, inputs: AdoptionInputs, *, dry_run: bool = Fals
     Raise Permanent for an input that does not exist or that the source could change, and Conflict if another process moves the branch.
     """
     context = open_context(settings)
+    fetched = fetch(context)
+    made_from = read_plan_input(context, fetched, settings.now, withholds=not dry_run).plan_input
+    source = made_from.source
+    reader = RunningObjectReader(source.config, inputs.not_running)
+    _read_inputs(context, inputs, source, reader)
     with gc_paused():
-        fetched = fetch(context)
-        made_from = read_plan_input(context, fetched, settings.now, withholds=not dry_run).plan_input
-        source = made_from.source
-        reader = RunningObjectReader(source.config, inputs.not_running)
-        _read_inputs(context, inputs, source, reader)
         made = plan_adoption(made_from._replace(rollouts=None, withholds=False), reader.read())
-        findings = (*reader.findings, *made.findings)
-        planned = Planned(
-            made.output._replace(findings=(*findings, *made.output.findings)),
-            source.config,
-            None,
-            source.builds,
-            {path: file.commit for path, file in source.last_valid.items()},
-            message=_write_message(fetched, made.adoption),
-            tenants=source.tenants,
-        )
-        written = write(context, fetched, planned)
-        published = None
-        if not dry_run:
-            published = publish(context, fetched, planned, written)
-            update_caches(context.caches, fetched, planned, written, published)
-        context.caches.save()
+    findings = (*reader.findings, *made.findings)
+    planned = Planned(
+        made.output._replace(findings=(*findings, *made.output.findings)),
+        source.config,
+        None,
+        source.builds,
+        {path: file.commit for path, file in source.last_valid.items()},
+        message=_write_message(fetched, made.adoption),
+        tenants=source.tenants,
+    )
+    written = write(context, fetched, planned)
+    published = None
+    if not dry_run:
+        published = publish(context, fetched, planned, written)
+        update_caches(context.caches, fetched, planned, written, published)
+    context.caches.save()
     return AdoptionResult(
         made.adoption,
         findings,

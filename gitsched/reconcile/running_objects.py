@@ -28,6 +28,8 @@ MAX_FILES = 100_000
 MAX_FINDINGS = 20
 """Objects of one dump that have a finding each when they cannot be read."""
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
+_NO_SUCH_KIND = "the server doesn't have a resource type"
+"""How kubectl says that a cluster does not have a kind, so that it has no object of it."""
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
@@ -104,6 +106,8 @@ class RunningObjectReader:
         """Ask a cluster for objects with these API versions and keys. What cannot be read is a finding."""
         complete = True
         for keys, found in client.read(wanted):
+            if isinstance(found, GitschedError) and _NO_SUCH_KIND in str(found):
+                continue
             if isinstance(found, GitschedError):
                 complete = False
                 message = f"cluster {cluster}: {len(keys)} objects of kind {keys[0].kind} cannot be read: {found}"

@@ -299,7 +299,7 @@ _FLEET_HEADER = "| cluster | region | state | workloads | replicas |\n|---|---|-
 _DECISIONS_HEADER = "| workload | policy | placement |\n|---|---|---|\n"
 MAX_HELD = 50
 """The number of held workloads that README.md lists."""
-_HELD_TEXT = "These workloads have data in their clusters. They stay there until they are released.\n\n"
+_HELD_TEXT = "These workloads have data in their clusters, or were adopted there. They stay until they are released.\n\n"
 _HELD_HEADER = "| workload | held in | why | when released | to release it |\n|---|---|---|---|---|\n"
 _RECORDED_HEADER = "| object | chosen | result |\n|---|---|---|\n"
 

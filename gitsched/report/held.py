@@ -18,7 +18,8 @@ def describe_held(held: Mapping[Key, HeldPlacement], shown: int = HELD_SHOWN) ->
     """Return a title and two lines for each held workload; [] without any."""
     if not held:
         return []
-    lines = [f"Held: {format_count(len(held), 'workload')} with data {'stays' if len(held) == 1 else 'stay'} until released."]
+    what = "" if any(placement.adopted for placement in held.values()) else " with data"
+    lines = [f"Held: {format_count(len(held), 'workload')}{what} {'stays' if len(held) == 1 else 'stay'} until released."]
     for key, placement in [*held.items()][:shown]:
         lines += describe_held_workload(key, placement)
     more = len(held) - shown
@@ -27,18 +28,18 @@ def describe_held(held: Mapping[Key, HeldPlacement], shown: int = HELD_SHOWN) ->
 
 def describe_held_workload(key: Key, held: HeldPlacement) -> tuple[str, str]:
     """Return where a workload is held and why, and where it would go with what releases it."""
+    causes = (f"adopted, and {held.adopted}" if held.adopted else "", f"data: {', '.join(held.data)}" if held.data else "")
+    why = "; ".join(filter(None, causes))
     return (
-        f"{format_key(key)} is held on {format_clusters(held.clusters)}: {held.reason}; data: {', '.join(held.data)}",
+        f"{format_key(key)} is held on {format_clusters(held.clusters)}: {held.reason}; {why}",
         f"  when released: {format_clusters(held.wanted)}; {describe_release(key, held)}",
     )
 
 
 def describe_hold(held: HeldPlacement) -> str:
     """Return in one line that a workload stays where its data is, and where it goes when it is released."""
-    return (
-        f"it is held in {format_clusters(held.clusters)}, where its data is ({', '.join(held.data)}); when released, it goes to "
-        f"{format_clusters(held.wanted)}"
-    )
+    why = f"where it was adopted ({held.adopted})" if not held.data else f"where its data is ({', '.join(held.data)})"
+    return f"it is held in {format_clusters(held.clusters)}, {why}; when released, it goes to {format_clusters(held.wanted)}"
 
 
 def add_hold(explanation: Explanation, key: Key, held: HeldPlacement) -> Explanation:
@@ -63,6 +64,7 @@ def serialize_held(held: Mapping[Key, HeldPlacement]) -> list[dict[str, Any]]:
             "evicted": each.evicted,
             "reason": each.reason,
             "data": list(each.data),
+            "adopted": each.adopted,
             "release": describe_release(key, each),
         }
         for key, each in held.items()

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 Body = dict[str, Any]
 RESOURCES = {
     "sources.knative.dev/v1beta1": {"KafkaSource": ("kafkasources", ("status",))},
-    "apps/v1": {"StatefulSet": ("statefulsets", ("status", "scale"))},
+    "apps/v1": {"StatefulSet": ("statefulsets", ("status", "scale")), "Deployment": ("deployments", ("status", "scale"))},
 }
 
 

@@ -52,7 +52,7 @@ _DUMPED = ("ResourceBinding", "ClusterResourceBinding", "Work", "Placement", "Pl
 
 def format_dump(objects: Iterable[Body]) -> str:
     """Return objects as kubectl prints them in YAML."""
-    items = "".join(_indent(yaml.safe_dump(body, sort_keys=True)) for body in objects)
+    items = "".join(_indent(_dump_body(body, sort_keys=True)) for body in objects)
     return f'apiVersion: v1\nitems:\n{items}kind: List\nmetadata:\n  resourceVersion: ""\n'
 
 
@@ -66,8 +66,12 @@ def _indent(text: str) -> str:
     return "".join(f"{'- ' if number == 0 else '  '}{line}\n" for number, line in enumerate(lines))
 
 
+def _dump_body(body: Body, *, sort_keys: bool) -> str:
+    return yaml.dump(body, Dumper=yaml.CSafeDumper, sort_keys=sort_keys)
+
+
 def _dump(bodies: Iterable[Body]) -> str:
-    return "---\n".join(yaml.safe_dump(body, sort_keys=False) for body in bodies)
+    return "---\n".join(_dump_body(body, sort_keys=False) for body in bodies)
 
 
 def _make_clusters() -> Iterator[Body]:
@@ -237,21 +241,20 @@ def _make_history(workloads: Iterable[Body]) -> Iterator[Body]:
             },
         }
     decisions = [{"clusterName": name, "reason": ""} for name in ("sin-2", "sin-4", "ash-9")]
-    if decisions:
-        yield {
-            "apiVersion": "cluster.open-cluster-management.io/v1beta1",
-            "kind": "PlacementDecision",
-            "metadata": {
-                "name": "three-decision-1",
-                "namespace": "ops",
-                "labels": {
-                    "cluster.open-cluster-management.io/placement": "three",
-                    "cluster.open-cluster-management.io/decision-group-index": "0",
-                    "cluster.open-cluster-management.io/decision-group-name": "",
-                },
+    yield {
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+        "kind": "PlacementDecision",
+        "metadata": {
+            "name": "three-decision-1",
+            "namespace": "ops",
+            "labels": {
+                "cluster.open-cluster-management.io/placement": "three",
+                "cluster.open-cluster-management.io/decision-group-index": "0",
+                "cluster.open-cluster-management.io/decision-group-name": "",
             },
-            "status": {"decisions": decisions},
-        }
+        },
+        "status": {"decisions": decisions},
+    }
 
 
 def _make_works(records: Iterable[Body], workloads: Iterable[Body]) -> Iterator[Body]:

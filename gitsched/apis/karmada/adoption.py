@@ -143,6 +143,9 @@ def _make_binding(state: KarmadaState, template: Document, key: Key, observed: C
     policy, _ = state.find_policy(template, None)
     metadata: Body = {"name": key.name, **({"namespace": key.namespace} if key.namespace else {}), "annotations": {}}
     spec: Body = {"resource": make_resource_reference(template)}
+    replicas = state.read_requirements(template).replicas
+    if replicas is not None:
+        spec["replicas"] = replicas
     body: Body = {"apiVersion": WORK_VERSION, "kind": key.kind, "metadata": metadata, "spec": spec, "status": {}}
     clusters = [{"name": name, "replicas": count} if count else {"name": name} for name, count in sorted(observed.items())]
     if policy is None:  # it comes along with workloads that depend on it
@@ -184,4 +187,5 @@ def _find_group(state: KarmadaState, policy: PropagationPolicy, clusters: Cluste
         for group in policy.placement.groups
         if group.name
     ]
-    return max(groups, key=lambda entry: entry[1])[0] if groups else ""
+    found, count = max(groups, key=lambda entry: entry[1], default=("", 0))
+    return found if count else ""

@@ -197,7 +197,11 @@ class KarmadaEngine(PolicyEngine):
                 return wait_for_prerequisite(state, template, policy, attachment, missing)
         passes = self.run_passes(template, policy, record, attachment)
         before = list_previous_targets(passes[0].previous.clusters, record)
-        if state.snapshot.load_holds is not None and not state.snapshot.fixed and _leaves_clusters(passes, state.fleet.index):
+        if (
+            state.snapshot.load_holds is not None
+            and not state.snapshot.fixed
+            and (_leaves_clusters(passes, state.fleet.index) or state.snapshot.has_adopted)
+        ):
             from gitsched.apis.karmada.binding.held_binding import drop_lost_clusters, find_hold, hold_binding  # few workloads move
 
             scheduled = drop_lost_clusters(state, template, record)

@@ -68,7 +68,8 @@ def find_hold(
         return None
     chosen = {assignment.name: assignment.replicas or None for assignment in after if assignment.name in state.fleet.index}
     kept = {assignment.name: assignment.replicas or None for assignment in before}
-    if chosen.keys() == kept.keys():
+    is_resized = state.snapshot.has_adopted and chosen != kept
+    if chosen.keys() == kept.keys() and not is_resized:
         return None
     reason, evicted = _describe_cause(state, before, passes) if passes else (UNSELECTED, False)
     divided = bool(passes) and passes[-1].request.division not in ("duplicated", "everywhere")
@@ -79,6 +80,7 @@ def find_hold(
         reason=reason,
         clusters=state.fleet.index,
         divided=divided,
+        resized=is_resized,
         evicted=evicted,
         is_rebalanced=_find_rebalanced(state),
     )
@@ -116,7 +118,7 @@ def hold_binding(
     previous = state.read_previous(template, record)._replace(required_by=attachment.required_by if attachment else None)
     time, now = state.snapshot.at, state.snapshot.now
     for _ in range(_MAX_DEADLINES):
-        outcome, current = _run_held_pass(state, template, policy, requirements, record, previous, attachment, time)
+        outcome, current = _run_held_pass(state, template, policy, requirements, record, previous, attachment, time, held)
         if outcome.wakeup is None or not time < outcome.wakeup <= now:
             break
         previous, time = current, outcome.wakeup
@@ -138,13 +140,16 @@ def _run_held_pass(
     previous: PreviousState,
     attachment: Attachment | None,
     time: datetime,
+    held: HeldPlacement,
 ) -> tuple[Outcome, PreviousState]:
     """Return the outcome of a pass at a time that keeps the clusters, and the state of the binding after it."""
     current, failover = previous, state.find_failover(previous)
     if failover is not None:
         current = failover.drop_finished_tasks(template, previous, time)
     request = state.build_request(template, policy, requirements, current, time)
-    clusters = _divide(state, request, current)
+    # Some of the clusters of an adopted workload may not be known, and with them the replicas that are missing here.
+    is_exact = bool(held.adopted) and get_field(record or {}, "spec", "replicas") == requirements.replicas
+    clusters = current.clusters if is_exact else _divide(state, request, current)
     condition = current.condition
     result = ScheduleResult(
         clusters,

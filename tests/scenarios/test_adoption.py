@@ -1,0 +1,284 @@
+"""A running fleet is adopted without a move: from complete and partial dumps, directories and clusters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gitsched.kubectl.client import KubectlOptions
+from gitsched.model.errors import Permanent
+from gitsched.reconcile.adoption import AdoptionInputs, AdoptionResult, adopt
+from gitsched.reconcile.running_objects import ClusterInput
+from tests.builders.api_server import ApiServer
+from tests.builders.running_fleet import RunningFleet, format_dump, make_fleet, remove_status
+from tests.scenarios.conftest import UNGUARDED, Fleet, cluster, deployment
+
+Body = dict[str, Any]
+CANARY = "Y2FuYXJ5LW9mLWEtZHVtcA=="
+
+
+@pytest.fixture(scope="module")
+def running() -> RunningFleet:
+    return make_fleet()
+
+
+@pytest.fixture(scope="module")
+def large(running: RunningFleet, tmp_path_factory: pytest.TempPathFactory) -> Fleet:
+    """A source of 40 clusters and 317 objects, without an output branch."""
+    root = tmp_path_factory.mktemp("large")
+    fleet = Fleet(root / "source", root / "cache")
+    fleet.commit(dict(running.source))
+    return fleet
+
+
+def write_json(path: Path, objects: Iterable[Body]) -> str:
+    path.write_text(json.dumps({"apiVersion": "v1", "items": list(objects), "kind": "List"}, indent=1))
+    return str(path)
+
+
+def take_over(fleet: Fleet, *dumps: str, hour: float = 0, dry_run: bool = False, **inputs: Any) -> AdoptionResult:
+    return adopt(fleet.settings(hour, observations="recorded"), AdoptionInputs(dumps, **inputs), dry_run=dry_run)
+
+
+def list_hub_objects(objects: Iterable[Body]) -> Iterator[tuple[str, Body]]:
+    """Yield what the hubs apply: the cluster and the manifest."""
+    for body in objects:
+        if body["kind"] in ("Work", "ManifestWork"):
+            yield body["metadata"]["namespace"].removeprefix("karmada-es-"), body["spec"]["workload"]["manifests"][0]
+
+
+def list_delivered(fleet: Fleet) -> dict[tuple[str, str, str, str], str]:
+    """Return the path of each delivered object by cluster, kind, namespace and name."""
+    found = {}
+    for path in fleet.files():
+        parts = path.split("/")
+        if parts[0] == "clusters" and len(parts) == 4 and parts[2] != "_":
+            kind, _, name = parts[3].removesuffix(".yaml").partition("-")
+            found[parts[1], kind.partition(".")[0], parts[2], name] = path
+    return found
+
+
+def identify(name: str, manifest: Body) -> tuple[str, str, str, str]:
+    return name, manifest["kind"].lower(), manifest["metadata"]["namespace"], manifest["metadata"]["name"]
+
+
+def test_every_object_of_a_hub_is_delivered_where_it_runs(large: Fleet, running: RunningFleet, tmp_path: Path) -> None:
+    """After the first commit a delivery tool with pruning deletes nothing: the directories have what the hubs applied, and nothing else."""
+    secrets = [json.loads(json.dumps(body)) for body in running.dump]
+    for _, manifest in list_hub_objects(secrets):
+        if manifest["kind"] == "Secret":
+            manifest["data"] = {"key": CANARY}
+            manifest["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": CANARY}
+    result = take_over(large, write_json(tmp_path / "hub.json", secrets))
+    adoption = result.adoption
+    assert (adoption.in_place, adoption.moving, adoption.held, adoption.unknown, adoption.new) == (316, (), (), (), ())
+    delivered = list_delivered(large)
+    applied = {identify(name, manifest): manifest for name, manifest in list_hub_objects(running.dump)}
+    assert delivered.keys() == applied.keys()
+    for key, manifest in applied.items():
+        if key[0] == "fra-7" and key[1] == "deployment":  # where the division differs from that of a first placement
+            assert large.load(delivered[key])["spec"]["replicas"] == manifest["spec"]["replicas"]
+    assert "image: fra.example.com/web-0:1" in large.read("clusters/fra-1/shop/deployment-web-0.yaml")
+    assert CANARY not in large.git("log", "-p", "placements")
+    following = large.preview(1)
+    assert not following.changed
+    assert not following.plan.moves
+    large.git("branch", "-D", "placements")
+
+
+@pytest.mark.parametrize(
+    ("name", "in_place", "unknown"), [("statuses", 316, 0), ("bindings", 32, 285), ("works", 316, 0), ("only bindings", 309, 8)]
+)
+def test_a_partial_dump_moves_nothing(
+    large: Fleet, running: RunningFleet, tmp_path: Path, name: str, in_place: int, unknown: int
+) -> None:
+    """Without statuses, cut in the bindings, cut in the last Works, without decisions and Works."""
+    path = tmp_path / "hub.yaml"
+    if name == "statuses":
+        path = Path(write_json(path, remove_status(running.dump)))
+    elif name == "only bindings":
+        path = Path(write_json(path, (body for body in running.dump if body["kind"] == "ResourceBinding")))
+    elif name == "bindings":
+        path.write_text(format_dump(running.dump[:60])[:60_000])
+    else:
+        write_json(path, running.dump)
+        path.write_text(path.read_text()[:-3000])
+    adoption = take_over(large, str(path)).adoption
+    assert (adoption.in_place, len(adoption.unknown), adoption.moving, adoption.new) == (in_place, unknown, (), ())
+    applied = {identify(*entry) for entry in list_hub_objects(running.dump)}
+    assert list_delivered(large).keys() <= applied
+    following = large.preview(1)
+    assert not following.plan.moves
+    assert not following.record_changes
+    large.git("branch", "-D", "placements")
+
+
+PLACED = "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: all, namespace: default}\nspec:\n"
+PLACED += "  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]\n  placement:\n"
+PLACED += "    replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}\n"
+PLACED += "    clusterAffinity: {clusterNames: [%s]}\n"
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    """Three clusters and a Deployment with four replicas, whose policy chooses a and b."""
+    found = Fleet(tmp_path / "source", tmp_path / "cache")
+    clusters = {f"clusters/{name}.yaml": cluster(name) for name in "abc"}
+    found.commit({**clusters, "policy.yaml": PLACED % "a, b", "web.yaml": deployment("web", 4), "gitsched.yaml": UNGUARDED})
+    return found
+
+
+def binding(*replicas: tuple[str, int], status: bool = True, placement: str = "a, b", name: str = "web") -> Body:
+    applied = {
+        "clusterAffinity": {"clusterNames": placement.split(", ")},
+        "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"},
+    }
+    body: Body = {
+        "apiVersion": "work.karmada.io/v1alpha2",
+        "kind": "ResourceBinding",
+        "metadata": {
+            "name": f"{name}-deployment",
+            "namespace": "default",
+            "annotations": {"policy.karmada.io/applied-placement": json.dumps(applied), "other": CANARY},
+        },
+        "spec": {
+            "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": name},
+            "replicas": sum(count for _, count in replicas),
+            "clusters": [{"name": name, "replicas": count} for name, count in replicas],
+        },
+    }
+    return {**body, "status": {"lastScheduledTime": "2026-01-01T00:00:00Z"}} if status else body
+
+
+def replicas(fleet: Fleet) -> dict[str, int]:
+    return {
+        name: fleet.load(f"clusters/{name}/default/deployment-web.yaml")["spec"]["replicas"]
+        for name in fleet.delivered("default/deployment-web")
+    }
+
+
+def test_what_policies_place_elsewhere_runs_on_and_moves_as_a_move(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.commit({"policy.yaml": PLACED % "c"})
+    result = take_over(fleet, write_json(tmp_path / "hub.json", [binding(("a", 1), ("b", 3))]))
+    (moving,) = result.adoption.moving
+    assert (dict(moving.before), dict(moving.after)) == ({"a": 1, "b": 3}, {"c": 4})
+    assert replicas(fleet) == {"a": 1, "b": 3}
+    (move,) = fleet.reconcile(1).plan.moves
+    assert (move.before, move.after) == ({"a": 1, "b": 3}, {"c": 4})
+    assert replicas(fleet) == {"a": 1, "b": 3, "c": 4}, "the old copies stay for the overlap"
+    assert CANARY not in fleet.git("log", "-p", "placements")
+
+
+def test_incomplete_information_holds_until_it_is_released_or_adopted_again(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.commit({"policy.yaml": PLACED % "c"})
+    partial = write_json(tmp_path / "partial.json", [binding(("a", 1), ("b", 3), status=False)])
+    (held,) = take_over(fleet, partial).adoption.held
+    assert (held.reason, dict(held.after)) == ("its binding has no status", {"c": 4})
+    image = "  template: {spec: {containers: [{name: web, image: new}]}}\n"
+    fleet.commit({"web.yaml": deployment("web", 4) + image}, hour=1)
+    run = fleet.reconcile(1)
+    assert not run.plan.moves
+    assert "adopted-held" in {finding.code for finding in run.plan.findings}
+    assert "image: new" in fleet.read("clusters/a/default/deployment-web.yaml"), "changes of its manifest are delivered"
+    again = take_over(fleet, write_json(tmp_path / "complete.json", [binding(("a", 1), ("b", 3))]), hour=2, dry_run=True)
+    assert [str(one.key) for one in again.adoption.moving] == ["Deployment.apps/default/web"]
+    fleet.commit(hour=3, message="Release\n\nGitsched-Release: default/web")
+    (move,) = fleet.reconcile(3).plan.moves
+    assert move.after == {"c": 4}
+    assert "adopted" not in fleet.load("gitsched.json")
+    assert not fleet.reconcile(4).plan.moves
+
+
+def test_failover_passes_what_incomplete_information_holds(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.commit({"policy.yaml": PLACED % "b, c"})
+    take_over(fleet, write_json(tmp_path / "hub.json", [binding(("a", 4), status=False)]))
+    fleet.commit({"clusters/a.yaml": cluster("a", "down:NoExecute")}, hour=1)
+    assert set(fleet.reconcile(1).plan.moves[0].after) <= {"b", "c"}
+
+
+def test_objects_without_a_policy_or_a_document_are_reported_and_left(fleet: Fleet, tmp_path: Path) -> None:
+    def work(name: str, manifest: Body) -> Body:
+        metadata = {"name": f"w-{manifest['metadata']['name']}", "namespace": f"karmada-es-{name}"}
+        spec = {"workload": {"manifests": [manifest]}}
+        return {"apiVersion": "work.karmada.io/v1alpha1", "kind": "Work", "metadata": metadata, "spec": spec}
+
+    def config_map(name: str) -> Body:
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}
+
+    fleet.commit({"spare.yaml": yaml.safe_dump(config_map("spare"))})
+    objects = [binding(("a", 1), ("b", 3)), work("a", config_map("spare")), work("gone", config_map("foreign"))]
+    adoption = take_over(fleet, write_json(tmp_path / "hub.json", objects)).adoption
+    assert [(one.key.name, *one.before) for one in adoption.unselected] == [("spare", "a")]
+    assert [(one.key.name, *one.before) for one in adoption.foreign] == [("foreign", "gone")]
+    assert not [path for path in fleet.files() if "spare" in path or "foreign" in path]
+
+
+def test_a_cluster_without_a_document_keeps_what_it_runs(fleet: Fleet, tmp_path: Path) -> None:
+    result = take_over(fleet, write_json(tmp_path / "hub.json", [binding(("a", 1), ("gone", 3))]))
+    assert "adopt-cluster-missing" in {finding.code for finding in result.findings}
+    assert replicas(fleet) == {"a": 1}, "nothing is added elsewhere for the replicas that run there"
+    assert not fleet.preview(1).plan.moves
+
+
+def write_manifest(directory: Path, count: int) -> None:
+    directory.mkdir(parents=True)
+    (directory / "web.yaml").write_text(deployment("web", count))
+
+
+def test_directories_of_clusters_say_what_runs(fleet: Fleet, tmp_path: Path) -> None:
+    write_manifest(tmp_path / "dirs/a", 3)
+    write_manifest(tmp_path / "dirs/b", 1)
+    (tmp_path / "dirs/c").mkdir()
+    adoption = take_over(fleet, directories=(tmp_path / "dirs",)).adoption
+    assert adoption.in_place == 1
+    assert replicas(fleet) == {"a": 3, "b": 1}
+    assert not fleet.preview(1).plan.moves
+
+
+def test_a_cluster_that_is_not_known_adds_no_replicas_elsewhere(fleet: Fleet, tmp_path: Path) -> None:
+    write_manifest(tmp_path / "a", 3)
+    result = take_over(fleet, clusters=(ClusterInput("a", tmp_path / "a"),))
+    assert [one.reason for one in result.adoption.held] == ["its binding is not known"]
+    assert replicas(fleet) == {"a": 3}
+    assert not fleet.preview(1).plan.moves
+    assert replicas(fleet) == {"a": 3}
+
+
+def test_a_dump_that_the_source_has_is_refused(fleet: Fleet) -> None:
+    fleet.commit({"hub.json": "{}"})
+    with pytest.raises(Permanent, match="a file of the source"):
+        take_over(fleet, str(fleet.path / "hub.json"))
+
+
+@pytest.mark.kubectl
+def test_clusters_are_asked_through_kubectl(fleet: Fleet, tmp_path: Path) -> None:
+    servers = {name: ApiServer() for name in "abc"}
+    try:
+        for name, count in (("a", 1), ("b", 3)):
+            servers[name].add({"apiVersion": "apps/v1", "kind": "Deployment", **yaml.safe_load(deployment("web", count))})
+        config: Body = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
+        for name, server in servers.items():
+            own = json.loads(server.write_kubeconfig(tmp_path / name).read_text())
+            config["clusters"].append({**own["clusters"][0], "name": name})
+            config["contexts"].append({"name": name, "context": {"cluster": name, "user": "u"}})
+        config["users"].append({"name": "u", "user": {"token": "t"}})
+        (tmp_path / "kubeconfig").write_text(json.dumps(config))
+        inputs: Body = {
+            "contexts": tuple((name, name) for name in "abc"),
+            "kubectl": KubectlOptions("", str(tmp_path / "kubeconfig")),
+        }
+        assert take_over(fleet, dry_run=True, **inputs).adoption.in_place == 1
+        servers["b"].denied.add("get deployments")
+        result = take_over(fleet, **inputs)
+        assert "adopt-unread" in {finding.code for finding in result.findings}
+        assert [dict(one.before) for one in result.adoption.held] == [{"a": 1}]
+        assert replicas(fleet) == {"a": 1}
+        assert not any(request.startswith("PATCH") for server in servers.values() for request in server.requests)
+    finally:
+        for server in servers.values():
+            server.close()
