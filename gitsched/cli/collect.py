@@ -161,13 +161,22 @@ def command(
     proposed = propose_clusters(run.collection, api, write_clusters) if write_clusters is not None else []
     for file in proposed:
         if not file.reason:
-            file.path.parent.mkdir(parents=True, exist_ok=True)
-            file.path.write_text(file.text, "utf-8")
+            _write(file)
     output.show_as(form, lambda _: _format_run(run, proposed, dry_run), lambda: _make_object(run, proposed))
     return _get_code(run.collection)
 
 
 options.add_environment_variables(command)
+
+
+def _write(file: ProposedFile) -> None:
+    from gitsched.model.errors import Permanent
+
+    try:
+        file.path.parent.mkdir(parents=True, exist_ok=True)
+        file.path.write_text(file.text, "utf-8")
+    except OSError as error:
+        raise Permanent(f"{file.path} cannot be written: {error.strerror}") from error
 
 
 def _get_code(collection: Collection) -> int:
@@ -225,9 +234,11 @@ def _format_result(result: ClusterResult, changed: bool) -> str:
 
 
 def _make_object(run: CollectRun, proposed: Sequence[ProposedFile]) -> dict[str, Any]:
-    """Return the object for -o json and yaml."""
+    """Return the result as a Collection object."""
     changed = {file.cluster for file in run.files if file.changed}
     return {
+        "apiVersion": "gitsched.io/v1alpha1",
+        "kind": "Collection",
         "branch": run.branch,
         "commit": run.commit,
         "clusters": [

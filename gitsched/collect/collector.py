@@ -18,7 +18,7 @@ from gitsched.collect.sources import Found, ObservedCluster
 from gitsched.kubectl.client import KubectlClient, KubectlOptions
 from gitsched.kubectl.proxy import ClusterReader
 from gitsched.model.cluster_facts import ClusterFacts, CollectedCluster
-from gitsched.model.errors import GitschedError, Temporary
+from gitsched.model.errors import GitschedError, Permanent, Temporary
 from gitsched.model.quantity import parse_quantity
 
 WORKERS: Final = 8
@@ -152,5 +152,8 @@ def _quantize(amounts: object, before: object, *, up: bool) -> dict[str, str] | 
 
 
 def list_all_contexts(options: KubectlOptions) -> list[str]:
-    """Return the contexts of the kubeconfig."""
-    return KubectlClient(options).list_contexts()
+    """Return the contexts of the kubeconfig. Raises Permanent if there are none."""
+    contexts = KubectlClient(options).list_contexts()
+    if not contexts:
+        raise Permanent("the kubeconfig has no contexts: name it with --kubeconfig or KUBECONFIG")
+    return contexts

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from gitsched.apis.cluster_reception import ClusterReception
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.facts_document import read_facts, write_facts
+from gitsched.apis.gitsched.output_config import OutputConfig
 from gitsched.collect.collector import ClusterResult, Collection, Source, collect
 from gitsched.collect.quantization import settle_facts
 from gitsched.collect.source_list import list_sources
@@ -107,7 +108,8 @@ def collect_facts(settings: RunSettings, options: CollectOptions, *, write: bool
     refresh = options.refresh if options.refresh is not None else destination.config.source.facts.stale_after / 2
     checked = tuple(check_result(result) for result in collection.results)
     collection = collection._replace(results=checked)
-    report, notes = _read_report(context, destination, options) if options.own else (None, ())
+    is_observed = any(result.collected is not None for result in checked)
+    report, notes = _read_report(context, destination, options) if options.own and is_observed else (None, ())
     collection = collection._replace(notes=(*collection.notes, *notes))
     for attempt in range(1, MAX_ATTEMPTS + 1):
         files = [
@@ -164,7 +166,9 @@ def _open_destination(context: RunContext, options: CollectOptions) -> _Destinat
     settings = context.settings
     if options.branch:
         remote = None if context.source.url is not None else settings.push
-        repository = FactsRepository(context.source, FactsNames(options.branch), remote)
+        output = options.output_branch or settings.output_branch or OutputConfig().branch
+        names = FactsNames(options.branch, reserved=frozenset((output,)))
+        repository = FactsRepository(context.source, names, remote)
         return _Destination(repository, options.branch, Config(), make_author(repository.repository, Config(), settings))
     config = read_source_config(context)
     named, allowed = config.source.facts.repository, settings.facts_repository

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gitsched.collect.collector import list_all_contexts
 from gitsched.kubectl.client import KubectlOptions
 from gitsched.model.errors import Permanent
 from gitsched.reconcile import RunSettings, reconcile
@@ -616,3 +617,25 @@ def test_without_a_branch_nothing_is_requested(
     with pytest.raises(Permanent, match=message):
         collect(fleet, **chosen)
     assert cluster.asked == []
+
+
+def test_a_run_with_a_cache_writes_the_same_commit_as_one_without(tmp_path: Path) -> None:
+    fleet = make_repository(
+        tmp_path / "fleet", {"gitsched.yaml": CONFIG % "{branch: facts, stale: evict}", "web.yaml": WEB, "c.yaml": KARMADA}
+    )
+    observe(fleet, dub=0, ash=30)
+    plan(fleet, tmp_path, after=31)
+    first = git(fleet, "rev-parse", "placements")
+    (fleet / "web.yaml").write_text(WEB.replace("replicas: 6", "replicas: 7"))
+    git(fleet, "commit", "-qam", "More", "--date=2026-03-01T12:40:00Z")
+    found = []
+    for cache in ("cache", "other"):  # the second run of the first cache may plan incrementally
+        git(fleet, "update-ref", "refs/heads/placements", first)
+        reconcile(RunSettings(NOW + timedelta(minutes=70), tmp_path / cache, str(fleet)))
+        found.append(git(fleet, "rev-parse", "placements"))
+    assert found[0] == found[1] != first
+
+
+def test_without_contexts_nothing_is_collected(tmp_path: Path) -> None:
+    with pytest.raises(Permanent, match="the kubeconfig has no contexts"):
+        list_all_contexts(KubectlOptions("", str(tmp_path / "none")))
