@@ -1,0 +1,237 @@
+"""What a tenant can do to others: nothing. Attacks of a hostile tenant, the Tenants that count, and what keeps running."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from gitsched.reconcile import RunResult
+from gitsched.reconcile.comparison import compare_plans
+
+from .conftest import Fleet
+
+TABLE: Any = yaml.safe_load(Path(__file__).with_name("tenants.yaml").read_text())
+BASE: Mapping[str, str] = TABLE["base"]
+METADATA = ("README.md", "gitsched.json", "hydrator.metadata")
+CLUSTER_ROLE = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: mine}\nrules: []\n"
+PLACE_ROLES = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterPropagationPolicy
+metadata: {name: roles}
+spec:
+  resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}]
+  placement: {clusterAffinity: {clusterNames: [dub-1]}}
+"""
+ROLES = {"teams/a/role.yaml": f"{CLUSTER_ROLE}---\n{PLACE_ROLES}"}
+ROLE_FILE = "clusters/dub-1/_/clusterrole.rbac.authorization.k8s.io-mine.yaml"
+WITH_ROLES = BASE["tenants/a.yaml"].replace("clusterKinds: [", "clusterKinds: [{kind: ClusterRole}, ")
+
+
+class Shared(NamedTuple):
+    """A repository whose base is reconciled, the commit of the base, and the output of a preview of it."""
+
+    fleet: Fleet
+    commit: str
+    files: Mapping[str, str]
+
+
+def list_files(fleet: Fleet, run: RunResult) -> dict[str, str]:
+    return fleet.files(run.tree)
+
+
+OWN_RECORDS = (
+    "status/apps.karmada.io/workloadrebalancer/_/r.yaml",
+    "status/policy.karmada.io/clustertaintpolicy/_/t.yaml",
+    "placements/knative-eventing/statefulset-kafkasource-mt-adapter.yaml",
+)
+"""Records about documents of team-a, and of the adapter that runs its event sources with those of others."""
+
+
+def belongs_to_others(path: str) -> bool:
+    """Whether a file of the output is none of team-a's: the NetworkPolicy and the ResourceQuota in its namespace are the platform's."""
+    if path in METADATA or path in OWN_RECORDS or path.endswith(("/cluster.json", "/kustomization.yaml")):
+        return False
+    if any(name in path for name in ("networkpolicy", "resourcequota")):
+        return True
+    return not ("/team-a/" in path or "namespace-team-a" in path)
+
+
+def list_codes(run: RunResult) -> list[str]:
+    return sorted({finding.code for finding in run.plan.findings if finding.code.startswith("tenant-")})
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    fleet = Fleet(tmp_path_factory.mktemp("tenants") / "fleet", tmp_path_factory.mktemp("cache"))
+    commit = fleet.commit(BASE)
+    fleet.reconcile()
+    return Shared(fleet, commit, list_files(fleet, fleet.preview()))
+
+
+@pytest.fixture
+def tenants(fleet: Fleet) -> Fleet:
+    """Return the base, reconciled."""
+    fleet.commit(BASE)
+    fleet.reconcile()
+    return fleet
+
+
+@pytest.mark.parametrize("row", TABLE["attacks"], ids=lambda row: row["attack"])
+def test_a_tenant_changes_nothing_of_others(shared: Shared, row: Mapping[str, Any]) -> None:
+    fleet = shared.fleet
+    fleet.git("reset", "-q", "--hard", shared.commit)
+    fleet.commit(row["files"])
+    run = fleet.preview()
+    files = list_files(fleet, run)
+    changed = [path for path in sorted(files.keys() | shared.files.keys()) if files.get(path) != shared.files.get(path)]
+    assert [path for path in changed if belongs_to_others(path)] == []
+    assert list_codes(run) == row["codes"]
+    located = [finding for finding in run.plan.findings if finding.code.startswith("tenant-")]
+    assert all(finding.location is not None and finding.location.path.startswith("teams/a/") for finding in located)
+    assert all("team-a (tenants/a.yaml:1)" in finding.message for finding in located if "has no effect" not in finding.message)
+
+
+def test_the_base_has_what_the_attacks_are_after(shared: Shared) -> None:
+    placed = {path for path in shared.files if path.startswith("clusters/")}
+    assert {
+        "clusters/dub-1/team-b/deployment-web.yaml",
+        "clusters/dub-1/team-b/secret-s.yaml",
+        "clusters/dub-1/platform/secret-root.yaml",
+        "clusters/fra-1/team-a/networkpolicy.networking.k8s.io-deny.yaml",
+        "clusters/nyc-1/team-a/resourcequota-q.yaml",
+        "clusters/team-b.kc/team-b/configmap-kapp.yaml",
+        "clusters/dub-1/nest/deployment-inner.yaml",
+        "clusters/dub-1/team-a/deployment-app.yaml",
+    } <= placed
+    assert shared.fleet.load("status/sources.knative.dev/kafkasource/team-b/kb0.yaml", "placements")["status"]["placements"]
+
+
+def test_a_policy_of_the_platform_places_objects_of_tenants_where_they_may_be(tenants: Fleet) -> None:
+    everywhere = PLACE_ROLES.replace("rbac.authorization.k8s.io/v1, kind: ClusterRole", "v1, kind: ConfigMap").replace(
+        "[dub-1]", "[]"
+    )
+    settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: %s}\n"
+    tenants.commit({"platform/all.yaml": everywhere, "teams/a/c.yaml": settings % "team-a", "teams/b/c.yaml": settings % "team-b"})
+    tenants.reconcile()
+    assert tenants.where("team-a/configmap-settings") == ["dub-1", "fra-1"]
+    assert tenants.where("team-b/configmap-settings") == ["dub-1", "fra-1", "nyc-1"]
+
+
+def test_the_owner_keeps_the_last_valid_version_while_another_tenant_defines_the_object(tenants: Fleet) -> None:
+    before = tenants.files()["clusters/dub-1/team-b/deployment-web.yaml"]
+    broken = BASE["teams/b/web.yaml"].replace("name: web,", "name: [web],")
+    tenants.commit({"teams/b/web.yaml": broken, "teams/a/web.yaml": BASE["teams/b/web.yaml"].replace("nginx", "evil")}, hour=1)
+    run = tenants.reconcile(1)
+    assert list_codes(run) == ["tenant-namespace"]
+    assert tenants.files()["clusters/dub-1/team-b/deployment-web.yaml"] == before
+
+
+def test_a_commit_does_not_widen_its_own_rules(tenants: Fleet) -> None:
+    tenants.git("checkout", "-q", "-b", "change")
+    tenants.commit({"tenants/a.yaml": WITH_ROLES, **ROLES}, hour=1)
+    review = compare_plans(tenants.settings(1), "main").review
+    assert {"tenant-kind", "tenant-changed"} <= {finding.code for finding in review.findings}
+    assert not any("clusterrole" in move.key.kind.lower() for move in review.moves)
+    tenants.git("checkout", "-q", "main")
+    tenants.git("merge", "-q", "change")
+    assert list_codes(tenants.reconcile(1)) == ["tenant-changed", "tenant-kind"]
+    assert ROLE_FILE not in tenants.files()
+    assert list_codes(tenants.reconcile(2)) == []
+    assert ROLE_FILE in tenants.files()
+
+
+def test_a_removed_or_broken_tenant_still_counts(tenants: Fleet) -> None:
+    tenants.commit({"tenants/a.yaml": BASE["tenants/a.yaml"].replace("paths: [teams/a]", "paths: 7"), **ROLES}, hour=1)
+    assert "tenant-kind" in list_codes(tenants.reconcile(1))
+    assert "tenant-kind" in list_codes(tenants.reconcile(2))
+    tenants.commit({"tenants/a.yaml": None}, hour=3)
+    assert "tenant-kind" in list_codes(tenants.reconcile(3))
+    assert ROLE_FILE not in tenants.files()
+
+
+def test_a_broken_tenant_without_an_earlier_version_allows_nothing(fleet: Fleet) -> None:
+    fleet.commit({**BASE, "tenants/a.yaml": BASE["tenants/a.yaml"].replace("policies: Cluster", "policies: 3")})
+    assert "tenant-closed" in list_codes(fleet.reconcile())
+    assert "clusters/dub-1/team-a/deployment-app.yaml" not in fleet.files()
+    assert "clusters/dub-1/team-b/deployment-web.yaml" in fleet.files()
+
+
+def test_a_tenant_in_its_own_path_allows_nothing(fleet: Fleet) -> None:
+    files = {**BASE, "teams/a/tenant.yaml": BASE["tenants/a.yaml"]}
+    del files["tenants/a.yaml"]
+    fleet.commit(files)
+    assert {"tenant-closed", "tenant-invalid"} <= set(list_codes(fleet.reconcile()))
+    assert "clusters/dub-1/team-a/deployment-app.yaml" not in fleet.files()
+
+
+def test_less_counts_at_once(tenants: Fleet) -> None:
+    assert tenants.where("team-a/deployment-app") == ["dub-1", "fra-1"]
+    tenants.commit({"tenants/a.yaml": BASE["tenants/a.yaml"].replace("{matchLabels: {region: eu}}", "{names: [fra-1]}")}, hour=1)
+    assert list_codes(tenants.reconcile(1)) == ["tenant-changed", "tenant-cluster"]
+    assert tenants.where("team-a/deployment-app") == ["fra-1"]
+
+
+def test_a_workload_that_comes_to_exceed_a_limit_keeps_what_it_has(tenants: Fleet) -> None:
+    before = tenants.files()
+    tenants.commit({"teams/a/app.yaml": BASE["teams/a/app.yaml"].replace("replicas: 2", "replicas: 50")}, hour=1)
+    for hour in (1, 2):
+        assert list_codes(tenants.reconcile(hour)) == ["tenant-limit"]
+        files = tenants.files()
+        assert all(files[path] == before[path] for path in before if path.startswith("clusters/"))
+    tenants.commit({"teams/a/app.yaml": BASE["teams/a/app.yaml"].replace("replicas: 2", "replicas: 3")}, hour=3)
+    assert list_codes(tenants.reconcile(3)) == []
+    assert "replicas: 3" in tenants.read("clusters/dub-1/team-a/deployment-app.yaml")
+
+
+def test_renamed_from_keeps_no_copy_of_another_tenant(tenants: Fleet) -> None:
+    renamed = (
+        BASE["teams/a/app.yaml"]
+        .replace("name: app", "name: web2")
+        .replace("annotations: {}", "annotations: {gitsched.io/renamed-from: team-b/web}")
+    )
+    tenants.commit({"teams/b/web.yaml": None, "teams/a/web2.yaml": renamed}, hour=1)
+    tenants.reconcile(1)
+    assert tenants.where("team-a/deployment-web2") == ["dub-1", "fra-1"]
+    assert "retainedCopies" not in tenants.load("gitsched.json")
+
+
+def test_the_first_by_precedence_has_an_object_that_two_tenants_define(fleet: Fleet) -> None:
+    other = (
+        "apiVersion: gitsched.io/v1alpha1\nkind: Tenant\nmetadata: {name: zz}\n"
+        "spec: {paths: [teams/z], namespaces: [team-b], precedence: %d}\n"
+    )
+    image = BASE["teams/b/web.yaml"].replace("nginx", "other")
+    fleet.commit({**BASE, "tenants/z.yaml": other % 0, "teams/z/web.yaml": image})
+    run = fleet.reconcile()
+    assert [f.location.path for f in run.plan.findings if f.code == "tenant-identity" and f.location] == ["teams/z/web.yaml"]
+    assert "nginx" in fleet.read("clusters/dub-1/team-b/deployment-web.yaml")
+    fleet.commit({"tenants/z.yaml": other % 1}, hour=1)
+    fleet.reconcile(1)
+    run = fleet.reconcile(2)
+    assert [f.location.path for f in run.plan.findings if f.code == "tenant-identity" and f.location] == ["teams/b/web.yaml"]
+
+
+def test_a_root_that_an_earlier_commit_could_build_is_not_built_with_files_of_others(tenants: Fleet) -> None:
+    root = {"teams/a/k/kustomization.yaml": "resources: [../../../platform/secret.yaml]\nnamespace: team-a\n"}
+    settings = BASE["gitsched.yaml"] + "  source: {kustomize: {build: [teams/*/k]}}\n"
+    place = PLACE_ROLES.replace("rbac.authorization.k8s.io/v1, kind: ClusterRole", "v1, kind: Secret")
+    tenants.commit({**root, "gitsched.yaml": settings}, hour=1)
+    tenants.commit({"teams/a/p.yaml": place}, hour=2)
+    assert "tenant-read" in list_codes(tenants.reconcile(2))
+    assert tenants.where("team-a/secret-root") == []
+    tenants.commit({"tenants/a.yaml": BASE["tenants/a.yaml"] + "  reads: [platform]\n"}, hour=3)
+    tenants.reconcile(3)
+    tenants.reconcile(4)
+    assert tenants.where("team-a/secret-root") == ["dub-1"]
+
+
+def test_a_plan_with_tenants_is_complete(tenants: Fleet) -> None:
+    tenants.reconcile(1)
+    tenants.commit({"teams/a/app.yaml": BASE["teams/a/app.yaml"].replace("nginx:1", "nginx:2")}, hour=2)
+    run = tenants.reconcile(2)
+    assert run.plan.complete
+    assert "nginx:2" in tenants.read("clusters/dub-1/team-a/deployment-app.yaml")
