@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,26 @@ def test_the_settings_of_the_operator_are_valid(objects: tuple[Manifest, ...], t
     read_operator_config(file)
 
 
+def test_pods_may_connect_to_git_servers_and_not_to_the_metadata_service(objects: tuple[Manifest, ...]) -> None:
+    def is_allowed(address: str, port: int) -> bool:
+        for rule in rules:
+            blocks = [peer["ipBlock"] for peer in rule.get("to", [{"ipBlock": {"cidr": "0.0.0.0/0"}}]) if "ipBlock" in peer]
+            inside = [block for block in blocks if ip_address(address) in ip_network(block["cidr"])]
+            left = [block for block in inside if not any(ip_address(address) in ip_network(net) for net in block.get("except", []))]
+            if left and port in [entry["port"] for entry in rule["ports"]]:
+                return True
+        return False
+
+    policies = [body for body in objects if body["kind"] == "NetworkPolicy"]
+    for policy in policies:
+        rules = policy["spec"]["egress"]
+        assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+        assert [is_allowed("198.51.100.7", port) for port in (22, 53, 80, 443)] == [True, True, False, True]
+        assert is_allowed("2001:db8::7", 443)
+        assert not is_allowed("169.254.169.254", 443)
+        assert not is_allowed("fd00:ec2::254", 443)
+
+
 @pytest.mark.helm
 @pytest.mark.parametrize("name", ["base", "example"])
 def test_the_chart_renders_the_objects_of_kustomize(name: str) -> None:
@@ -211,6 +232,14 @@ def test_every_value_of_the_chart_is_described() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
     undescribed = list_paths(schema, yaml.safe_load((CHART / "values.yaml").read_text()))
     assert {path.partition(".")[0] for path in undescribed} <= {"securityContext"}
+
+
+@pytest.mark.helm
+def test_large_numbers_are_rendered_as_integers() -> None:
+    values = {**REQUIRED, "securityContext": {"runAsUser": 1000660000}}
+    template = get_pod_template(find(render(values), "Deployment"))
+    assert template is not None
+    assert template["spec"]["securityContext"]["runAsUser"] == 1000660000
 
 
 @pytest.mark.helm

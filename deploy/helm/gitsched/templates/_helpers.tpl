@@ -50,7 +50,7 @@ spec:
     runAsNonRoot: true
     {{- range $key, $value := $values.securityContext }}
     {{- if not (kindIs "invalid" $value) }}
-    {{ $key }}: {{ $value }}
+    {{ $key }}: {{ int64 $value }}
     {{- end }}
     {{- end }}
     seccompProfile:
