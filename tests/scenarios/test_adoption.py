@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+from gitsched.cli import main
+from gitsched.decide.adoption import AdoptionPlan, plan_adoption
 from gitsched.kubectl.client import KubectlOptions
-from gitsched.model.errors import Permanent
+from gitsched.model.errors import Conflict, Permanent
 from gitsched.reconcile.adoption import AdoptionInputs, AdoptionResult, adopt
 from gitsched.reconcile.running_objects import ClusterInput
 from tests.builders.api_server import ApiServer
@@ -282,3 +284,94 @@ def test_clusters_are_asked_through_kubectl(fleet: Fleet, tmp_path: Path) -> Non
     finally:
         for server in servers.values():
             server.close()
+
+
+class Member:
+    """The objects of one cluster, and a delivery tool that applies a directory and prunes what it applied before."""
+
+    def __init__(self, objects: Iterable[str]) -> None:
+        self.objects, self.inventory = set(objects), set[str]()
+        self.deleted: set[str] = set()
+
+    def deliver(self, directory: Iterable[str], *, prune: bool) -> None:
+        wanted = set(directory)
+        gone = self.inventory - wanted if prune else set[str]()
+        self.deleted |= gone
+        self.objects = (self.objects | wanted) - gone
+        self.inventory = wanted if prune else self.inventory | wanted
+
+
+def test_a_cut_over_and_the_way_back_delete_nothing_that_is_needed(fleet: Fleet, tmp_path: Path) -> None:
+    """The steps of docs/adopt.md: adopt, deliver without pruning, with pruning, move, and back to the hub with the bindings."""
+    fleet.commit({"policy.yaml": PLACED % "c"})
+    path = "default/deployment-web.yaml"
+    members = {"a": Member([path, "other"]), "b": Member([path]), "c": Member([])}
+    hub = [binding(("a", 1), ("b", 3))]
+
+    def deliver(*, prune: bool) -> None:
+        for name, member in members.items():
+            prefix = f"clusters/{name}/"
+            files = [file.removeprefix(prefix) for file in fleet.files() if file.startswith(prefix)]
+            member.deliver((file for file in files if file.startswith("default/")), prune=prune)
+
+    take_over(fleet, write_json(tmp_path / "hub.json", hub))
+    take_over(fleet, write_json(tmp_path / "hub.json", hub), hour=1)
+    for prune in (False, True):
+        deliver(prune=prune)
+        assert [sorted(member.objects) for member in members.values()] == [[path, "other"], [path], []]
+    fleet.reconcile(2)
+    deliver(prune=True)
+    assert [member.deleted for member in members.values()] == [set(), set(), set()], "the new copy comes before the old ones go"
+    fleet.reconcile(3)
+    deliver(prune=True)
+    assert [sorted(member.objects) for member in members.values()] == [["other"], [], [path]]
+    back = fleet.binding("web-deployment")
+    assert back["spec"]["clusters"] == [{"name": "c", "replicas": 4}]
+    assert back["spec"]["resource"]["name"] == "web"
+
+
+def test_adopting_twice_commits_once(fleet: Fleet, tmp_path: Path) -> None:
+    dump = write_json(tmp_path / "hub.json", [binding(("a", 1), ("b", 3))])
+    assert take_over(fleet, dump, dry_run=True).commit is None
+    assert fleet.head is None
+    assert take_over(fleet, dump).commit == fleet.head
+    assert take_over(fleet, dump, hour=1).commit is None
+    assert fleet.git("log", "-1", "--format=%s", "placements") == "place: adopted 1 object where they run (Change)"
+
+
+def test_a_run_that_is_faster_wins(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def plan_slowly(*arguments: Any) -> AdoptionPlan:
+        made = plan_adoption(*arguments)
+        fleet.reconcile()
+        return made
+
+    monkeypatch.setattr("gitsched.reconcile.adoption.plan_adoption", plan_slowly)
+    with pytest.raises(Conflict):
+        take_over(fleet, write_json(tmp_path / "hub.json", [binding(("a", 1), ("b", 3))]))
+    assert fleet.git("rev-list", "--count", "placements") == "1"
+
+
+def test_a_run_that_adopts_some_objects_leaves_those_that_runs_have_placed(fleet: Fleet, tmp_path: Path) -> None:
+    """A fleet can move from its hub in steps."""
+    fleet.reconcile()
+    before = replicas(fleet)
+    fleet.commit({"api.yaml": deployment("api", 2)}, hour=1)
+    hub = [binding(("a", 0), ("b", 4)), binding(("b", 2), name="api")]
+    take_over(fleet, write_json(tmp_path / "hub.json", hub), hour=1)
+    assert replicas(fleet) == before
+    assert fleet.delivered("default/deployment-api") == ["b"]
+
+
+def test_the_command_prints_what_it_adopted(fleet: Fleet, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet.commit({"policy.yaml": PLACED % "c"})
+    dump = write_json(tmp_path / "hub.json", [binding(("a", 1), ("b", 3))])
+    options = ["-C", str(fleet.path), "--cache-dir", str(fleet.cache), "--now", "2026-03-02T08:00:00Z"]
+    assert main(["adopt", dump, *options, "-o", "json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["kind"], printed["inPlace"], printed["commit"]) == ("Adoption", 0, fleet.head)
+    (moving,) = printed["moving"]
+    assert (moving["name"], moving["before"]) == ("web", [{"cluster": "a", "replicas": 1}, {"cluster": "b", "replicas": 3}])
+    assert moving["after"] == [{"cluster": "c", "replicas": 4}]
+    assert main(["adopt", *options]) == 2
+    assert main(["adopt", str(tmp_path / "missing.yaml"), *options]) == 1
+    assert main(["adopt", "--cluster", "a", *options]) == 2
