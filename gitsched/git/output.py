@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gitsched.git.refs import NOTES_REF, check_ref_update, find_remote_url, push_notes, read_remote_refs, update_ref, write_note
 from gitsched.git.refs import push as push_commit
 from gitsched.git.repository import Repository
-from gitsched.git.source import PrivateClone, RemoteSource, SourceRepository, fetch_branch, parse_branch
+from gitsched.git.source import RemoteSource, SourceRepository, fetch_branch, parse_branch
 from gitsched.git.urls import check_url, identify_repository, is_url, redact
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Conflict, GitschedError, Permanent
+
+if TYPE_CHECKING:
+    from gitsched.git.private_clone import PrivateClone
 
 _log = logging.getLogger("gitsched.git")
 
@@ -26,6 +30,8 @@ def open_output(source: SourceRepository, *, branch: str, location: str | None, 
     if location is None or (url is not None and url == source.url):
         repository, clone = source.repository, source.clone if isinstance(source, RemoteSource) else None
     elif is_url(location):
+        from gitsched.git.private_clone import PrivateClone  # not for a local repository
+
         clone = PrivateClone(location, cache)
         repository = clone.repository
     else:

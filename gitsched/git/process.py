@@ -80,17 +80,18 @@ def run_git(
     timeout: float = 60.0,
     cwd: str | None = None,
     extra_environment: Mapping[str, str] | None = None,
+    inherited_files: Sequence[int] = (),
 ) -> GitResult:
     """Run git and return its output with any exit code.
 
     After `timeout` seconds git and its child processes are ended and Temporary is raised. Permanent when there is no git. `cwd`
-    is the working directory, `extra_environment` is added to the environment. The process has a session of its own, so neither
-    git nor ssh can prompt on the caller's terminal.
+    is the working directory, `extra_environment` is added to the environment, and git inherits the open `inherited_files`. The
+    process has a session of its own, so neither git nor ssh can prompt on the caller's terminal.
     """
     _check_version()
     command = ["git", *((f"--git-dir={git_dir}",) if git_dir is not None else ()), *arguments]
     environment = clean_environment(config) | dict(extra_environment or {})
-    return _run(command, f"git {arguments[0]}", environment, data, timeout, cwd)
+    return _run(command, f"git {arguments[0]}", environment, data, timeout, cwd, inherited_files)
 
 
 def run_program(
@@ -106,7 +107,13 @@ def run_program(
 
 
 def _run(
-    command: Sequence[str], title: str, environment: Mapping[str, str], data: str | None, timeout: float, cwd: str | None
+    command: Sequence[str],
+    title: str,
+    environment: Mapping[str, str],
+    data: str | None,
+    timeout: float,
+    cwd: str | None,
+    inherited_files: Sequence[int] = (),
 ) -> GitResult:
     try:
         child = subprocess.Popen(
@@ -117,6 +124,7 @@ def _run(
             cwd=cwd,
             env=dict(environment),
             start_new_session=True,
+            pass_fds=inherited_files,
             encoding="utf-8",
             errors="backslashreplace",
         )
@@ -130,7 +138,7 @@ def _run(
     except BaseException:
         _terminate(child)
         raise
-    return GitResult(child.returncode, out, err)
+    return GitResult(child.returncode, out, err or (f"signal {-child.returncode} ended {title}" if child.returncode < 0 else ""))
 
 
 @cache
@@ -183,7 +191,7 @@ _CONFLICT_ERROR = _compile_patterns(
 _NETWORK_ERROR = _compile_patterns(
     "could not resolve|name resolution|failed to connect|couldn't connect|connection (?:refused|reset|closed|aborted)",
     "network is unreachable|no route to host|timed out|early eof|hung up unexpectedly|unexpected disconnect|empty reply",
-    r"error: 5\d\d|error: 4(?:08|09|25|29)|ssl_error|tls connection|kex_exchange|no space left|quota exceeded",
+    r"error: 5\d\d|error: 4(?:08|09|25|29)|ssl_error|tls connection|kex_exchange|no space left|quota exceeded|input/output error",
     flags=re.IGNORECASE,
 )
 _CORRUPTION_ERROR = _compile_patterns(

@@ -7,7 +7,7 @@ import re
 import shlex
 import time
 import time as clock
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -46,9 +46,7 @@ def update_ref(repository: Repository, ref: str, new: str, old: str | None) -> N
     worktree = find_worktree(repository, ref) if new != old and ref.startswith("refs/heads/") else None
     deadline = clock.monotonic() + _REF_LOCK_TIMEOUT
     while True:
-        done = run_git(
-            ["update-ref", "--no-deref", "-m", "gitsched", "--end-of-options", ref, new, old or _ZERO_OID], git_dir=repository.path
-        )
+        done = _run_update_ref(repository, ref, new, old)
         if done.exit_code == 0:
             break
         lock = _LOCK_ERROR.search(done.stderr)
@@ -67,7 +65,15 @@ def update_ref(repository: Repository, ref: str, new: str, old: str | None) -> N
         raise Temporary(f"{ref} is locked by {lock[1]}; remove that file if no other Git process is running")
     if _CONFLICT_ERROR.search(done.stderr):
         raise Conflict(f"{ref} is no longer {f'at {old}' if old else 'absent'}")
-    raise Permanent(f"{ref} cannot be moved to {new}: {done.stderr.strip()}")
+    raise classify_failure(f"cannot move {ref} to {new}", done.stderr)
+
+
+def _run_update_ref(repository: Repository, ref: str, new: str, old: str | None) -> GitResult:
+    arguments = ["update-ref", "--no-deref", "-m", "gitsched", "--end-of-options", ref, new, old or _ZERO_OID]
+    if repository.lock is None:
+        return run_git(arguments, git_dir=repository.path)
+    with repository.lock.hold():
+        return run_git(arguments, git_dir=repository.path, inherited_files=repository.lock.handles)
 
 
 def check_ref_update(repository: Repository, ref: str) -> None:
@@ -143,6 +149,9 @@ LS_REMOTE_TIMEOUT = 60.0
 TRANSFER_TIMEOUT = 600.0
 """Seconds after which `git ls-remote`, and a fetch or push, are ended."""
 
+_PACKET = "packet: "
+"""Begins the text of GIT_TRACE_PACKET for each packet of the Git protocol."""
+
 _PUSH_RETRY_DELAYS = (0.1, 0.3, 1.0)
 """Seconds between attempts while another push holds the server's lock on the ref; a lock that remains is an error."""
 
@@ -198,7 +207,15 @@ def read_default_branch(url: str, *, repository: Repository | None = None) -> tu
 
 def _run_ls_remote(url: str, patterns: Sequence[str], repository: Repository | None) -> list[tuple[str, str]]:
     """Return rows of value and ref name; the value of a symbolic ref is "ref: " and its target."""
-    done = _run_transport(["ls-remote", "--symref", "--end-of-options", url, *patterns], url, repository, LS_REMOTE_TIMEOUT)
+    arguments = ["ls-remote", "--symref", "--end-of-options", url, *patterns]
+    done = _run_transport(arguments, url, repository, LS_REMOTE_TIMEOUT)
+    if done.exit_code == 0 and not done.stdout and url.startswith("http"):
+        # To git, an HTTP response that ends in its headers is an empty repository without the smart protocol.
+        done = _run_transport(arguments, url, repository, LS_REMOTE_TIMEOUT, environment={"GIT_TRACE_PACKET": "1"})
+        if done.exit_code == 0 and _PACKET not in done.stderr:
+            raise Temporary(
+                f"cannot list the refs of {redact(url)}: the response has no content of the Git protocol; it may have been cut off"
+            )
     if done.exit_code != 0:
         raise classify_failure(f"cannot list the refs of {redact(url)}", done.stderr)
     return [(value, name) for value, _, name in (line.partition("\t") for line in done.stdout.splitlines())]
@@ -295,9 +312,23 @@ def push_notes(repository: Repository, url: str, ref: str) -> GitschedError | No
     return Conflict(str(failure)) if isinstance(failure, RefLocked) else failure
 
 
-def _run_transport(arguments: Sequence[str], url: str, repository: Repository | None, timeout: float) -> GitResult:
+def _run_transport(
+    arguments: Sequence[str],
+    url: str,
+    repository: Repository | None,
+    timeout: float,
+    environment: Mapping[str, str] | None = None,
+) -> GitResult:
     plain = check_url(url).startswith("http:") and is_loopback(url)
     config = (*_TRANSPORT_CONFIG, ("protocol.http.allow", "always")) if plain else _TRANSPORT_CONFIG
     if repository is None:
-        return run_git(arguments, config=config, timeout=timeout, cwd="/")
-    return run_git(arguments, git_dir=repository.path, config=config, timeout=timeout, cwd=repository.root)
+        return run_git(arguments, config=config, timeout=timeout, cwd="/", extra_environment=environment)
+    return run_git(
+        arguments,
+        git_dir=repository.path,
+        config=config,
+        timeout=timeout,
+        cwd=repository.root,
+        extra_environment=environment,
+        inherited_files=repository.lock.handles if repository.lock is not None else (),
+    )

@@ -6,10 +6,11 @@ import errno
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gitsched.git.objects import Signer, format_commit, parse_commit, write_pack
 from gitsched.git.process import run_git
@@ -39,18 +40,33 @@ def open_repository(path: str | Path) -> Repository:
     return Repository(path)
 
 
+class RepositoryLock(Protocol):
+    """An exclusive lock on a repository."""
+
+    @property
+    def handles(self) -> tuple[int, ...]:
+        """The open lock file while the lock is held: git processes inherit it, so that the lock ends with the last of them."""
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Hold the lock, also if this thread holds it already."""
+
+
 class Repository:
     """An open repository with cached listings. `path` is its Git directory, `common_dir` the directory it shares with other
     worktrees.
 
-    `on_damage` is called when an object is unreadable; a private clone uses it to be fetched again.
+    `on_damage` is called when an object is unreadable; a private clone uses it to be fetched again. Refs are written under
+    `lock`, if there is one; git itself has a lock for each ref.
     """
 
-    def __init__(self, path: str | Path, *, on_damage: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, path: str | Path, *, on_damage: Callable[[], None] | None = None, lock: RepositoryLock | None = None
+    ) -> None:
         self._repo = _open_libgit2(Path(path))
         self.path = str(Path(self._repo.path))
         self.common_dir = _find_common_dir(Path(self.path))
         self.on_damage = on_damage
+        self.lock = lock
         self._trees = TreeReader(lambda oid: self._read_object(oid, TREE))
         self._kept_blobs: dict[str, bytes] = {}
         self._kept_size = 0
@@ -69,6 +85,10 @@ class Repository:
     def is_shallow(self) -> bool:
         """Whether the history is truncated, as in most CI checkouts."""
         return (Path(self.common_dir) / "shallow").exists()
+
+    def close_files(self) -> None:
+        """Close packs and indexes, which libgit2 keeps open although git has replaced them; they are opened again when needed."""
+        self._repo.free()
 
     def read_config(self, name: str) -> str | None:
         """Return a value of Git's configuration for this repository; None when it is not set."""
@@ -112,15 +132,22 @@ class Repository:
 
     def set_head(self, branch: str) -> None:
         """Set HEAD of a private clone to a branch; there is no worktree to update."""
-        self._repo.set_head(f"refs/heads/{branch}")
+        import pygit2
+
+        try:
+            with self.lock.hold() if self.lock is not None else nullcontext():
+                self._repo.set_head(f"refs/heads/{branch}")
+        except (OSError, ValueError, pygit2.GitError) as error:
+            raise Temporary(f"cannot set HEAD of {self.path}: {error}") from error
 
     def set_ref(self, ref: str, oid: str) -> None:
         """Set a ref that mirrors another repository, without checking its previous value."""
         import pygit2
 
         try:
-            self._repo.references.create(ref, oid, force=True)
-        except (ValueError, pygit2.GitError) as error:
+            with self.lock.hold() if self.lock is not None else nullcontext():
+                self._repo.references.create(ref, oid, force=True)
+        except (OSError, ValueError, pygit2.GitError) as error:
             raise Temporary(f"cannot set {ref} in {self.path}: {error}") from error
 
     def delete_ref(self, ref: str) -> None:
@@ -128,10 +155,11 @@ class Repository:
         import pygit2
 
         try:
-            self._repo.lookup_reference(ref).delete()
+            with self.lock.hold() if self.lock is not None else nullcontext():
+                self._repo.lookup_reference(ref).delete()
         except (KeyError, ValueError):
             return
-        except pygit2.GitError as error:
+        except (OSError, pygit2.GitError) as error:
             raise Temporary(f"cannot delete {ref} in {self.path}: {error}") from error
 
     def head_branch(self) -> str | None:

@@ -1,126 +1,15 @@
-"""The source repository: a local one, or a URL that is fetched into a private bare clone in the cache directory."""
+"""The source repository: a local one, or a URL that is fetched into a private clone in the cache directory."""
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import hashlib
-import os
-import shutil
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 
-from gitsched.git.process import CorruptRepository, run_git
 from gitsched.git.refs import check_ref, fetch, find_remote_url, read_default_branch, read_remote_ref
 from gitsched.git.repository import Repository
-from gitsched.git.urls import check_url, is_url, redact
-from gitsched.model.errors import GitschedError, Permanent, Temporary
-
-_LOCK_TIMEOUT = 600.0
-_CLONE_CONFIG = (("core.hooksPath", "/dev/null"), ("core.logAllRefUpdates", "false"), ("gc.auto", "2000"))
-
-
-class PrivateClone:
-    """The private bare clone of one URL below the directory `cache`, created on first use.
-
-    `repository` is replaced when the clone is recreated, so read it each time.
-    """
-
-    def __init__(self, url: str, cache: Path) -> None:
-        self.url = check_url(url)
-        self.path = cache / f"{hashlib.sha256(url.encode()).hexdigest()[:32]}.git"
-        self._corruption_marker = self.path.with_suffix(".damaged")
-        self._repository: Repository | None = None
-
-    @property
-    def repository(self) -> Repository:
-        """The clone in its present state; it may be empty."""
-        if self._repository is None or self._corruption_marker.exists() or not self.path.exists():
-            with self._lock():
-                self._open_or_create()
-        assert self._repository is not None
-        return self._repository
-
-    def refresh(self, work: Callable[[Repository], object]) -> None:
-        """Call `work`, a fetch, on the clone while it is locked against other processes; when the clone is damaged, recreate it
-        and call `work` again."""
-        with self._lock():
-            try:
-                work(self._open_or_create())
-            except Temporary as error:
-                if isinstance(error, CorruptRepository):
-                    self._corruption_marker.touch()
-                if not self._corruption_marker.exists():
-                    raise
-                work(self._open_or_create())
-
-    def _open_or_create(self) -> Repository:
-        if self._corruption_marker.exists():
-            self._discard()
-        if self._repository is not None and self.path.exists():
-            return self._repository
-        if self.path.exists():
-            try:
-                self._repository = Repository(self.path, on_damage=self._corruption_marker.touch)
-            except GitschedError:
-                self._discard()
-        if not self.path.exists():
-            self._create()
-        self._repository = Repository(self.path, on_damage=self._corruption_marker.touch)
-        if not self._repository.is_bare or Path(self._repository.path) != self.path:
-            raise Permanent(f"{self.path} is not a private clone of gitsched; delete it")
-        return self._repository
-
-    def _create(self) -> None:
-        """Create the clone under a temporary name first, so that a crash leaves no incomplete clone under its final name."""
-        new_path = self.path.with_suffix(".new")
-        shutil.rmtree(new_path, ignore_errors=True)
-        done = run_git(["init", "--quiet", "--bare", "--template=", "--end-of-options", str(new_path)], cwd="/")
-        if done.exit_code != 0:
-            raise Temporary(f"cannot create a private clone of {redact(self.url)} in {self.path.parent}: {done.stderr.strip()}")
-        new_path.chmod(0o700)
-        for name, value in _CLONE_CONFIG:
-            run_git(["config", name, value], git_dir=str(new_path), cwd="/")
-        new_path.rename(self.path)
-
-    def _discard(self) -> None:
-        self._repository = None
-        shutil.rmtree(self.path, ignore_errors=True)
-        self._corruption_marker.unlink(missing_ok=True)
-
-    @contextlib.contextmanager
-    def _lock(self) -> Iterator[None]:
-        """Hold the file lock of this clone, which is released when the process ends; Temporary when another process holds it for
-        ten minutes."""
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._check_owner()
-            handle = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise Permanent(f"cannot create private clones in {self.path.parent}: {error}") from error
-        try:
-            deadline = time.monotonic() + _LOCK_TIMEOUT
-            while True:
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError as error:
-                    if time.monotonic() > deadline:
-                        raise Temporary(f"another process holds the lock on {self.path}") from error
-                    time.sleep(0.05)
-            yield
-        finally:
-            os.close(handle)
-
-    def _check_owner(self) -> None:
-        """Raise Permanent for a directory of another user, who could write hooks and settings into it."""
-        for path in (self.path.parent, self.path):
-            if path.exists() and path.stat().st_uid != os.geteuid():
-                raise Permanent(f"{path} belongs to another user; use another cache directory: --cache-dir")
-
+from gitsched.git.urls import is_url, redact
+from gitsched.model.errors import Permanent
 
 _BRANCH_PREFIX = "refs/heads/"
 _FULL_DEPTH = 2**31 - 1
@@ -227,6 +116,8 @@ class RemoteSource(SourceRepository):
     """A URL. Only the newest commit of a branch is fetched; earlier commits are fetched one by one on request."""
 
     def __init__(self, url: str, cache: Path) -> None:
+        from gitsched.git.private_clone import PrivateClone  # not for a local repository
+
         self.clone = PrivateClone(url, cache)
         self.requested_branches = set()
 

@@ -44,6 +44,11 @@ class Reconciler:
         """See `gitsched.reconcile.pipeline.run`."""
         return pipeline.run(self._context, now, preview=preview, complete=complete)
 
+    def close_files(self) -> None:
+        """Close the packs of a local source, which git may have combined; libgit2 would keep them open. A fetch closes those of a clone."""
+        if not is_url(self.settings.location):
+            self.source.repository.close_files()
+
     def watch_paths(self) -> list[Path]:
         """Return the files and directories that change when a ref moves; none for a remote, which must be polled."""
         if is_url(self.settings.location):

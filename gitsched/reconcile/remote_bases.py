@@ -9,8 +9,8 @@ from pathlib import Path
 from gitsched.build.commit_files import list_directories
 from gitsched.build.remote_base import RemoteBase, RemotePolicy, RemoteTree, is_allowed
 from gitsched.git import Repository
+from gitsched.git.private_clone import PrivateClone
 from gitsched.git.refs import fetch
-from gitsched.git.source import PrivateClone
 from gitsched.model.allow_list import OPERATOR_FILE
 from gitsched.model.errors import GitschedError
 

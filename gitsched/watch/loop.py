@@ -38,6 +38,9 @@ class ReconcileRunner(Protocol):
     def watch_paths(self) -> list[Path]:
         """Return the local files and directories that change when a ref moves; none for a remote."""
 
+    def close_files(self) -> None:
+        """Close files that git may have replaced."""
+
 
 class ReconcileAttempt(NamedTuple):
     """One run: its cause, the time at which it was requested (time.monotonic, or None), its duration and its result.
@@ -98,6 +101,7 @@ def watch(
         except GitschedError as caught:
             error = caught
         seconds = time.monotonic() - started_at
+        runner.close_files()
         failures = failures + 1 if isinstance(error, Temporary | Conflict) else 0
         if error is not None and failures:
             delay = compute_backoff(failures, error)

@@ -80,6 +80,9 @@ class FailingReconciler:
     def watch_paths(self) -> list[Path]:
         return []
 
+    def close_files(self) -> None:
+        pass
+
     def run(self, now: datetime) -> NoReturn:
         self.runs += 1
         if len(self.errors) == 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -115,7 +116,19 @@ def test_a_conflicting_branch_name_is_reported(bare: Path):
 
 
 def test_a_missing_commit_is_rejected(bare: Path):
-    with pytest.raises(Permanent, match="1111"):
+    """The error is temporary: `git gc` may have deleted the commit, and the next run writes it again."""
+    with pytest.raises(Temporary, match="1111"):
+        update_ref(open_repository(bare), OUT, "1" * 40, None)
+
+
+@pytest.mark.parametrize("script", ["kill -9 $$", "echo 'fatal: unable to write: No space left on device' >&2; exit 128"])
+def test_an_update_that_the_system_prevents_is_temporary_and_has_a_reason(bare: Path, tmp_path: Path, monkeypatch, script: str):
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\ncase "$*" in *update-ref*) {script};; esac\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    with pytest.raises(Temporary, match=r"signal 9 ended git update-ref|No space left on device"):
         update_ref(open_repository(bare), OUT, "1" * 40, None)
 
 

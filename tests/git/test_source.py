@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import random
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from gitsched.git import open_source
-from gitsched.git.source import PrivateClone
+from gitsched.git.private_clone import PrivateClone
 from gitsched.model.errors import Permanent, Temporary
 
 
@@ -207,6 +211,103 @@ def test_processes_lock_a_private_clone(origin: Path, cache: Path, monkeypatch):
     assert len({process.communicate()[0] for process in processes}) == 1
     assert [process.returncode for process in processes] == [0] * 4
     clone = PrivateClone(url, cache)
-    monkeypatch.setattr("gitsched.git.source._LOCK_TIMEOUT", 0.1)
-    with clone._lock(), pytest.raises(Temporary, match="holds the lock"):
+    monkeypatch.setattr("gitsched.git.clone_lock._LOCK_TIMEOUT", 0.1)
+    with clone._lock.hold(), pytest.raises(Temporary, match="holds the lock"):
         PrivateClone(url, cache).refresh(lambda repository: None)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["shallow.lock", "HEAD.lock", "config.lock", "packed-refs.lock", "refs/heads/main.lock", "gc.pid", "objects/info/x.lock"],
+)
+def test_lock_files_of_a_killed_process_are_removed(origin: Path, work: Path, git, cache: Path, path: str):
+    source = open_source(f"file://{origin}", cache=cache)
+    source.fetch(None)
+    lock = Path(source.repository.path) / path
+    lock.touch()
+    commit = move(git, work, origin, "next")
+    source.fetch(None)
+    assert source.resolve_branch(None) == commit
+    assert not lock.exists()
+
+
+def test_only_old_temporary_objects_are_removed(origin: Path, cache: Path):
+    source = open_source(f"file://{origin}", cache=cache)
+    source.fetch(None)
+    objects = Path(source.repository.path) / "objects"
+    (objects / "ab").mkdir(exist_ok=True)
+    files = [objects / "pack" / "tmp_pack_1", objects / "ab" / "tmp_obj_1", objects / "tmp_objdir-incoming-1"]
+    for file in files:
+        file.touch()
+    source.fetch(None)
+    assert all(file.exists() for file in files), "another process may be writing them"
+    for file in files:
+        os.utime(file, (0, 0))
+    source.fetch(None)
+    assert not any(file.exists() for file in files)
+
+
+@pytest.mark.parametrize("name", ["config", "HEAD", "refs/heads/main", "shallow"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_flipped_bit_in_a_small_file_of_a_private_clone_heals(origin: Path, work: Path, git, cache: Path, name: str, seed: int):
+    url = f"file://{origin}"
+    source = open_source(url, cache=cache)
+    source.fetch(None)
+    dice, file = random.Random(seed), Path(source.repository.path) / name
+    data = bytearray(file.read_bytes())
+    data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+    file.write_bytes(data)
+    commit = move(git, work, origin, "next") if seed % 2 else git("rev-parse", "main", at=work)
+    for opened in (source, open_source(url, cache=cache)):
+        opened.fetch(None)
+        assert opened.resolve_branch(None) == commit
+
+
+def test_a_relative_cache_directory_is_below_the_working_directory(origin: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = open_source(f"file://{origin}", cache=Path("here"))
+    source.fetch(None)
+    assert Path(source.repository.path).parent == tmp_path / "here"
+
+
+def test_a_lock_lasts_until_the_git_processes_of_its_holder_have_ended(origin: Path, cache: Path, tmp_path: Path, monkeypatch):
+    """Otherwise the next process would remove the lock files of a fetch that continues after its parent was killed."""
+    url = f"file://{origin}"
+    clone = PrivateClone(url, cache)
+    clone.refresh(lambda repository: None)
+    script = (
+        "import os, signal\nfrom pathlib import Path\nfrom gitsched.git.private_clone import PrivateClone\n"
+        "from gitsched.git.process import run_git\n"
+        f"clone = PrivateClone({url!r}, Path({str(cache)!r}))\n"
+        "clone.refresh(lambda r: run_git(['-c', 'alias.hang=!touch started; sleep 60', 'hang'], git_dir=r.path,"
+        f" cwd={str(tmp_path)!r}, inherited_files=r.lock.handles))\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script])
+    while not (tmp_path / "started").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    orphans = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True).stdout.split()
+    process.kill()
+    process.wait()
+    monkeypatch.setattr("gitsched.git.clone_lock._LOCK_TIMEOUT", 0.1)
+    with pytest.raises(Temporary, match="holds the lock"):
+        clone.refresh(lambda repository: None)
+    for orphan in orphans:
+        os.killpg(int(orphan), signal.SIGKILL)
+    monkeypatch.setattr("gitsched.git.clone_lock._LOCK_TIMEOUT", 30)
+    clone.refresh(lambda repository: None)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system does not list the open files of a process")
+def test_packs_that_git_has_combined_are_closed(origin: Path, work: Path, git, cache: Path):
+    source = open_source(f"file://{origin}", cache=cache)
+    source.fetch(None)
+    opened = []
+    for number in range(6):
+        move(git, work, origin, f"content {number}")
+        git("--git-dir", source.repository.path, "repack", "-adq", at=work)
+        source.fetch(None)
+        source.repository.commit(source.resolve_branch(None))
+        links = [str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
+        opened.append(sum(link.startswith(source.repository.path) for link in links))
+    assert opened[-1] <= opened[0] + 1
