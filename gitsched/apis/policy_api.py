@@ -44,7 +44,7 @@ class Snapshot(NamedTuple):
     workload and decision keeps exactly the placement of its record, and what has none gets none: nothing is scheduled or evicted. With
     `has_adopted`, some workloads keep the placement with which they were adopted.
     `tenancy` says which tenant owns which document; None without tenants. Engines do not read it: they get the documents that one owner
-    may use.
+    may use, and `elsewhere` are the workloads of the source that others decide.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -64,6 +64,7 @@ class Snapshot(NamedTuple):
     fixed: bool = False
     has_adopted: bool = False
     tenancy: Tenancy | None = None
+    elsewhere: frozenset[Key] = frozenset()
 
 
 EMPTY_SNAPSHOT = Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from gitsched.apis.gitsched.tenancy import Tenancy
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.removals import RemovedPlacement
 from gitsched.model.changes import RetainedCopy
@@ -46,7 +47,23 @@ def find_renamed(
             findings.append(_make_unknown_finding(template, name))
         elif successors.setdefault(old, key) != key:
             findings.append(_make_claimed_finding(template, old, successors[old]))
+    if decisions.input is not None and decisions.input.tenancy is not None:
+        findings += _list_foreign_names(decisions, decisions.input.tenancy)
     return RenamedWorkloads(successors, tuple(findings))
+
+
+def _list_foreign_names(decisions: DecisionSet, tenancy: Tenancy) -> Iterator[Finding]:
+    """Yield an error for each workload of a tenant whose annotation names one outside of the namespaces of the tenant."""
+    for key in decisions.outcomes:
+        template = decisions.templates[key]
+        name = read_annotations(template.body).get(RENAMED_FROM, "")
+        if name and not _may_continue(decisions, key, name):
+            tenant = tenancy.list_rules(tenancy.find_owner(key))[0]
+            message = (
+                f"{tenant.title} does not allow {key} to continue {name[:_MAX_NAME_LENGTH]}: the annotation {RENAMED_FROM} has no effect; "
+                "name a workload in a namespace of the tenant, or remove it"
+            )
+            yield Finding("error", "tenant-namespace", message, locate_document(template), key.resource)
 
 
 def find_successors(decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement]) -> dict[Key, Outcome]:

@@ -105,12 +105,13 @@ class TenantViews:
         return source._replace(
             documents=documents,
             templates=_select(source.templates, is_own),
-            quarantined=frozenset(key for key in source.quarantined if self._concerns(key, owner)) | others,
+            quarantined=frozenset(key for key in source.quarantined if self._concerns(key, owner)),
             duplicates=_select(source.duplicates, lambda key: find_owner(key) in seen),
             duplicate_templates=_select(source.duplicate_templates, is_own),
             input_order=tuple(key for key in source.input_order if find_owner(key) in seen),
             variants=_select(source.variants, lambda key: find_owner(key) == owner),
             tenancy=None,
+            elsewhere=others,
         )
 
     def make_shared_view(self, kinds: frozenset[GroupKind], excess: frozenset[Key] = frozenset()) -> Snapshot:

@@ -1,4 +1,4 @@
-"""Find what the kustomizations and Bundles of tenants name that belongs to others."""
+"""Find what kustomizations and Bundles name that belongs to others."""
 
 from __future__ import annotations
 
@@ -34,12 +34,21 @@ def find_unreadable(
     paths: TenantPaths,
     reader: SourceReader,
 ) -> list[Finding]:
-    """Return an error for each path that a kustomization or Bundle of a tenant names and that the tenant may not read."""
+    """Return an error for each path that a kustomization or Bundle names and that its owner may not read."""
     known = {parent for entry in entries for parent in (entry.path, *_list_parents(entry.path))}
     findings: dict[Finding, None] = {}
     for owner, reference in (*_list_kustomizations(entries, files, paths, reader), *_list_bundles(documents)):
         if len(findings) >= MAX_FINDINGS:
             break
+        if owner == PLATFORM:
+            found = paths.find(reference.path)
+            if found and reference.path in known:
+                message = (
+                    f"builds of the platform do not read {reference.path}, which belongs to {found[0].title}: have the tenant build it, or "
+                    "move what both use to a directory of the platform"
+                )
+                findings[Finding("error", "tenant-read", message, reference.location)] = None
+            continue
         tenant = _find_forbidding(owner, reference.path, paths)
         if tenant is not None and reference.path in known:
             message = f"builds to read {reference.path}"
@@ -62,9 +71,9 @@ def _list_kustomizations(
 ) -> Iterator[tuple[str, _Reference]]:
     for entry in entries:
         directory, _, name = entry.path.rpartition("/")
-        owner = paths.find_owner(entry.path) if name in KUSTOMIZATION_NAMES and not entry.unsafe else PLATFORM
-        if owner == PLATFORM:
+        if name not in KUSTOMIZATION_NAMES or entry.unsafe:
             continue
+        owner = paths.find_owner(entry.path)
         file = files[entry.path].file if entry.path in files else reader.read(entry.blob, entry.path)
         for reference in file.kustomization.references if file.kustomization is not None else ():
             path = resolve_path(directory or ".", reference.path)

@@ -94,7 +94,7 @@ def read_tenant_files(
     kinds = (*_list_kinds(made.get(PLATFORM)), *config.kinds)
     admission = admit(admitted, parts, kinds, paths)
     replaced = tuple(part for one in made.values() for part in one.replaced)
-    unreadable = find_unreadable(source.entries, source.files, [owned for owned in admitted if owned.rules], paths, reader)
+    unreadable = find_unreadable(source.entries, source.files, admitted, paths, reader)
     findings = (*_list_build_findings(made), *tenants.findings, *admission.findings, *unreadable)
     tree = SourceTree(
         admission.documents,

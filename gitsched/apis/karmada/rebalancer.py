@@ -286,7 +286,9 @@ class BindingLookup:
         self._outcomes: dict[Key, Outcome | None] = {}
 
     def find_availability(self, workload: ObjectReference) -> BindingAvailability:
-        """Return whether a workload has a binding in this run."""
+        """Return whether a workload has a binding in this run, also if that is decided elsewhere."""
+        if workload.key in self._snapshot.elsewhere:
+            return "bound" if workload.binding in self._snapshot.previous else "retained"
         if workload.key in self._snapshot.quarantined:
             return "retained" if workload.binding in self._snapshot.previous else "missing"
         outcome = self.find_outcome(workload)
