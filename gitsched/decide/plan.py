@@ -65,7 +65,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     retention = _retain_copies(source, changes)
     decisions = changes.decisions._replace(findings=(*changes.decisions.findings, *retention.findings))
     directories = _list_directories(source, decisions, retention.copies)
-    gate = _open_rollouts(source, changes)
+    gate = _open_rollouts(source, changes, retention.copies)
     rendered = _render(source, decisions, directories, retention.copies, caches.rendered, gate)
     rollouts = NOTHING_ROLLED_OUT if gate is None else gate.result
     decisions = decisions._replace(findings=(*decisions.findings, *rollouts.findings)) if rollouts.findings else decisions
@@ -300,13 +300,13 @@ def _list_directories(source: PlanInput, decisions: DecisionSet, retained: tuple
     return _Directories(retiring, dict.fromkeys(sorted(kept), source.times.source_time), retired)
 
 
-def _open_rollouts(source: PlanInput, changes: _Changes) -> RolloutGate | None:
+def _open_rollouts(source: PlanInput, changes: _Changes, retained: tuple[RetainedCopy, ...]) -> RolloutGate | None:
     """Return what holds back the files that wait for a wave; None if there is no rollout."""
     if source.rollouts is None:
         return None
     from gitsched.decide.rollouts import RolloutGate  # most sources have no Rollout
 
-    return RolloutGate(source, source.rollouts, changes.decisions, changes.moves)
+    return RolloutGate(source, source.rollouts, changes.decisions, changes.moves, retained)
 
 
 def _render(

@@ -18,7 +18,7 @@ from gitsched.decide.registry import policy_apis
 from gitsched.decide.rendered_tree import WorkloadFiles
 from gitsched.decide.rollout_findings import list_rollout_findings, make_overlap_finding
 from gitsched.decide.rollout_progress import RolloutStep, advance
-from gitsched.model.changes import Move
+from gitsched.model.changes import Move, RetainedCopy
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding
 from gitsched.model.rollouts import ROLLOUT_KIND, HeldFiles, RolloutInput, RolloutRecord, RolloutResult
@@ -29,7 +29,15 @@ UNGATED = "All"
 class RolloutGate:
     """Holds files back while a plan is rendered; `result` has what came of it."""
 
-    def __init__(self, source: PlanInput, given: RolloutInput, decisions: DecisionSet, moves: Iterable[Move]) -> None:
+    def __init__(
+        self,
+        source: PlanInput,
+        given: RolloutInput,
+        decisions: DecisionSet,
+        moves: Iterable[Move],
+        retained: Iterable[RetainedCopy],
+    ) -> None:
+        self._retained = {(copy.workload, copy.cluster) for copy in retained}
         self.result = RolloutResult()
         self._source, self._given, self._decisions = source, given, decisions
         documents = decisions.catalog.api_documents.get(ROLLOUT_KIND, ())
@@ -88,6 +96,8 @@ class RolloutGate:
             if files.outcome.key in self._decisions.quarantined:
                 stays.update(targets)
             for cluster in targets:
+                if (files.outcome.key, cluster) in self._retained:
+                    continue  # its files stay for the overlap
                 if cluster in stays:  # it keeps what it has, which may be what an earlier run has held back
                     paths = known.get((files.outcome.key, cluster))
                     kept += [HeldFiles(files.outcome.key, cluster, paths)] if paths is not None else []

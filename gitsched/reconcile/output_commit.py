@@ -106,12 +106,15 @@ def _has_guard_changed(fetched: Fetched, plan: Plan) -> bool:
 
 
 def _has_rollouts_changed(fetched: Fetched, plan: Plan) -> bool:
-    """Return whether the output branch has to record a step of a rollout. One more cluster that succeeded is no step by itself."""
+    """Return whether the output branch has to record a step of a rollout.
+
+    One more cluster that succeeded is no step by itself, nor is a delivery that does not change the tree.
+    """
     recorded = fetched.record.rollouts if fetched.record is not None else ()
     if not (recorded or plan.rollout_records):
         return False
     before, after = (
-        [record._replace(changed=tuple(one._replace(succeeded=False) for one in record.changed)) for record in records]
+        [(record.name, [(one.cluster, one.failed) for one in record.changed], sorted(record.held)) for record in records]
         for records in (recorded, plan.rollout_records)
     )
     return before != after
