@@ -20,7 +20,8 @@ from gitsched.model.errors import Permanent
 from gitsched.reconcile import RunSettings, reconcile
 from gitsched.reconcile.collection import CollectOptions, CollectRun, collect_facts, propose_clusters
 from gitsched.reconcile.fleet_status import read_fleet_status
-from gitsched.reconcile.run import RunResult
+from gitsched.reconcile.pipeline import run
+from gitsched.reconcile.run import RunResult, open_context
 from tests.builders.recorded_cluster import RecordedCluster, make_discovery, make_node, make_pod
 
 pytestmark = pytest.mark.kubectl
@@ -619,21 +620,22 @@ def test_without_a_branch_nothing_is_requested(
     assert cluster.asked == []
 
 
-def test_a_run_with_a_cache_writes_the_same_commit_as_one_without(tmp_path: Path) -> None:
+def test_a_resident_process_writes_the_same_commit_as_a_new_one(tmp_path: Path) -> None:
     fleet = make_repository(
         tmp_path / "fleet", {"gitsched.yaml": CONFIG % "{branch: facts, stale: evict}", "web.yaml": WEB, "c.yaml": KARMADA}
     )
     observe(fleet, dub=0, ash=30)
-    plan(fleet, tmp_path, after=31)
+    resident = open_context(RunSettings(NOW, tmp_path / "cache", str(fleet)))
+    run(resident, NOW + timedelta(minutes=31))
     first = git(fleet, "rev-parse", "placements")
     (fleet / "web.yaml").write_text(WEB.replace("replicas: 6", "replicas: 7"))
     git(fleet, "commit", "-qam", "More", "--date=2026-03-01T12:40:00Z")
     found = []
-    for cache in ("cache", "other"):  # the second run of the first cache may plan incrementally
+    for context in (resident, open_context(RunSettings(NOW, tmp_path / "other", str(fleet)))):
         git(fleet, "update-ref", "refs/heads/placements", first)
-        reconcile(RunSettings(NOW + timedelta(minutes=70), tmp_path / cache, str(fleet)))
+        run(context, NOW + timedelta(minutes=70))
         found.append(git(fleet, "rev-parse", "placements"))
-    assert found[0] == found[1] != first
+    assert found[0] == found[1] != first, "facts about a cluster became stale in between"
 
 
 def test_without_contexts_nothing_is_collected(tmp_path: Path) -> None:
