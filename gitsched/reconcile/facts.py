@@ -23,7 +23,7 @@ from gitsched.reconcile.run import Facts, RunContext
 from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, make_origin, make_problem_finding
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 
-MAX_FILES, MAX_CLUSTER_FILES = 1_000, 10
+MAX_FILES, MAX_CLUSTER_FILES = 5_000, 10
 MAX_CLUSTER_FILE_SIZE = 256 * 1024
 """Limits of the branch of all clusters and of the branch of one cluster; the size in bytes."""
 MAX_ENTRIES = 10_000

@@ -200,10 +200,11 @@ def test_the_guard_withholds_evictions_when_the_collector_stops(tmp_path: Path) 
     assert later.plan.withheld.moves, "two of three clusters are not ready by stale facts alone"
 
 
-def observe(fleet: Path, **minutes: int) -> None:
-    """Write facts about clusters that were observed at these minutes after NOW."""
+def observe(fleet: Path, *, replaced: tuple[str, str] = ("", ""), **minutes: int) -> None:
+    """Write facts about clusters that were observed at these minutes after NOW, with another text in those of ash."""
     times = {name: NOW + timedelta(minutes=after) for name, after in minutes.items()}
     texts = [make_facts(name).replace("2026-03-01T08:00:00Z", f"{time:%Y-%m-%dT%H:%M:%SZ}") for name, time in times.items()]
+    texts = [text.replace(*replaced) if "name: ash" in text else text for text in texts]
     write_branch(fleet, "facts", "---\n".join(texts), time=max(times.values()))
 
 
@@ -254,19 +255,31 @@ spec: {manifest: [{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}]}
 }
 
 
+@pytest.mark.parametrize("rule", ["evict", "noNewPlacements"])
 @pytest.mark.parametrize("api", OTHER_APIS)
-def test_the_other_apis_read_the_facts(tmp_path: Path, api: str) -> None:
+def test_the_other_apis_read_the_facts(tmp_path: Path, api: str, rule: str) -> None:
     worse = ('cpu: "9"', 'cpu: "1"') if api == "ocm" else ('"True"', '"False"')
     clusters, policy, workload = OTHER_APIS[api]
     text = "".join(clusters.replace("NAME", name) for name in ("ash", "dub")) + policy
-    config = CONFIG % "{branch: facts, stale: evict, staleAfter: 1h}"
+    config = CONFIG % f"{{branch: facts, stale: {rule}, staleAfter: 1h}}"
     fleet = make_repository(tmp_path / "fleet", {"gitsched.yaml": config, "web.yaml": workload, "c.yaml": text})
     write_branch(fleet, "facts", make_facts("dub") + "---\n" + make_facts("ash").replace(*worse))
     first = plan(fleet, tmp_path, after=-210)
-    assert [cluster.rpartition("default")[2].strip("._-/") for cluster in place(first)] == ["dub"]
-    observe(fleet, dub=0, ash=30)
+    assert list_places(first, "web") == ["dub"]
+    observe(fleet, dub=0, ash=30, replaced=('cpu: "9"', 'cpu: "1"'))
+    late = workload.replace("name: web", "name: late").replace("placement: p}", "placement: q}")
+    another = policy.rpartition("---")[2].replace("{name: p,", "{name: q,")
+    (fleet / "late.yaml").write_text(f"{late}---{another}" if another else late)
+    git(fleet, "add", "late.yaml")
+    git(fleet, "commit", "-qm", "Late")
     later = plan(fleet, tmp_path, after=70)
-    assert [cluster.rpartition("default")[2].strip("._-/") for cluster in place(later)] == ["ash"], "facts about dub are stale"
+    assert list_places(later, "web") == (["ash"] if rule == "evict" else ["dub"]), "facts about dub are stale"
+    assert list_places(later, "late") == ["ash"]
+
+
+def list_places(result: RunResult, name: str) -> list[str]:
+    """Return the clusters of a workload without the namespace that directories of Krake begin with."""
+    return [cluster.rpartition("default")[2].strip("._-/") for cluster in place(result, name)]
 
 
 def write_branch(fleet: Path, branch: str, text: str, *, sign: Path | None = None, time: datetime | None = None) -> None:
