@@ -74,7 +74,7 @@ def find_undeclared_kinds(snapshot: Snapshot, paths: VreplicaPaths) -> Iterator[
         number = f"{len(documents)} {kind} documents are" if len(documents) > 1 else f"{documents[0].key} is"
         message = (
             f"{number} not scheduled: kind {kind} of {group} has no adapter. Name its StatefulSet in knative.adapters, with kinds: "
-            f"[{kind}], or declare the kind in knative.sources"
+            f"[{kind}], or declare the kind with its replicasPath in knative.sources"
         )
         yield Finding("warning", "knative-undeclared-kind", message, locate_document(documents[0]), documents[0].key.resource)
 
