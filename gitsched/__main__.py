@@ -1,7 +1,19 @@
-"""`python -m gitsched`: the command line where no script is installed."""
+"""The command line: entry point of `python -m gitsched` and of the installed script."""
 
 import sys
 
-from gitsched.cli import main
+INTERRUPTED = 130
 
-sys.exit(main())
+
+def main() -> int:
+    """Run one command and return its exit code. An interrupt while modules are imported shows no traceback, either."""
+    try:
+        from gitsched.cli import main as run
+
+        return run()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

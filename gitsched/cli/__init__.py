@@ -101,8 +101,10 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _report_error(error: Exception) -> int:
+    from gitsched.model.system_errors import convert_system_error
     from gitsched.report.summary import escape_ci_commands, escape_unprintable
 
+    error = convert_system_error(error) or error
     code = exit_codes.get_error_code(error)
     if code != exit_codes.BUG:
         click.echo(f"gitsched: {escape_ci_commands(escape_unprintable(str(error)))}", err=True)

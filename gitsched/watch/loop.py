@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from gitsched.decide.plan import collect_garbage
 from gitsched.model.errors import Conflict, GitschedError, Temporary
+from gitsched.model.system_errors import convert_system_error
 from gitsched.model.time import format_time
 from gitsched.reconcile import RunResult
 from gitsched.watch.ref_watcher import RunCause, read_file_states, wait_for_change
@@ -100,6 +101,10 @@ def watch(
             run = runner.run(now())
         except GitschedError as caught:
             error = caught
+        except Exception as caught:
+            error = convert_system_error(caught)
+            if error is None:
+                raise
         seconds = time.monotonic() - started_at
         runner.close_files()
         failures = failures + 1 if isinstance(error, Temporary | Conflict) else 0

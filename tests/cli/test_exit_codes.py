@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import subprocess
+import sys
+from pathlib import Path
+
 import click
+import pygit2
 import pytest
 
 import gitsched.cli
@@ -71,3 +77,38 @@ def test_an_internal_error_is_one_line_with_a_request_to_report_it(
 def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     raising(monkeypatch, KeyboardInterrupt())
     assert gitsched.cli.main(["broken"]) == 130
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/cache/x"), 4, "gitsched: /cache/x: No space left on device"),
+        (OSError(errno.EMFILE, "Too many open files"), 4, "gitsched: Too many open files"),
+        (PermissionError(errno.EACCES, "Permission denied", "/cache"), 1, "gitsched: /cache: Permission denied"),
+        (pygit2.GitError("object not found"), 4, "gitsched: the repository cannot be read or written: object not found"),
+    ],
+    ids=["full disk", "too many files", "permission", "libgit2"],
+)
+def test_errors_of_the_system_are_no_bugs(
+    error: Exception, code: int, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(gitsched.cli.cli, "main", fail)
+    assert gitsched.cli.main(["validate"]) == code
+    assert capsys.readouterr().err.strip() == message
+
+
+def test_an_interrupt_during_the_start_shows_no_traceback() -> None:
+    script = (
+        "import sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'gitsched.cli': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "from gitsched.__main__ import main\n"
+        "sys.exit(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=Path.cwd())
+    assert (done.returncode, done.stderr) == (130, "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gitsched.decide.plan import collect_garbage
+from gitsched.model.errors import Permanent
 from gitsched.reconcile import Reconciler, RunResult
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.search_depth import count_examples
@@ -173,3 +176,42 @@ def test_many_runs_in_one_process_leave_no_file_open(fleet: Fleet, resident: boo
         collect_garbage()
         opened.append(count_open_files())
     assert opened[-1] <= opened[3]
+
+
+def test_temporary_files_of_killed_processes_are_removed(make_fleet: Callable[[str], Fleet]) -> None:
+    fleet = make_fleet("rows")
+    fleet.commit(start())
+    fleet.reconcile(1)
+    (plan,) = fleet.cache.glob("plan-*.sqlite3")
+    left, current = plan.with_suffix(".999999999"), plan.with_suffix(".999999998")
+    for path in (left, current):
+        path.write_bytes(b"incomplete")
+    os.utime(left, (0, 0))
+    fleet.commit({"policies/all.yaml": policy("second")}, hour=2)
+    fleet.reconcile(2)
+    assert not left.exists()
+    assert current.exists(), "another process may be writing it"
+
+
+def test_a_damaged_cache_that_cannot_be_deleted_changes_no_run(
+    make_fleet: Callable[[str], Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = make_fleet("rows")
+    fleet.commit(start())
+    fleet.reconcile(1)
+    for path in fleet.cache.glob("*.sqlite3"):
+        path.write_bytes(b"damaged")
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert fleet.preview(2).plan.complete
+
+
+def test_a_cache_directory_without_end_is_named(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.commit(start())
+    (tmp_path / "one").symlink_to(tmp_path / "two")
+    (tmp_path / "two").symlink_to(tmp_path / "one")
+    with pytest.raises(Permanent, match="symbolic links"):
+        Reconciler(fleet.settings(0, cache=tmp_path / "one" / "cache"))

@@ -22,7 +22,7 @@ from gitsched.apis.policy_api import EMPTY_SNAPSHOT, PolicyEngine, Snapshot
 from gitsched.decide.plan_state import ClusterRow, Totals, WorkloadRow
 from gitsched.git import OutputRepository
 from gitsched.model.document import Document, Key
-from gitsched.reconcile.cache.storage import identify_build, is_private
+from gitsched.reconcile.cache.storage import discard_file, identify_build, is_private, remove_temporary_files
 
 if TYPE_CHECKING:
     import sqlite3
@@ -218,6 +218,7 @@ class PlanCache:
             *_list_cluster_rows(self._clusters),
         ]
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        remove_temporary_files(self._path)
         temporary = self._path.with_suffix(f".{os.getpid()}")
         temporary.unlink(missing_ok=True)
         connection = sqlite3.connect(temporary, isolation_level=None)
@@ -302,7 +303,7 @@ def _list_cluster_rows(clusters: Mapping[str, ClusterRow | None]) -> Iterator[Ro
 
 def _delete_corrupt(path: Path, error: Exception) -> None:
     _log.warning("the cache %s is not readable and will be rebuilt: %s", path, error)
-    path.unlink(missing_ok=True)
+    discard_file(path)
 
 
 def make_cache_key(source: str, output: OutputRepository, prefix: str, paths: tuple[str, ...]) -> str:

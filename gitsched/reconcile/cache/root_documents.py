@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gitsched.decide.catalog import RawDocument
 from gitsched.model.finding import Finding
 from gitsched.reconcile.cache.plan_cache import CorruptCacheError, deserialize, serialize
-from gitsched.reconcile.cache.storage import identify_build, is_private
+from gitsched.reconcile.cache.storage import discard_file, identify_build, is_private, remove_temporary_files
 
 _log = logging.getLogger("gitsched.reconcile")
 _UNSAVED_PART = 20
@@ -49,7 +49,7 @@ class RootDocumentCache:
                 self.structure, self.roots = deserialize(self._path.read_bytes())
             except (OSError, CorruptCacheError, TypeError, ValueError) as error:
                 _log.warning("the cache %s is not readable and will be rebuilt: %s", self._path, error)
-                self._path.unlink(missing_ok=True)
+                discard_file(self._path)
             self._saved = self.roots
 
     def put(self, structure: str, roots: Mapping[str, RootDocuments]) -> None:
@@ -62,6 +62,7 @@ class RootDocumentCache:
         directory = self._path.parent
         if changed * _UNSAVED_PART <= len(self.roots) or (directory.exists() and not is_private(directory)):
             return
+        remove_temporary_files(self._path)
         temporary = self._path.with_suffix(f".{os.getpid()}")
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)

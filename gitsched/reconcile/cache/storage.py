@@ -3,11 +3,14 @@ write to it."""
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import json
 import logging
 import os
 import stat
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cache
@@ -26,6 +29,8 @@ _CREATE_TABLE = "CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, value TE
 _DIGEST_LENGTH = 32
 """Characters of the digest at the start of each row."""
 _KEYS_OF_QUERY = 500
+_MIN_TEMPORARY_AGE = 60.0
+"""Seconds after the last write of a temporary file from which on its writer counts as dead."""
 
 
 class RowFile:
@@ -78,7 +83,7 @@ class RowFile:
     def discard(self, error: Exception) -> None:
         """Delete the file, because it is not readable or a value is not what was expected."""
         _log.warning("the cache %s is not readable and will be rebuilt: %s", self.path, error)
-        self.path.unlink(missing_ok=True)
+        discard_file(self.path)
 
     def _is_private(self) -> bool:
         """Return whether only this user can have written the file, or the directory where there is no file. Warn once otherwise."""
@@ -90,6 +95,24 @@ class RowFile:
                 "others can write to the cache %s: it is not used; make its directory writable for this user only", self.path
             )
         return private
+
+
+def discard_file(path: Path) -> None:
+    """Delete a cache file, or log that it cannot be deleted: a run works without it."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        _log.warning("the cache %s cannot be deleted: %s", path, error.strerror)
+
+
+def remove_temporary_files(path: Path) -> None:
+    """Delete the files that killed processes left behind while they wrote a new version of a cache file: `PATH_STEM.PROCESS_ID`."""
+    oldest = time.time() - _MIN_TEMPORARY_AGE
+    with contextlib.suppress(OSError):
+        for found in path.parent.glob(f"{glob.escape(path.stem)}.*"):
+            process = found.suffix[1:]
+            if process.isdecimal() and int(process) != os.getpid() and found.stat().st_mtime < oldest:
+                found.unlink()
 
 
 def _encode(key: str, value: Any) -> str:
@@ -124,7 +147,11 @@ def check_cache_directory(cache: Path) -> None:
 
     The owner of the files does not matter, because files of a checkout belong to the user that checked it out.
     """
-    for path in dict.fromkeys((Path(os.path.abspath(cache)), cache.resolve())):  # noqa: PTH100 - links on the way are checked, too
+    try:
+        resolved = cache.resolve()
+    except (OSError, RuntimeError) as error:  # RuntimeError: before Python 3.13
+        raise Permanent(f"the cache directory {cache} cannot be used: its symbolic links have no end") from error
+    for path in dict.fromkeys((Path(os.path.abspath(cache)), resolved)):  # noqa: PTH100 - links on the way are checked, too
         root = next((parent for parent in path.parents if (parent / ".git").exists()), None)
         if root is not None and _is_committed(root, path.relative_to(root)):
             raise Permanent(

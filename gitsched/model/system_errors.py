@@ -1,0 +1,34 @@
+"""Errors of the operating system and of libgit2 that no caller handled, as messages: they are no bugs."""
+
+from __future__ import annotations
+
+import errno
+
+from gitsched.model.errors import GitschedError, Permanent, Temporary
+
+_PERMANENT_ERRNOS = frozenset(
+    {
+        errno.EACCES,
+        errno.EISDIR,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+        errno.ENOTDIR,
+        errno.EPERM,
+        errno.EROFS,
+    }
+)
+
+
+def convert_system_error(error: BaseException) -> GitschedError | None:
+    """Return the error to report for a failed system call, or for libgit2; None for any other error.
+
+    It is Temporary unless the same call fails until someone changes files or permissions: a full disk, a failing one, too many open
+    files, or a file that another process has replaced.
+    """
+    if isinstance(error, OSError):
+        subject = f"{error.filename}: " if error.filename else ""
+        message = f"{subject}{error.strerror or error or type(error).__name__}"
+        return (Permanent if error.errno in _PERMANENT_ERRNOS else Temporary)(message)
+    if type(error).__module__ == "_pygit2":
+        return Temporary(f"the repository cannot be read or written: {error}")
+    return None
