@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from ipaddress import ip_address, ip_network
@@ -72,6 +73,12 @@ def objects(request: pytest.FixtureRequest) -> tuple[Manifest, ...]:
     return build(request.param) if request.param.is_dir() else render_file(request.param)
 
 
+@functools.cache
+def validate(body: str) -> None:
+    """Check an object with the schema of the newest Kubernetes."""
+    kubernetes_validate.validate(json.loads(body), kubernetes_validate.latest_version(), strict=True)
+
+
 def list_pods(objects: tuple[Manifest, ...]) -> list[Manifest]:
     return [template["spec"] for body in objects if (template := get_pod_template(body))]
 
@@ -81,7 +88,7 @@ def test_every_object_is_valid(objects: tuple[Manifest, ...]) -> None:
         if schema := UPSTREAM.get(body["kind"]):
             jsonschema.validate(body, schema)
         else:
-            kubernetes_validate.validate(body, kubernetes_validate.latest_version(), strict=True)
+            validate(json.dumps(body))
 
 
 def test_every_object_is_in_the_namespace(objects: tuple[Manifest, ...]) -> None:
