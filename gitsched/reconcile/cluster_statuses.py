@@ -65,8 +65,7 @@ def observe_all_statuses(
     """Add the commit statuses of all clusters."""
     clusters = {cluster.name for cluster in read_cluster_metadata(source.documents)}
     commits = list_recent_commits(fetched.output.repository, fetched.output_head)
-    code = "rollout-statuses-unknown"
-    return observe_statuses(result, code, forge, commits, clusters, fetched.record, options, now)
+    return observe_statuses(result, "rollout-statuses-unknown", forge, commits, clusters, fetched.record, options, now)
 
 
 def add_cluster_reports(result: ObservationResult, fetched: Fetched, source: SourceTree) -> ObservationResult:

@@ -12,6 +12,7 @@ import yaml
 
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Key
+from gitsched.model.rollouts import RolloutRecord
 from gitsched.render.run_metadata import BuildRecord, RunMetadata, write_run_metadata
 
 ROOT = Path(__file__).parents[2]
@@ -82,6 +83,7 @@ def test_every_member_of_gitsched_json_is_documented() -> None:
     complete = complete._replace(
         kept_files={"a": "1"},
         guard={"frozen": "a holiday"},
+        rollouts=(RolloutRecord("shop", ()),),
         retained=(RetainedCopy(Key("apps", "Deployment", "shop", "web"), "ash", 1, ()),),
     )
     assert explained == json.loads(write_run_metadata(complete).data).keys()
