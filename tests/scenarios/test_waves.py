@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gitsched.model.time import format_time
+from gitsched.reconcile import Reconciler
 from gitsched.reconcile.fleet_status import read_fleet_status
 from gitsched.reconcile.run import make_review
 from gitsched.report.fleet_status import write_fleet_status
@@ -405,3 +406,26 @@ def test_never_more_clusters_change_than_allowed_and_all_are_equal_in_the_end(
     head = waves.fleet.head
     waves.reconcile()
     assert waves.fleet.git("diff", "--stat", f"{head}", "placements", "--", "clusters", "status", "placements") == ""
+
+
+def test_a_process_with_caches_writes_the_same_commits(make_fleet: Callable[[str], Fleet]) -> None:
+    heads: list[list[str | None]] = []
+    for name in ("cached", "fresh"):
+        waves = Waves(make_fleet(name))
+        found: list[str | None] = []
+        reconciler = Reconciler(waves.fleet.settings())
+
+        def run(waves: Waves = waves, keep: Reconciler | None = reconciler if name == "cached" else None) -> Any:
+            return waves.fleet.reconcile(waves.hour) if keep is None else keep.run(at_hour(waves.hour))
+
+        waves.reconcile = run  # type: ignore[method-assign]
+        waves.commit(rollout=rollout(PER_GROUP))
+        for step in ("two", "Degraded", "three", "Healthy", "Healthy", "four"):
+            if step in ("Degraded", "Healthy"):
+                waves.report(step, *waves.updated("three" if step == "Healthy" else "two"))
+            else:
+                waves.commit(web=web(step))
+            found.append(waves.fleet.head)
+        heads.append(found)
+        assert waves.versions == {"ash": "four", "bru": "three", "cph": "three", "dub": "three"}
+    assert heads[0] == heads[1]
