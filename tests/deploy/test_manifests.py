@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import tomllib
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from gitsched.reconcile.operator_settings import read_operator_config
 from tests.deploy.rendering import (
     CHART,
     KUSTOMIZE,
+    ROOT,
     VALUES,
     Manifest,
     build,
@@ -114,6 +116,13 @@ def test_pods_pass_the_restricted_level_and_have_no_rights(objects: tuple[Manife
         assert {next(iter(volume.keys() - {"name"})) for volume in spec["volumes"]} <= {
             *("configMap", "emptyDir", "persistentVolumeClaim", "secret")
         }
+
+
+def test_images_have_the_version_of_gitsched(objects: tuple[Manifest, ...]) -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    images = [spec["containers"][0]["image"] for spec in list_pods(objects)]
+    assert {image.partition("@")[0].removesuffix(f":{version}") for image in images} == {"registry.example.com/platform/gitsched"}
+    assert all("@sha256:" in image or image.endswith(f":{version}") for image in images)
 
 
 def test_references_of_the_pods_have_a_target(objects: tuple[Manifest, ...]) -> None:
