@@ -67,6 +67,9 @@ def collect(found: Found, sources: Sequence[Source], find_facts: FindFacts, obse
         except GitschedError as error:
             failures.append((f"{origin}: {error}", isinstance(error, Temporary)))
             continue
+        except Exception as error:  # noqa: BLE001 - a bug about one source must not stop the others
+            failures.append((f"{origin}: this is a bug: {type(error).__name__}", False))
+            continue
         notes += one.notes
         targets += one.targets
         ready += one.clusters
@@ -76,7 +79,7 @@ def collect(found: Found, sources: Sequence[Source], find_facts: FindFacts, obse
         if name in results:
             notes.append(f"{name} of {origin} is left out: {results[name].origin} has the same name")
         else:
-            results[name] = _settle_hub_cluster(origin, cluster, find_facts(name))
+            results[name] = settle_hub_cluster(origin, cluster, find_facts(name))
     chosen: dict[str, ObservedCluster] = {}
     for target in targets:
         if target.cluster in results or target.cluster in chosen:
@@ -102,6 +105,8 @@ def _observe(target: ObservedCluster, before: ClusterFacts | None, observed: dat
             made = observe_cluster(reader, target.cluster, before, observed, own=target.own)
     except GitschedError as error:
         return ClusterResult(target.cluster, target.origin, failure=str(error), temporary=isinstance(error, Temporary))
+    except Exception as error:  # noqa: BLE001 - a bug about one cluster must not stop the others
+        return ClusterResult(target.cluster, target.origin, failure=f"this is a bug: {type(error).__name__}")
     return ClusterResult(target.cluster, target.origin, made.cluster, notes=made.notes)
 
 
@@ -119,7 +124,7 @@ def _write_kubeconfig(target: ObservedCluster) -> Iterator[KubectlOptions]:
         yield target.options._replace(kubeconfig=str(path), context="")
 
 
-def _settle_hub_cluster(origin: str, cluster: CollectedCluster, before: ClusterFacts | None) -> ClusterResult:
+def settle_hub_cluster(origin: str, cluster: CollectedCluster, before: ClusterFacts | None) -> ClusterResult:
     """Quantize the facts of a hub. Amounts that are no quantities stay, so that the validation of the document names them."""
     facts = cluster.facts
     amounts = [

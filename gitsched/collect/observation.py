@@ -183,7 +183,7 @@ def _add_pod(total: Amounts, pod: Body, usable: set[str], notes: _Notes) -> None
     """Add the requests of a pod that runs on a usable node, or waits for a node."""
     spec = as_object(pod.get("spec"))
     node = spec.get("nodeName")
-    if node and node not in usable:
+    if node and not (isinstance(node, str) and node in usable):
         return
     try:
         requests = _sum_requests(spec)

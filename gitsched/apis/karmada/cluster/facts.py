@@ -92,7 +92,7 @@ def read_cluster(body: Body, observed: datetime) -> CollectedCluster:
         str(spec.get("region") or ""),
         str(spec.get("provider") or ""),
         tuple(zone for zone in zones if isinstance(zone, str)) if isinstance(zones, list) else (),
-        tuple(taint for taint in list_objects(spec.get("taints")) if taint.get("key") not in automatic),
+        tuple(taint for taint in list_objects(spec.get("taints")) if str(taint.get("key")) not in automatic),
     )
 
 
