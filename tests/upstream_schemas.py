@@ -26,7 +26,9 @@ SOURCE = strict("kind", "name", kind={"enum": ["OCIRepository", "GitRepository",
 
 
 def kind(version: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    metadata = strict("name", "namespace", name=NAME, namespace=TEXT, annotations=TEXTS, finalizers=LISTED | {"items": TEXT})
+    metadata = strict(
+        "name", "namespace", name=NAME, namespace=TEXT, annotations=TEXTS, labels=TEXTS, finalizers=LISTED | {"items": TEXT}
+    )
     return strict(
         "apiVersion", "kind", "metadata", "spec", apiVersion={"const": version}, kind={"const": name}, metadata=metadata, spec=spec
     )
@@ -149,6 +151,20 @@ SCHEMAS = {
         ),
     ),
 }
+
+GROUP_KINDS = {"type": "array", "items": strict("group", "kind", group={"type": "string"}, kind=TEXT)}
+SCHEMAS["AppProject"] = kind(
+    "argoproj.io/v1alpha1",
+    "AppProject",
+    strict(
+        description=TEXT,
+        sourceRepos=LISTED | {"items": TEXT},
+        destinations={"type": "array", "items": strict(name=TEXT, server=TEXT, namespace=TEXT)},
+        clusterResourceWhitelist=GROUP_KINDS,
+        namespaceResourceWhitelist=GROUP_KINDS,
+        namespaceResourceBlacklist=GROUP_KINDS,
+    ),
+)
 
 
 def validate(body: dict[str, Any]) -> None:

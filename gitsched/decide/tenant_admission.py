@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.gitsched.config import KindScope
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy, TenantPaths
 from gitsched.apis.gitsched.tenant import Tenant, matches_kind
@@ -20,6 +21,8 @@ from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP, TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND, MANIFESTS
 from gitsched.render.output_files import relative_path
 
+_OWN_KINDS: Final = frozenset(("Bundle", "Rollout"))
+"""Kinds of gitsched's own API group that a tenant may define; all others count for clusters or for all tenants."""
 _FLUX_SUFFIX: Final = ".toolkit.fluxcd.io"
 _DELIVERY_KINDS: Final = {
     "flux": ((KUSTOMIZE_GROUP, "Kustomization"), ("helm.toolkit.fluxcd.io", "HelmRelease")),
@@ -200,6 +203,8 @@ def _check_object(document: RawDocument, key: Key, tenant: Tenant) -> tuple[str,
         return "tenant-closed", f"anything: {tenant.closed}", "correct the Tenant"
     if (group, kind) == TENANT_KIND:
         return "tenant-kind", f"{key} in {_name_path(document)}", "define Tenants outside of the paths of all tenants"
+    if group == CONFIG_GROUP and kind not in _OWN_KINDS:
+        return "tenant-kind", f"{key}: documents of this kind count for all tenants", "let the platform define it"
     policy = group in reserved_groups and not is_unread_kind(group, kind) and (group, kind) != BUNDLE_KIND
     if not key.namespace:
         if tenant.allows_cluster_object(group, kind, key.name):

@@ -1,11 +1,12 @@
 """Read which withheld changes are allowed and which held workloads are released: by options of the run, and by trailers of the source
-commits since the last run."""
+commits since the last run. With tenants, only those of commits that change a file of the platform count."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from gitsched.apis.gitsched.tenancy import PLATFORM, TenantPaths
 from gitsched.git import Repository
 from gitsched.model.changes import ALLOW_TRAILER
 from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER, Commit
@@ -50,8 +51,26 @@ def _list_trailers(context: RunContext, fetched: Fetched, *wanted: str) -> list[
     commits: Iterable[Commit] = _list_commits(repository, fetched.source, last)
     if since is not None:  # what an earlier run has seen must not count again
         commits = [commit for commit in commits if commit.time > since]
+    if fetched.record is not None and fetched.record.tenants:
+        commits = _select_of_platform(commits, repository, fetched.record.tenants)
     trailers = [(name.lower(), text.strip()) for commit in commits for name, text in commit.trailers]
     return [[text for name, text in trailers if name == trailer.lower()] for trailer in wanted]
+
+
+def _select_of_platform(commits: Iterable[Commit], repository: Repository, tenants: tuple[Mapping[str, Any], ...]) -> list[Commit]:
+    """Return the commits that change a file of the platform. Anyone may write a message, and a tenant must not speak for others with it."""
+    from gitsched.reconcile.tenants import make_trusted_paths  # few sources have tenants
+
+    paths = make_trusted_paths(tenants)
+    return [commit for commit in commits if commit.trailers and _changes_platform(commit, repository, paths)]
+
+
+def _changes_platform(commit: Commit, repository: Repository, paths: TenantPaths) -> bool:
+    parent = commit.parents[0] if commit.parents else ""
+    if parent and not repository.has_commit(parent):
+        return False
+    before = repository.commit(parent).tree if parent else None
+    return any(paths.find_owner(path) == PLATFORM for path in repository.changed_paths(before, commit.tree))
 
 
 def _list_commits(repository: Repository, head: Commit, last: str) -> list[Commit]:

@@ -34,6 +34,11 @@ def read_trusted_tenants(records: Sequence[Mapping[str, Any]]) -> tuple[Tenant, 
     return tuple(found)
 
 
+def make_trusted_paths(records: Sequence[Mapping[str, Any]]) -> TenantPaths:
+    """Return the paths of the Tenants that gitsched.json records."""
+    return TenantPaths(read_trusted_tenants(records), ())
+
+
 def read_tenants(documents: Iterable[RawDocument], trusted: Sequence[Mapping[str, Any]]) -> FoundTenants:
     """Return the Tenants that count for a commit. `trusted` are those of the trusted side, as gitsched.json records them.
 

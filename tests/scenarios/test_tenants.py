@@ -235,3 +235,16 @@ def test_a_plan_with_tenants_is_complete(tenants: Fleet) -> None:
     run = tenants.reconcile(2)
     assert run.plan.complete
     assert "nginx:2" in tenants.read("clusters/dub-1/team-a/deployment-app.yaml")
+
+
+@pytest.mark.parametrize(("path", "allowed"), [("teams/a/note.txt", False), ("platform/note.txt", True)])
+def test_only_a_commit_of_the_platform_allows_what_the_guard_withholds(fleet: Fleet, path: str, allowed: bool) -> None:
+    frozen = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: config}\nspec: {guard: {freeze: audit}}\n"
+    fleet.commit({**BASE, "gitsched.yaml": frozen})
+    fleet.reconcile()
+    fleet.commit({"teams/b/web.yaml": None, "teams/b/secret.yaml": None}, hour=1)
+    digest = fleet.preview(1).plan.withheld.digest
+    assert digest
+    fleet.commit({path: "see the message"}, hour=1, message=f"Change\n\nGitsched-Allow: {digest}")
+    fleet.reconcile(1)
+    assert ("clusters/dub-1/team-b/deployment-web.yaml" not in fleet.files()) == allowed
