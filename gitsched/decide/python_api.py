@@ -11,9 +11,11 @@ from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.plan import gc_paused
 from gitsched.decide.validation import list_document_findings, list_ignored_codes, validate_document
+from gitsched.manifests.object_meta import classify_document
 from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_api_group
 from gitsched.model.errors import GitschedError, Permanent
 from gitsched.model.finding import Finding, finding_sort_key
+from gitsched.model.plain_documents import describe_defect
 from gitsched.model.scheduling import CandidateResult
 from gitsched.model.time import EPOCH, parse_time
 
@@ -61,7 +63,10 @@ def schedule(
     left out have the values of the upstream schedulers, or with `upstream_defaults=False` the defaults of the commands. Mistakes in
     documents are findings; a mistake in `config` raises Permanent.
     """
-    bodies, configs = _split_configs(documents)
+    usable, unusable = _check_documents(documents, "document")
+    records_read, more = _check_documents(previous, "previous document")
+    unusable += more
+    bodies, configs = _split_configs(usable)
     time = now or _find_latest_time(bodies) or EPOCH
     findings: list[Finding] = []
     if config is None:
@@ -78,7 +83,7 @@ def schedule(
         document, issues = _read_document(body, ignored)
         raw.append(document)
         findings += issues
-    records = {_make_key(body): body for body in previous}
+    records = {_make_key(body): body for body in records_read}
 
     def decide_without(
         documents: Iterable[RawDocument], dropped: Collection[Key], faults: Iterable[Finding]
@@ -95,7 +100,7 @@ def schedule(
         from gitsched.decide.fault_isolation import isolate_faults  # only after a bug
 
         decisions, found = isolate_faults(raw, records, decide_without)
-    findings += found
+    findings += [*found, *unusable]
     for outcome in decisions.outcomes.values():
         findings += outcome.findings
     scheduled = [body for outcome in decisions.outcomes.values() for _, body in outcome.records]
@@ -105,7 +110,10 @@ def schedule(
 
 def validate(documents: Iterable[Body]) -> list[Finding]:
     """Return the findings of schemas and rules about plain documents. Nothing is scheduled."""
-    return [finding for body in documents for finding in list_document_findings(body)]
+    usable, findings = _check_documents(documents, "document")
+    for body in usable:
+        findings += _read_document(body, frozenset())[1]
+    return findings
 
 
 def _read_document(body: Body, ignored: frozenset[str]) -> tuple[RawDocument, list[Finding]]:
@@ -113,6 +121,7 @@ def _read_document(body: Body, ignored: frozenset[str]) -> tuple[RawDocument, li
     try:
         result = validate_document(body, ignored)
         findings = list_document_findings(body, ignored) if result.issues else []
+        return make_raw_document(result.body, None, any(issue.severity == "error" for issue in result.issues)), findings
     except GitschedError:
         raise
     except Exception as error:  # noqa: BLE001 - a bug that must not stop the other documents
@@ -120,7 +129,21 @@ def _read_document(body: Body, ignored: frozenset[str]) -> tuple[RawDocument, li
 
         document = make_raw_document(body, None, broken=True)
         return document, [make_fault_finding(document, error)]
-    return make_raw_document(result.body, None, any(issue.severity == "error" for issue in result.issues)), findings
+
+
+def _check_documents(documents: Iterable[Any], noun: str) -> tuple[list[Body], list[Finding]]:
+    """Return the documents that can be read, and an error finding about each other one."""
+    usable: list[Body] = []
+    findings: list[Finding] = []
+    for number, body in enumerate(documents, 1):
+        found = classify_document(body)
+        defect = describe_defect(body) or (found.reason if noun == "document" and found.category == "nameless" else "")
+        if defect:
+            message = f"{noun} {number} is not read: {defect}"
+            findings.append(Finding("error", "invalid-document", message))
+        else:
+            usable.append(body)
+    return usable, findings
 
 
 def _split_configs(documents: Iterable[Body]) -> tuple[list[Body], list[Body]]:

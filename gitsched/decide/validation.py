@@ -156,7 +156,8 @@ def _find_validator(api: PolicyAPI | None, group: str, kind: str, body: Body) ->
         return validate_tenant
     for api in policy_apis.values():
         names = api.validated_objects.get((group, kind))
-        if names is not None and (not names or get_field(body, "metadata", "name") in names) and api.find_validator is not None:
+        is_validated = names is not None and (not names or str(get_field(body, "metadata", "name")) in names)
+        if is_validated and api.find_validator is not None:
             return api.find_validator(group, kind)
     return None
 

@@ -20,6 +20,7 @@ from gitsched.model.changes import RetainedWorkload
 from gitsched.model.document import Key
 from gitsched.model.observation import Observations
 from gitsched.model.scheduling import Outcome
+from gitsched.model.time import add_duration
 from gitsched.simulate.baseline import Baseline, decide_changed_catalog, make_baseline
 from gitsched.simulate.scenario import edit_catalog
 
@@ -76,7 +77,9 @@ def _find_remedies(
         if not keys or not isinstance(engine, Rescheduling):
             continue
         changed = edit_catalog(catalog, {}, (engine.make_rescheduling_document(templates[key] for key in keys),))
-        rescheduled = decide_changed_catalog(baseline._replace(time=baseline.time + _AFTER_PLAN), changed, set(keys)).outcomes
+        rescheduled = decide_changed_catalog(
+            baseline._replace(time=add_duration(baseline.time, _AFTER_PLAN)), changed, set(keys)
+        ).outcomes
         remedies |= {
             key: engine.describe_remedy(templates[key], retained[key], rescheduled.get(key), expected[key]) for key in keys
         }

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEVER = datetime.max.replace(tzinfo=UTC)
+_FIRST_TIME = datetime.min.replace(tzinfo=UTC)
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)", re.ASCII)
 _MAX_LENGTH = 100
@@ -37,11 +38,12 @@ def format_time(time: datetime) -> str:
 
 
 def add_duration(time: datetime, delay: timedelta | float) -> datetime:
-    """Add a delay, or a number of seconds, to a time; NEVER beyond the end of the calendar."""
+    """Add a delay, or a number of seconds, to a time; NEVER beyond the end of the calendar, and its first time before its start."""
     try:
         return time + (delay if isinstance(delay, timedelta) else timedelta(seconds=delay))
     except OverflowError:
-        return NEVER
+        seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
+        return NEVER if seconds > 0 else _FIRST_TIME
 
 
 def parse_duration(text: object) -> timedelta | None:

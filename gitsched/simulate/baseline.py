@@ -13,6 +13,7 @@ from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, adapt_outcome, create_engines, make_holds_loader
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.scheduling import Outcome
+from gitsched.model.time import add_duration
 from gitsched.simulate.added_variants import add_variants
 
 _TIMER_HORIZON = timedelta(days=1)
@@ -108,7 +109,7 @@ def decide_changed_catalog(
 
     With `fresh`, previous records are ignored. A timer that the change starts is assumed to expire, up to _TIMER_HORIZON.
     """
-    end, now = baseline.time + _TIMER_HORIZON, baseline.time
+    end, now = add_duration(baseline.time, _TIMER_HORIZON), baseline.time
     known: Mapping[Key, datetime | None] = {key: outcome.wakeup for key, outcome in baseline.decisions.outcomes.items()}
     for _ in range(_MAX_TIMER_ROUNDS):
         after = _decide_at(baseline, catalog, {} if fresh else baseline.records, now, only)

@@ -10,6 +10,7 @@ from gitsched.apis.capabilities import ChangeProposing
 from gitsched.decide.catalog import Catalog
 from gitsched.model.document import Document, Key
 from gitsched.model.explanation import Counterfactual, ProposedChange
+from gitsched.model.time import add_duration
 from gitsched.simulate.baseline import Baseline, decide_changed_catalog
 from gitsched.simulate.scenario import edit_catalog
 
@@ -29,7 +30,7 @@ def find_counterfactuals(baseline: Baseline, key: Key, clusters: Iterable[str]) 
 
 def _find_counterfactual(baseline: Baseline, template: Document, cluster: str) -> Counterfactual:
     """Apply proposed changes one after the other, and schedule again after each, until the workload reaches the cluster."""
-    later = baseline._replace(time=baseline.time + _AFTER_PLAN)
+    later = baseline._replace(time=add_duration(baseline.time, _AFTER_PLAN))
     catalog, engines = baseline.decisions.catalog, baseline.decisions.engines
     changes: list[ProposedChange] = []
     while len(changes) < _MAX_CHANGES:

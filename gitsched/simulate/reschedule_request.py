@@ -9,6 +9,7 @@ from typing import NamedTuple
 from gitsched.apis.capabilities import Rescheduling
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
+from gitsched.model.time import add_duration
 from gitsched.simulate.baseline import Baseline, SimulationResult, decide_changed_catalog
 from gitsched.simulate.scenario import edit_catalog
 
@@ -126,7 +127,7 @@ def _simulate(baseline: Baseline, document: Document, only: Collection[Key] | No
 
 
 def _after_plan(baseline: Baseline) -> Baseline:
-    return baseline._replace(time=baseline.time + _AFTER_PLAN)
+    return baseline._replace(time=add_duration(baseline.time, _AFTER_PLAN))
 
 
 def _is_moved(before: Outcome, after: Outcome) -> bool:

@@ -30,7 +30,7 @@ from gitsched.apis.karmada.rebalancer_findings import (
 from gitsched.apis.policy_api import EMPTY_SNAPSHOT, Snapshot
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import Finding
-from gitsched.model.time import format_time
+from gitsched.model.time import add_duration, format_time
 
 _RESOLUTION = timedelta(seconds=1)
 """The resolution of times in records."""
@@ -156,4 +156,4 @@ def _find_creation_time(document: Document, snapshot: Snapshot) -> datetime:
     if get_field(document.body, "metadata", "creationTimestamp") or (record is not None and not is_expired(record)):
         return snapshot.at
     scheduled = (read_last_scheduled(snapshot.previous.get(workload.binding)) for workload in read_references(document))
-    return max((snapshot.at, *(time + _RESOLUTION for time in scheduled if time is not None)))
+    return max((snapshot.at, *(add_duration(time, _RESOLUTION) for time in scheduled if time is not None)))

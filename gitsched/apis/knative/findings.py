@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from gitsched.apis.knative.documents import EventSources, KnativeInputs
 from gitsched.apis.knative.names import ADAPTER_SUFFIX
@@ -178,7 +178,7 @@ def _summarize(code: str, what: str, numbers: Mapping[str, int], inputs: Knative
     """Return a finding with the total number of affected vreplicas and the sources with the most of them."""
     affected = sorted((entry for entry in numbers.items() if entry[1]), key=lambda entry: -entry[1])
     keys = {name: inputs.sources[name].key for name, _ in affected}
-    sources = _join_limited(f"{keys[name].namespace}/{keys[name].name} ({number})" for name, number in affected)
+    sources = _join_limited([f"{keys[name].namespace}/{keys[name].name} ({number})" for name, number in affected], len(affected))
     message = f"{what} {_format_count('vreplica', sum(numbers.values()))} of {_format_count('source', len(affected))}: {sources}"
     return Finding("info", code, message, None, inputs.adapter.key.resource, is_change=True)
 
@@ -188,14 +188,13 @@ def _format_count(noun: str, number: int) -> str:
 
 
 def _format_placements(adapter: str, vreplicas: VreplicasByOrdinal) -> str:
-    return _join_limited(f"{adapter}-{ordinal} ({number})" for ordinal, number in sorted(vreplicas.items()))
+    return _join_limited([f"{adapter}-{ordinal} ({number})" for ordinal, number in sorted(vreplicas.items())], len(vreplicas))
 
 
-def _format_pods(adapter: str, ordinals: Iterable[int]) -> str:
-    return _join_limited(f"{adapter}-{ordinal}" for ordinal in ordinals)
+def _format_pods(adapter: str, ordinals: Sequence[int]) -> str:
+    return _join_limited([f"{adapter}-{ordinal}" for ordinal in ordinals[:MAX_NAMED]], len(ordinals))
 
 
-def _join_limited(values: Iterable[str]) -> str:
-    items = list(values)
-    more = f" and {len(items) - MAX_NAMED} more" if len(items) > MAX_NAMED else ""
+def _join_limited(items: Sequence[str], count: int) -> str:
+    more = f" and {count - MAX_NAMED} more" if count > MAX_NAMED else ""
     return ", ".join(items[:MAX_NAMED]) + more

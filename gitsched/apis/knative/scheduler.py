@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from gitsched.apis.knative.settings import AutoscalerConfig
 from gitsched.apis.knative.vpods import AdapterPods
+from gitsched.model.time import add_duration
 from gitsched.schedule.vreplicas.autoscaler import compute_replicas, compute_scale_down, compute_scale_up, find_evictable_ordinals
 from gitsched.schedule.vreplicas.scheduler import SchedulingStrategy, count_placeable_on_new_pods, schedule_vpod
 from gitsched.schedule.vreplicas.state import AdapterStatefulSet, FreeCapacity, State, Vpod, VreplicasByOrdinal, collect_state
@@ -111,7 +112,9 @@ def _wait_for_sources(result: VpodSchedulingResult, now: datetime, period: timed
     now = now.replace(microsecond=0)
     since = result.uncommitted_since or now
     since = now if now - since > period / 10 else since
-    return result._replace(adapter_state=result.adapter_state._replace(surplus_since=since), wakeup=since + period, time=since)
+    return result._replace(
+        adapter_state=result.adapter_state._replace(surplus_since=since), wakeup=add_duration(since, period), time=since
+    )
 
 
 def _make_adapter(scheduling_input: VpodSchedulingInput, adapter_state: AdapterState) -> AdapterStatefulSet:
@@ -164,10 +167,10 @@ def _run_replace_mode(
         return result._replace(adapter_state=adapter_state._replace(replicas=replicas))
     if not settings.attempt_scale_down:
         return result
-    since = adapter_state.compacted_at if settings.compact_age is None else time - settings.compact_age
+    since = adapter_state.compacted_at if settings.compact_age is None else add_duration(time, -settings.compact_age)
     evicted = _find_occupied(find_evictable_ordinals(state, strategy), new_placements)
-    if since is not None and since + settings.refresh_period > time:
-        return result._replace(wakeup=since + settings.refresh_period if evicted else None)
+    if since is not None and add_duration(since, settings.refresh_period) > time:
+        return result._replace(wakeup=add_duration(since, settings.refresh_period) if evicted else None)
     if not evicted:
         return result
     return result._replace(
@@ -212,7 +215,7 @@ def _scale_down(scheduling_input: VpodSchedulingInput, result: VpodSchedulingRes
     period = scheduling_input.autoscaler.refresh_period
     scaled_down = _find_scale_down(scheduling_input, result, time)
     since = result.adapter_state.surplus_since
-    if scaled_down is not None and since is not None and since + period <= time:
+    if scaled_down is not None and since is not None and add_duration(since, period) <= time:
         if scaled_down.adapter_state.replicas < result.adapter_state.replicas and result.placements != scheduling_input.committed:
             return result._replace(uncommitted_since=time)
         result = scaled_down
@@ -220,7 +223,7 @@ def _scale_down(scheduling_input: VpodSchedulingInput, result: VpodSchedulingRes
     if scaled_down is None:
         return result._replace(adapter_state=result.adapter_state._replace(surplus_since=None), wakeup=None)
     since = since or time
-    return result._replace(adapter_state=result.adapter_state._replace(surplus_since=since), wakeup=since + period)
+    return result._replace(adapter_state=result.adapter_state._replace(surplus_since=since), wakeup=add_duration(since, period))
 
 
 def _find_scale_down(

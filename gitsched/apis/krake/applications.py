@@ -15,6 +15,7 @@ from gitsched.apis.krake.metrics import read_float
 from gitsched.apis.krake.names import CLUSTER, NO_SUITABLE_RESOURCE, ResourceRef
 from gitsched.apis.krake.scheduling_status import SchedulingStatus
 from gitsched.model.document import Body, Document, Key, get_field
+from gitsched.model.time import add_duration
 
 FINAL_APPLICATION_STATES = ("DEGRADED", "FAILED", "WAITING_FOR_CLUSTER_CREATION")
 """Application states that the scheduler sets."""
@@ -124,7 +125,7 @@ def schedule_application(
     recently_scheduled = status.scheduled is not None and time - status.scheduled < context.reschedule_after
     if current is not None and matching >> current & 1 and recently_scheduled:
         chosen, _ = clusters.choose_best(matching, current, app.identity)
-        next_change = None if chosen == current else (status.scheduled or time) + context.reschedule_after
+        next_change = None if chosen == current else add_duration(status.scheduled or time, context.reschedule_after)
         attempt = _keep_cluster(status, matching, current, time)
         return attempt._replace(next_change=next_change, reason="it was scheduled recently")
     if app.creates_cluster:
@@ -186,7 +187,7 @@ def _fail_scheduling(
         return ApplicationAttempt(time, "none", status, matching, current, reason=NO_MATCH_REASON["message"])
     failed = status._replace(reason=NO_MATCH_REASON, retries=retries, failed_before=True)
     if retries > 0 or app.retry_limit == -1:
-        retry = time + app.retry_delay
+        retry = add_duration(time, app.retry_delay)
         failed = failed._replace(state="DEGRADED", next_retry=retry, retries=retries - 1 if app.retry_limit > 0 else retries)
         return ApplicationAttempt(
             time, "fail", failed, matching, current, reason=NO_MATCH_REASON["message"], next_change=None if unlimited else retry

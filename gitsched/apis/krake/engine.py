@@ -26,7 +26,7 @@ from gitsched.apis.krake.status import (
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.kinds.table import is_namespaced
-from gitsched.model.document import Body, Document, Key, parse_api_group
+from gitsched.model.document import Body, Document, Key, as_object, parse_api_group
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo
@@ -222,7 +222,7 @@ def _index_manifests(document: Document) -> tuple[tuple[Key, Body], ...]:
     manifests: dict[Key, Body] = {}
     for body in list_manifests(document):
         group, kind = parse_api_group(str(body.get("apiVersion"))), str(body.get("kind"))
-        metadata = body.get("metadata") or {}
+        metadata = as_object(body.get("metadata"))
         namespace = str(metadata.get("namespace") or ("" if is_namespaced(group, kind) is False else "default"))
         manifests[Key(group, kind, namespace if is_namespaced(group, kind) is not False else "", str(metadata.get("name")))] = body
     return tuple(manifests.items())

@@ -20,7 +20,7 @@ from gitsched.model.document import Document, get_field
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ExplanationTable, ReplicaShare
 from gitsched.model.finding import locate_document
 from gitsched.model.scheduling import CandidateResult
-from gitsched.model.time import format_time
+from gitsched.model.time import add_duration, format_time
 
 _MAX_THRESHOLDS = 3
 """Maximum number of metric thresholds listed for one competitor."""
@@ -286,7 +286,7 @@ def _describe_reschedule_time(decision: ApplicationDecision, attempt: Applicatio
         or not attempt.matching >> current & 1
     ):
         return ""
-    return f" From {format_time(since + decision.context.reschedule_after)} on a better cluster can replace it."
+    return f" From {format_time(add_duration(since, decision.context.reschedule_after))} on a better cluster can replace it."
 
 
 def _describe_retry(decision: ApplicationDecision) -> str:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from gitsched.apis.krake.names import NO_SUITABLE_RESOURCE, ResourceRef, read_ref
-from gitsched.model.document import Body, Document, get_field
+from gitsched.model.document import Body, Document, as_object, get_field
 from gitsched.model.time import format_time, parse_time
 
 SPEC_DIGEST_ANNOTATION: Final = "gitsched.io/spec-digest"
@@ -70,7 +70,7 @@ def read_previous(document: Document, previous: Body | None, time: datetime, fin
     `final` are the states that gitsched sets; they stay until the document changes. A failure applies only to the version that failed:
     in Git, users correct a document instead of deleting the resource and creating it again.
     """
-    source, metadata = document.body.get("status") or {}, document.body.get("metadata") or {}
+    source, metadata = as_object(document.body.get("status")), as_object(document.body.get("metadata"))
     if previous is None and source.keys() <= _STATE_FIELD and _HISTORY_FIELDS.isdisjoint(metadata):  # fast path: most clusters
         state = str(source.get("state") or "PENDING")
         return SchedulingStatus(state, time, time, "", recorded=False, source_state=state)
@@ -78,6 +78,8 @@ def read_previous(document: Document, previous: Body | None, time: datetime, fin
     record, previous_metadata = (
         part if isinstance(part, dict) else {} for part in map((previous or {}).get, ("status", "metadata"))
     )
+    if not isinstance(record.get("state"), str):
+        record = {**record, "state": None}
     # The digest is only compared with a previous record, which most clusters do not have.
     digest = digest_version(document.body) if previous is not None else ""
     recorded = get_field(previous_metadata, "annotations", SPEC_DIGEST_ANNOTATION)

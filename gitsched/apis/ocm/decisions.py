@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.managed_clusters import EligibleClusters
 from gitsched.apis.ocm.placement import Misconfiguration, OcmPlacement
-from gitsched.model.document import Body, Key, get_field, read_annotations
+from gitsched.model.document import Body, Key, get_field, list_objects, read_annotations
 from gitsched.model.time import format_time
 from gitsched.schedule.fleet import Fleet
 
@@ -229,7 +229,7 @@ def _satisfied_condition(condition: SatisfiedCondition, previous: Body | None, n
 
 
 def _condition(kind: str, status: str, reason: str, message: str, previous: Body | None, now: datetime) -> Body:
-    conditions = get_field(previous or {}, "status", "conditions") or ()
+    conditions = list_objects(get_field(previous or {}, "status", "conditions"))
     last: Body = next((condition for condition in conditions if condition.get("type") == kind), {})
     since = last.get("lastTransitionTime") if last.get("status") == status else None
     transition_time = since or format_time(now.replace(microsecond=0))

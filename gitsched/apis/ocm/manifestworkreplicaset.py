@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.rollout import ROLLOUT_ANNOTATION, PreviousRollout, RolloutReports, format_rollout
 from gitsched.kinds.table import is_namespaced
-from gitsched.model.document import Body, Document, Key, get_field, parse_api_group, read_annotations, read_labels
+from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group, read_annotations, read_labels
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.time import format_time
@@ -186,8 +186,8 @@ def _read_rollout_groups(
         index = labels.get(names.GROUP_INDEX_LABEL, "0")
         group_index = int(index) if index.isdecimal() else 0
         group = clusters_by_group.setdefault((group_index, labels.get(names.GROUP_NAME_LABEL, "")), [])
-        entries = get_field(body, "status", "decisions") or ()
-        group += [name for entry in entries if (name := entry.get("clusterName")) in clusters and name not in assigned]
+        entries = list_objects(get_field(body, "status", "decisions"))
+        group += [name for entry in entries if (name := str(entry.get("clusterName"))) in clusters and name not in assigned]
     return [RolloutGroup(name, group_index, tuple(group)) for (group_index, name), group in clusters_by_group.items()]
 
 
@@ -370,7 +370,7 @@ def _summarize_placement(placement: Key, workload: OcmWorkload, rollout: Workloa
 
 
 def _write_condition(kind: str, status: str, reason: str, previous: Body | None, time: datetime) -> Body:
-    conditions = get_field(previous or {}, "status", "conditions") or ()
+    conditions = list_objects(get_field(previous or {}, "status", "conditions"))
     last: Body = next((condition for condition in conditions if condition.get("type") == kind), {})
     since = last.get("lastTransitionTime") if last.get("status") == status else None
     transition_time = since or format_time(time.replace(microsecond=0))

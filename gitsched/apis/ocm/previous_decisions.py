@@ -22,7 +22,7 @@ from gitsched.apis.ocm.names import (
     PLACEMENT_LABEL,
     decision_key,
 )
-from gitsched.model.document import Body, Document, Key, get_field, parse_api_group, read_annotations, read_labels
+from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group, read_annotations, read_labels
 from gitsched.model.scheduling import RecordedDecision, RecordTarget
 from gitsched.model.time import format_time, parse_time
 
@@ -121,7 +121,7 @@ def _parse_suffix(name: str) -> int:
 
 def _is_orphaned(decision: Body, namespace: str, placements: frozenset[PlacementName]) -> bool:
     """Report whether the Placement that owns a decision is deleted, so that garbage collection would delete the decision."""
-    owners = get_field(decision, "metadata", "ownerReferences") or ()
+    owners = list_objects(get_field(decision, "metadata", "ownerReferences"))
     return any(
         owner.get("kind") == PLACEMENT
         and parse_api_group(str(owner.get("apiVersion"))) == GROUP

@@ -14,7 +14,7 @@ from gitsched.model.document import Document
 from gitsched.model.explanation import Explanation, ExplanationTable
 from gitsched.model.finding import locate_document
 from gitsched.model.scheduling import Assignment, Request
-from gitsched.model.time import format_time
+from gitsched.model.time import add_duration, format_time
 from gitsched.schedule import pipeline
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.rejections import list_rejections
@@ -122,7 +122,7 @@ def _describe_effect(state: KarmadaState, entry: ObservedWorkload, template: Doc
 def _make_fresh_request(state: KarmadaState, template: Document, policy: PropagationPolicy, current: PreviousState) -> Request:
     """Return the scheduler's request for a workload as after a rebalance was requested."""
     if current.last_scheduled is not None:
-        current = current._replace(reschedule_triggered=current.last_scheduled + _LATER)
+        current = current._replace(reschedule_triggered=add_duration(current.last_scheduled, _LATER))
     return state.build_request(template, policy, state.read_requirements(template), current, state.snapshot.now)
 
 

@@ -1,0 +1,48 @@
+"""Check that documents from Python are what a YAML or JSON file could have: the other layers rely on it."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+MAX_DEPTH = 200
+"""Collections that may be nested, as in files."""
+_INTEGERS = range(-(2**63), 2**64)
+
+
+def describe_defect(body: Any) -> str:
+    """Return what a document has that no file could have; "" if there is nothing."""
+    if not isinstance(body, dict):
+        return f"it is a {type(body).__name__}, not a mapping"
+    pending: list[tuple[Any, int]] = [(body, 1)]
+    while pending:
+        value, depth = pending.pop()
+        if isinstance(value, dict):
+            if any(not isinstance(name, str) for name in value):
+                return "a key is not a string"
+            if any(_has_surrogate(name) for name in value):
+                return "a key has a lone surrogate"
+            pending += ((member, depth + 1) for member in value.values())
+        elif isinstance(value, list):
+            pending += ((member, depth + 1) for member in value)
+        else:
+            defect = _describe_scalar_defect(value)
+            if defect:
+                return defect
+        if depth > MAX_DEPTH:
+            return f"collections are nested more than {MAX_DEPTH} deep"
+    return ""
+
+
+def _describe_scalar_defect(value: Any) -> str:
+    if isinstance(value, str):
+        return "a string has a lone surrogate" if _has_surrogate(value) else ""
+    if isinstance(value, float):
+        return "" if isfinite(value) else "a number is not finite"
+    if isinstance(value, int):
+        return "" if value in _INTEGERS else "a number has more than 64 bits"
+    return "" if value is None else f"a value is a {type(value).__name__}, which JSON does not have"
+
+
+def _has_surrogate(text: str) -> bool:
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)

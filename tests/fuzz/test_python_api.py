@@ -1,0 +1,73 @@
+"""The Python API returns findings, or says what is wrong with its arguments, whatever documents, records and settings it gets."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gitsched
+from gitsched.model.errors import GitschedError
+
+from .mutation import SEEDS, mutate
+
+CASES = int(os.environ.get("GITSCHED_FUZZ_CASES", "40"))
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+TIMES = (NOW, None, datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC))
+
+
+def run_case(seed: int) -> list[str]:
+    """Schedule mutated documents with mutated records and settings; return the codes of the findings."""
+    random = Random(seed)
+    documents, config = random.choice(SEEDS)
+    previous: list[Any] = gitsched.schedule(documents, now=NOW, config=config).documents
+    changed = [mutate(body, random, random.choice((0, 0, 1, 3))) for body in documents]
+    records = [mutate(body, random, random.choice((0, 1, 3))) for body in random.choice(([], previous, [*previous, *documents]))]
+    spec = mutate(config, random, 1) if config and random.random() < 0.3 else config
+    try:
+        found = gitsched.schedule(changed, previous=records, now=random.choice(TIMES), config=spec)
+    except GitschedError:
+        return []
+    for body in changed:
+        gitsched.validate([body])
+    return [finding.code for finding in found.findings]
+
+
+@pytest.mark.parametrize("start", range(4))
+def test_no_documents_records_or_settings_raise_an_unexpected_error(start: int) -> None:
+    for seed in range(start * CASES, (start + 1) * CASES):
+        codes = run_case(seed)
+        assert "internal-error" not in codes, seed
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters())
+JSON = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=4), max_leaves=10
+)
+
+
+@settings(max_examples=CASES)
+@given(st.lists(JSON, max_size=3), st.lists(JSON, max_size=2))
+def test_values_that_are_no_documents_are_findings(documents: list[Any], previous: list[Any]) -> None:
+    web = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}}
+    found = gitsched.schedule([*documents, web], previous=previous, now=NOW)
+    assert all(finding.code != "internal-error" for finding in found.findings)
+    assert web["metadata"]["name"] in str(found.decisions.catalog.templates)
+    gitsched.validate(documents)
+
+
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59-12:00"])
+def test_times_at_the_ends_of_the_calendar_do_not_overflow(text: str) -> None:
+    for documents, config in SEEDS:
+        changed = json.loads(json.dumps(documents).replace("2026-01-01T00:00:00Z", text))
+        first = gitsched.schedule(changed, now=NOW, config=config)
+        for now in TIMES:
+            records = json.loads(json.dumps(first.documents).replace("2026-01-02T00:00:00Z", text))
+            found = gitsched.schedule(changed, previous=records, now=now, config=config)
+            assert all(finding.code != "internal-error" for finding in found.findings)
