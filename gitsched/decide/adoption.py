@@ -17,11 +17,13 @@ from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.plan_state import PreviousOutput
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
+from gitsched.decide.registry import apis_by_group
 from gitsched.model.adoption import AdoptedObject, AdoptedRecord, Adoption, RunningObjects
 from gitsched.model.changes import RecordChange
 from gitsched.model.document import Body, Key
 from gitsched.model.finding import Finding, format_names
 from gitsched.model.scheduling import RecordTarget
+from gitsched.model.variants import BUNDLE_KIND
 from gitsched.render.output_files import escape_segment
 
 UNKNOWN_REASON = "it is not known where it runs"
@@ -78,7 +80,7 @@ def _add_clusters(running: RunningObjects, decisions: DecisionSet) -> RunningObj
     """Return the running objects with the APIs that directories and clusters make complete or partial: those that no hub is known of."""
     known = running.complete | running.partial
     others = frozenset(engine.name for engine in decisions.engines if isinstance(engine, Adopting)) - known
-    if not running.observed:
+    if not running.has_clusters:
         return running
     if decisions.cluster_facts.keys() <= running.observed:
         return running._replace(complete=running.complete | others | running.partial, partial=frozenset())
@@ -127,7 +129,9 @@ def _compare(
             continue
         record, move = by_subject.get(key), moves.get(key)
         if record is not None:
-            if move is None or (outcome.held is not None and not record.missing):
+            # The record of a Bundle, which says where it was, is written with the first output.
+            is_same = key[:2] == BUNDLE_KIND and record.clusters.keys() == outcome.replicas_by_cluster.keys()
+            if move is None or is_same or (outcome.held is not None and not record.missing):
                 in_place += 1  # a workload with data stays until it is released, as in any run
             elif not outcome.policy and outcome.api in running.partial and move.after.keys() < move.before.keys():
                 groups["unknown"].append(AdoptedObject(key, record.clusters, move.after, DEPENDENT_REASON))
@@ -196,12 +200,14 @@ def _list_findings(
             "writes no manifest for it; add its document and adopt again"
         )
         yield Finding("error", "adopt-cluster-missing", message, None, ("Cluster", "", cluster))
-    names = {one.subject: one.api for one in plan.recorded} | {key: outcome.api for key, outcome in plan.outcomes.items()}
-    unread = sorted(decisions.cluster_facts.keys() - running.observed) if running.observed else []
+    groups = {key: outcome.api for key, outcome in plan.outcomes.items()}
+    names = Counter(groups.get(one.key) or apis_by_group[one.key.group].name for one in adoption.unknown)
+    unread = sorted(decisions.cluster_facts.keys() - running.observed) if running.has_clusters else []
     what = f"clusters without information: {format_names(unread)}" if unread else "the dumps do not have all of its decisions"
-    for name, count in sorted(Counter(names.get(one.key, "") for one in adoption.unknown).items()):
+    for name, count in sorted(names.items()):
+        objects = f"{count} objects of {name} run" if count > 1 else f"1 object of {name} runs"
         message = (
-            f"it is not known where {count} objects of {name} run ({what}), so they are placed nowhere; adopt again with a complete "
-            f"dump, or pass --not-running {name} if nothing else of it runs"
+            f"it is not known where {objects} ({what}), so nothing is placed for {'them' if count > 1 else 'it'}; adopt again with a "
+            f"complete dump, or pass --not-running {name} if nothing else of it runs"
         )
         yield Finding("warning", "adopt-incomplete", message)

@@ -16,8 +16,8 @@ class RunningObjects(NamedTuple):
 
     `records` are what a hub recorded: bindings, decisions. `clusters` says where each object runs. `complete` are the names of the policy
     APIs whose workloads are all known, so that one which is not among them runs nowhere; `partial` those of which some may be missing.
-    `observed` are the clusters whose objects were read from themselves or from a directory. `complete_kinds` are the kinds (group, kind) of
-    hubs of which all objects are known.
+    `observed` are the clusters all of whose objects were read from themselves or from a directory, which `has_clusters` says was tried.
+    `complete_kinds` are the kinds (group, kind) of hubs of which all objects are known.
     """
 
     records: Mapping[Key, Body] = {}
@@ -26,6 +26,7 @@ class RunningObjects(NamedTuple):
     partial: frozenset[str] = frozenset()
     observed: frozenset[str] = frozenset()
     complete_kinds: frozenset[tuple[str, str]] = frozenset()
+    has_clusters: bool = False
 
 
 class AdoptedRecord(NamedTuple):

@@ -68,8 +68,12 @@ def adopt(settings: RunSettings, inputs: AdoptionInputs, *, dry_run: bool = Fals
     source = made_from.source
     reader = RunningObjectReader(source.config, inputs.not_running)
     _read_inputs(context, inputs, source, reader)
+    running = reader.read()
+    if not (running.records or running.clusters):
+        reasons = "".join(f"; {finding.message}" for finding in reader.findings[:3])
+        raise Permanent(f"nothing that runs was found in what was given, so there is nothing to adopt{reasons}")
     with gc_paused():
-        made = plan_adoption(made_from._replace(rollouts=None, withholds=False), reader.read())
+        made = plan_adoption(made_from._replace(rollouts=None, withholds=False), running)
     findings = (*reader.findings, *made.findings)
     planned = Planned(
         made.output._replace(findings=(*findings, *made.output.findings)),

@@ -57,7 +57,7 @@ class RunningObjectReader:
         self._complete: set[tuple[str, str]] = set()
         self._observed: set[str] = set()
         self._not_running = frozenset(not_running)
-        self._has_dumps = False
+        self._has_dumps = self._has_clusters = False
         self.findings: list[Finding] = []
         self.objects = 0
 
@@ -72,6 +72,7 @@ class RunningObjectReader:
             frozenset(partial),
             frozenset(self._observed),
             frozenset(self._complete),
+            self._has_clusters,
         )
 
     def add_dump(self, name: str, stream: BinaryIO) -> None:
@@ -90,6 +91,7 @@ class RunningObjectReader:
 
     def add_cluster(self, cluster: ClusterInput) -> None:
         """Read the objects of one cluster from a dump or from the manifests of a directory."""
+        self._has_clusters = True
         paths = list(_list_files(cluster.path))
         complete = True
         for path in paths:
@@ -104,6 +106,7 @@ class RunningObjectReader:
 
     def add_live(self, cluster: str, client: KubectlClient, wanted: Iterable[tuple[str, Key]]) -> None:
         """Ask a cluster for objects with these API versions and keys. What cannot be read is a finding."""
+        self._has_clusters = True
         complete = True
         for keys, found in client.read(wanted):
             if isinstance(found, GitschedError) and _NO_SUCH_KIND in str(found):

@@ -258,7 +258,7 @@ def test_a_dump_that_the_source_has_is_refused(fleet: Fleet) -> None:
 
 
 @pytest.mark.kubectl
-def test_clusters_are_asked_through_kubectl(fleet: Fleet, tmp_path: Path) -> None:
+def test_clusters_are_read_through_kubectl(fleet: Fleet, tmp_path: Path) -> None:
     servers = {name: ApiServer() for name in "abc"}
     try:
         for name, count in (("a", 1), ("b", 3)):
@@ -280,6 +280,10 @@ def test_clusters_are_asked_through_kubectl(fleet: Fleet, tmp_path: Path) -> Non
         assert "adopt-unread" in {finding.code for finding in result.findings}
         assert [dict(one.before) for one in result.adoption.held] == [{"a": 1}]
         assert replicas(fleet) == {"a": 1}
+        for server in servers.values():
+            server.denied.add("get deployments")
+        with pytest.raises(Permanent, match="nothing that runs"):
+            take_over(fleet, hour=1, **inputs)
         assert not any(request.startswith("PATCH") for server in servers.values() for request in server.requests)
     finally:
         for server in servers.values():

@@ -101,15 +101,22 @@ def adopt_workloads(state: KarmadaState, workloads: Iterable[Document], running:
 
 
 def find_clusters(state: KarmadaState, template: Document, running: RunningObjects) -> ClusterReplicas:
-    """Return where a workload runs. A Bundle runs where one of the objects of its variant does."""
+    """Return where a workload runs. A Bundle runs where one of the objects of its variant does, with the replicas of all of them, unless
+    it is placed as a whole."""
     variants = state.snapshot.variants.get(template.key) if state.snapshot.variants else None
     if variants is None:
         return running.clusters.get(template.key, {})
-    return {
-        cluster: None
-        for cluster, index in sorted(variants.by_cluster.items())
-        if any(cluster in running.clusters.get(one.key, {}) for one in variants.variants[index].objects)
-    }
+    required = state.read_variant_requirements(template)
+    found: dict[str, int | None] = {}
+    for cluster, index in sorted(variants.by_cluster.items()):
+        objects = (running.clusters.get(one.key, {}) for one in variants.variants[index].objects)
+        counts = [clusters[cluster] for clusters in objects if cluster in clusters]
+        if counts:
+            is_set = required is not None and required.places_sets
+            found[cluster] = (
+                required.requirements.replicas if required is not None and is_set else sum(filter(None, counts)) or None
+            )
+    return found
 
 
 def _is_bound(binding: Body) -> bool:
