@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-from finding_codes import find_codes, find_codes_in  # beside this file, where importlib mode does not look
+from tests.cli.finding_codes import find_codes, find_codes_in
 
 PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 
