@@ -123,6 +123,13 @@ class OutputRepository:
             self._write_note(repository, written, note)
         return published
 
+    def update_local_branch(self, commit: str) -> None:
+        """Move the local branch forward to the remote's commit, as a run does that was interrupted after its push. No effect for a
+        local branch that does not exist or has other commits."""
+        local = self._opened.resolve_ref(self._ref) if self._clone is None and self.remote is not None else None
+        if local not in (None, commit) and self._opened.has_ancestor(commit, local):
+            self._update_local_refs(self._opened, commit)
+
     def check_writable(self) -> None:
         """Raise Permanent when the branch must not be written: it is a source branch or a symbolic ref."""
         if self._shares_repository() and self.branch in {*self._source.requested_branches, self._source.branch_name(None)}:

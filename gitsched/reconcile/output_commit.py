@@ -57,6 +57,8 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
     note = make_source_note(fetched.source.oid)
     if not written.changed:
         head = fetched.output_head
+        if head and output.remote is not None:
+            output.update_local_branch(head)
         if head and fetched.source.oid and read_note(output.repository, head) != note:
             output.publish(head, head, note)
         # The record says since when clusters retire and copies are retained, and it is only written with a commit.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from gitsched.decide.plan import collect_garbage
-from gitsched.model.errors import Conflict, GitschedError, Temporary
+from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
 from gitsched.model.system_errors import convert_system_error
 from gitsched.model.time import format_time
 from gitsched.reconcile import RunResult
@@ -83,11 +83,13 @@ def watch(
 ) -> None:
     """Run reconcile until `wakeup` is stopped, with debounce and backoff; no input ends the loop.
 
-    A permanent error waits for the next change, a temporary one for a delay that doubles. A stop takes effect between two runs,
+    A permanent error waits for the next change, or for the interval, which doubles while the error repeats; a temporary error waits
+    for a delay that doubles. A stop takes effect between two runs,
     so no run is interrupted. A requested run starts at once, but not within `debounce` of the previous one.
     """
     wakeup = wakeup or Wakeup()
-    failures = runs = 0
+    failures = runs = repeated = 0
+    last_error = ""
     cause: RunCause | Literal["start", "retry"] = "start"
     while not wakeup.stopped:
         paths = runner.watch_paths()
@@ -113,8 +115,13 @@ def watch(
         elif run is not None and run.plan.next_wakeup is not None:
             delay = min(delay, max(run.plan.next_wakeup - now(), timedelta()))
             LOGGER.debug("next wake-up at %s", format_time(run.plan.next_wakeup))
+        repeated = repeated + 1 if error is not None and str(error) == last_error else 0
+        last_error = str(error) if error is not None else ""
+        if isinstance(error, Permanent):
+            delay = max(delay, min(delay * 2 ** min(repeated, 16), MAX_BACKOFF))
         listener.end(ReconcileAttempt(cause, requested_at, seconds, run, error, delay))
-        _log_error(error, delay)
+        if _is_power_of_two(repeated + 1):  # the same error is not logged each time
+            _log_error(error, delay)
         if runs % GC_INTERVAL == 0:
             collect_garbage()
         runs += 1
@@ -125,6 +132,10 @@ def watch(
             cause = wait_for_change(paths, file_states, max(delay, timedelta(milliseconds=1)), wakeup)
             if cause == "hook":
                 wakeup.wait(started_at + debounce.total_seconds() - time.monotonic(), for_stop_only=True)
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number & (number - 1) == 0
 
 
 def compute_backoff(failures: int, error: GitschedError) -> timedelta:

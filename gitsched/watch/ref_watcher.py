@@ -13,6 +13,8 @@ from gitsched.watch.wakeup import Wakeup
 
 POLL_INTERVAL = timedelta(seconds=1)
 """How often local refs are polled when no event arrives: network and container file systems lose events."""
+MAX_POLLED = 1000
+"""Files that are polled at this interval; the interval of more files is longer, so that an idle process costs the same."""
 
 FileStates = dict[str, tuple[int, int, int]]
 RunCause = Literal["time", "ref", "hook", "stop"]
@@ -48,7 +50,7 @@ def _wait_for_event(paths: list[Path], previous: FileStates, timeout: timedelta,
             watch_filter=None,
             debounce=50,
             step=20,
-            rust_timeout=int(min(POLL_INTERVAL, timeout).total_seconds() * 1000) or 1,
+            rust_timeout=int(min(_compute_poll_interval(previous), timeout).total_seconds() * 1000) or 1,
             yield_on_timeout=True,
             stop_event=_StopEvent(wakeup, time_is_over),
         ):
@@ -57,6 +59,10 @@ def _wait_for_event(paths: list[Path], previous: FileStates, timeout: timedelta,
     finally:
         timer.cancel()
     return False
+
+
+def _compute_poll_interval(states: FileStates) -> timedelta:
+    return POLL_INTERVAL * max(1, len(states) / MAX_POLLED)
 
 
 class _StopEvent:

@@ -8,8 +8,11 @@ import subprocess
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
+
+import pytest
 
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
 from gitsched.watch import (
@@ -114,6 +117,21 @@ def test_watch_continues_after_errors() -> None:
     assert reconciler.runs == 4
     assert [type(attempt.error) for attempt in attempts.seen] == [Conflict, Permanent, Conflict, Permanent]
     assert [attempt.cause for attempt in attempts.seen] == ["start", "retry", "time", "retry"]
+
+
+def test_a_permanent_error_that_repeats_is_tried_and_logged_ever_less(caplog: pytest.LogCaptureFixture) -> None:
+    wakeup, attempts = Wakeup(), Attempts()
+    reconciler = FailingReconciler(wakeup, *(Permanent("there is no remote 'origin'") for _ in range(7)))
+    watch(
+        reconciler,
+        interval=timedelta(milliseconds=1),
+        listener=attempts,
+        wakeup=wakeup,
+        now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    delays = [attempt.delay for attempt in attempts.seen]
+    assert all(later > 1.5 * earlier for earlier, later in pairwise(delays))
+    assert len(caplog.records) == 3, "the first, the second and the fourth"
 
 
 def test_pauses_double_up_to_a_limit_and_respect_retry_after() -> None:

@@ -112,6 +112,19 @@ def test_two_reconcilers_of_one_commit_make_one_commit(pair: Fleet, tmp_path: Pa
     assert execute("rev-list", "--count", "placements", at=remote) == "1"
 
 
+def test_a_run_that_died_after_its_push_is_completed_by_the_next_one(pair: Fleet, tmp_path: Path) -> None:
+    remote = tmp_path / "remote.git"
+    pair.git("clone", "-q", "--bare", ".", str(remote))
+    rival = clone(remote, tmp_path / "one", tmp_path / "cache-one")
+    rival.reconcile(0, push="origin")
+    old = rival.head
+    rival.commit({"apps/new.yaml": deployment("new")}, hour=1)
+    rival.reconcile(1, push="origin")
+    rival.git("update-ref", "refs/heads/placements", str(old))
+    assert rival.reconcile(1, push="origin").after is None
+    assert rival.head == execute("rev-parse", "placements", at=remote) != old
+
+
 def test_a_rejected_push_is_an_error_and_does_not_move_the_local_branch(pair: Fleet, tmp_path: Path) -> None:
     remote = tmp_path / "remote.git"
     pair.git("clone", "-q", "--bare", ".", str(remote))
