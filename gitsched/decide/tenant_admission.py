@@ -201,6 +201,8 @@ def _check_object(document: RawDocument, key: Key, tenant: Tenant) -> tuple[str,
     group, kind = key.group, key.kind
     if tenant.closed:
         return "tenant-closed", f"anything: {tenant.closed}", "correct the Tenant"
+    if kind.endswith("List") and isinstance(document.body.get("items"), list):
+        return "tenant-kind", f"{key}, which stands for other objects", "write its items as objects of their own"
     if (group, kind) == TENANT_KIND:
         return "tenant-kind", f"{key} in {_name_path(document)}", "define Tenants outside of the paths of all tenants"
     if group == CONFIG_GROUP and kind not in _OWN_KINDS:

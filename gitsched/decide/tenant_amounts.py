@@ -88,7 +88,8 @@ def _measure_object(amounts: Amounts, target: TargetCluster, key: Key, body: Bod
     replicas = count_copy_replicas([body], config)
     if replicas is None and pod is None:
         return
-    own = replicas if replicas is not None else 1
+    parallel = get_field(body, "spec", "jobTemplate", "spec", "parallelism")
+    own = replicas if replicas is not None else parallel if type(parallel) is int else 1
     count = target.replicas if divided and target.replicas is not None and target.body is None else own
     edited = [value for path, value in target.edits if path.rpartition(".")[2] in ("replicas", "parallelism")]
     amounts.replicas[name] = max([amounts.replicas.get(name, 0), count, *edited])
