@@ -126,6 +126,8 @@ def _decide_at(
 ) -> SimulationResult:
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates))
     variants = add_variants(baseline.decisions.variants, catalog, baseline.config)
+    made_from, holds_data = baseline.decisions.input, baseline.config.guard.hold_stateful
+    adopted = made_from.adopted if made_from is not None and records else {}
     snapshot = Snapshot(
         catalog.api_documents,
         catalog.templates,
@@ -139,8 +141,11 @@ def _decide_at(
         catalog.read_order,
         duplicate_templates=catalog.duplicate_templates,
         variants=variants,
-        load_holds=make_holds_loader(catalog.templates, variants) if baseline.config.guard.hold_stateful else None,
-        tenancy=baseline.decisions.input.tenancy if baseline.decisions.input is not None else None,
+        load_holds=make_holds_loader(catalog.templates, variants, None, adopted, holds_data=holds_data)
+        if holds_data or adopted
+        else None,
+        has_adopted=bool(adopted),
+        tenancy=made_from.tenancy if made_from is not None else None,
     )
     engines = create_engines(snapshot)
     templates = (
