@@ -49,12 +49,10 @@ def render_metadata_files(
     builds: BuildRecord = NOTHING_BUILT,
     kept_files: Mapping[str, str] = MappingProxyType({}),
     tenants: tuple[Mapping[str, Any], ...] = (),
-    *,
-    chosen_by_operator: bool = False,
 ) -> dict[str, PlannedFile]:
     """Render README.md, gitsched.json and hydrator.metadata. `facts` are the commits of the facts branches by branch; `builds` says how
     kustomize roots were built; `kept_files` are the commits whose versions of broken files are used; `tenants` are the Tenants that the
-    next run trusts; `chosen_by_operator` says that options and not gitsched.yaml chose the location of the output in the first run.
+    next run trusts.
 
     The input digest does not cover the previous output: a delayed run starts from an earlier output than a run on time, and writes the
     same bytes.
@@ -106,7 +104,6 @@ def render_metadata_files(
         source_tree=source.tree,
         builds=builds,
         kept_files=kept_files,
-        chosen_by_operator=chosen_by_operator,
         findings=plan.findings,
         next_wakeup=plan.next_wakeup,
         observations=observations,

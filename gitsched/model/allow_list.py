@@ -109,7 +109,15 @@ class AllowList(NamedTuple):
 
     def allows_remote(self, name: str) -> bool:
         """Return whether the Git repository `name` (host and path) may be fetched."""
-        return any(f"{name}/".startswith(f"{prefix.rstrip('/')}/") for prefix in self.remotes)
+        return allows_remote(self.remotes, name)
+
+
+def allows_remote(prefixes: Iterable[str], name: str) -> bool:
+    """Return whether one of the prefixes is the Git repository `name` (host and path), its organization or its host. A host without port
+    stands for all of its ports."""
+    host, slash, path = name.partition("/")
+    names = (f"{name}/", f"{host.partition(':')[0]}{slash}{path}/")
+    return any(one.startswith(f"{prefix.rstrip('/')}/") for prefix in prefixes for one in names)
 
 
 NOTHING_ALLOWED: Final = AllowList()

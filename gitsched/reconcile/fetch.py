@@ -68,6 +68,7 @@ def fetch(context: RunContext, base: Commit | None = None) -> Fetched:
         from gitsched.reconcile.recorded_output import (
             find_last_reconciled,
             find_recorded_location,
+            is_chosen_by_operator,
         )  # only if there was an earlier run
 
         location = find_recorded_location(context, location, config, partial(_open_location, context))
@@ -77,10 +78,15 @@ def fetch(context: RunContext, base: Commit | None = None) -> Fetched:
         if config.push != settled.output.push:
             location = _open_location(context, config)
     output, output_head, output_tree, prefix, record, _ = location
+    by_operator = (output.branch, prefix.rstrip("/")) != (settled.output.branch.removeprefix("refs/heads/"), settled.output.path)
+    if record is not None:
+        by_operator = is_chosen_by_operator(location)
     named = bool(settings.output_branch) or settled.output.branch == OutputConfig().branch
     key = make_cache_key(source.repository.common_dir, output, prefix, settings.paths)
     is_trusted = base is not None or (named and not settled.output.path)
-    fetched = Fetched(commit, output, output_head, output_tree, prefix, record, is_trusted, key, trusted)
+    fetched = Fetched(
+        commit, output, output_head, output_tree, prefix, record, is_trusted, key, trusted, chosen_by_operator=by_operator
+    )
     if settled.source.facts != FactsConfig():
         fetched = fetched._replace(facts=fetch_facts(context, settled, find_push_remote(settings, config)))
     return fetched._replace(frozen=_read_freeze(fetched)) if output_tree else fetched

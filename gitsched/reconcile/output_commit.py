@@ -54,11 +54,11 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
 def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> Published:
     """Commit the output tree and move the output branch to it. Raise Conflict if another process has moved the branch."""
     output, plan, record = fetched.output, planned.plan, fetched.record
-    note = make_source_note(fetched.source.oid)
     if not written.changed:
         head = fetched.output_head
         if head and output.remote is not None:
             output.update_local_branch(head)
+        note = _make_note(fetched, head) if head else ""
         if head and fetched.source.oid and read_note(output.repository, head) != note:
             output.publish(head, head, note)
         # The record says since when clusters retire and copies are retained, and it is only written with a commit.
@@ -74,7 +74,6 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
         planned.builds,
         planned.kept_files,
         planned.tenants,
-        chosen_by_operator=_is_chosen_by_operator(context, fetched, planned),
     )
     changed_entries = {
         name
@@ -83,20 +82,9 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
     }
     tree = _write_files(context, fetched.prefix, repository, metadata, written.tree)
     commit = _commit_tree(context, fetched, planned, repository, written._replace(tree=tree), changed_entries)
-    moved = output.publish(commit, fetched.output_head, note)
+    moved = output.publish(commit, fetched.output_head, _make_note(fetched, commit))
     # Otherwise another process has published the same commit before.
     return Published(commit, True, tree, "" if moved else "same")
-
-
-def _is_chosen_by_operator(context: RunContext, fetched: Fetched, planned: Planned) -> bool:
-    """Return whether options chose another location in the output repository than gitsched.yaml, in the first run there."""
-    settings, named, record = context.settings, planned.config.output, fetched.record
-    if record is not None:
-        return record.chosen_by_operator
-    return (settings.output_branch or named.branch, f"{settings.output_path or named.path}/".lstrip("/")) != (
-        named.branch,
-        f"{named.path}/".lstrip("/"),
-    )
 
 
 def _has_guard_changed(fetched: Fetched, plan: Plan) -> bool:
@@ -206,9 +194,19 @@ def _commit_tree(
     return repository.commit_tree(written.tree, (head,) if head else (), message, name=name, email=email, time=time, sign=signer)
 
 
-def make_source_note(oid: str) -> str:
-    """Return the git note of the output's head: it names the newest source commit that a run has planned."""
-    return f'{{"drySha":"{oid}"}}\n'
+def _make_note(fetched: Fetched, commit: str) -> str:
+    """Return the note for an output commit, which several output branches may share."""
+    if fetched.record is None and not fetched.chosen_by_operator:
+        return make_source_note(fetched.source.oid)
+    from gitsched.reconcile.recorded_output import list_operator_outputs  # only if there was an earlier run
+
+    return make_source_note(fetched.source.oid, list_operator_outputs(fetched, commit))
+
+
+def make_source_note(oid: str, operator_outputs: str = "") -> str:
+    """Return the git note of the output's head: it names the newest source commit that a run has planned. `operator_outputs` are the
+    outputs with this head that the operator chose in their first runs, as JSON."""
+    return f'{{"drySha":"{oid}"{operator_outputs}}}\n'
 
 
 def find_manifest_changes(

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from gitsched.apis.gitsched.output_config import OutputConfig
 from gitsched.git import OutputRepository, Repository, SourceRepository
 from gitsched.git.refs import list_remote_refs, read_note
 from gitsched.model.commit import Commit
-from gitsched.reconcile.run import OutputLocation, RunContext
+from gitsched.reconcile.run import Fetched, OutputLocation, RunContext
 from gitsched.render.output_files import CLUSTERS, PLACEMENTS, RUN_METADATA, STATUS
-from gitsched.render.run_metadata import RunMetadata
 
 MAX_DIRECTORIES = 2_000
 """Directories of an output branch that are searched for gitsched.json."""
 _HEADS, _TRACKING = "refs/heads/", "refs/remotes/origin/"
+_OPERATOR_OUTPUTS = "operatorOutputs"
 _OUTPUT_DIRECTORIES = frozenset((CLUSTERS, STATUS, PLACEMENTS))
 
 
@@ -31,11 +32,11 @@ def find_recorded_location(
     chose it by other options than those of this run.
     """
     settings, source = context.settings, context.source
-    if settings.output_branch is None and not _is_own(source, found.record):
+    if settings.output_branch is None and not _is_own(source, found):
         for branch in _list_written_branches(found.output, source):
             if branch != found.output.branch:
                 other = _open_directory(context, config._replace(branch=branch), open_location)
-                if _is_own(source, other.record):
+                if _is_own(source, other):
                     return other
     if settings.output_path is None and found.record is None and found.tree is not None:
         return _open_directory(context, config._replace(branch=found.output.branch), open_location)
@@ -46,16 +47,25 @@ def find_last_reconciled(source: SourceRepository, location: OutputLocation) -> 
     """Return the newest source commit that a run has planned for this output; None if there is none, or it is not available."""
     if location.record is None or location.head is None:
         return None
-    noted = _read_source_note(location.output.repository, location.head)
+    noted = _read_note(location.output.repository, location.head).source
     for oid in (noted, location.record.source):
         if oid and source.fetch_commit(oid):
             return source.repository.commit(oid)
     return None
 
 
-def _is_own(source: SourceRepository, record: RunMetadata | None) -> bool:
+def is_chosen_by_operator(location: OutputLocation) -> bool:
+    """Return whether options and not the settings of the source chose the location in the first run."""
+    note = _read_note(location.output.repository, location.head) if location.head else _Note()
+    return _name_location(location.output.branch, location.prefix) in note.operator_outputs
+
+
+def _is_own(source: SourceRepository, location: OutputLocation) -> bool:
     """Return whether the last run there was of this source and had its location from the settings of the source."""
-    return record is not None and not record.chosen_by_operator and bool(record.source) and source.fetch_commit(record.source)
+    record = location.record
+    if record is None or not record.source or is_chosen_by_operator(location):
+        return False
+    return source.fetch_commit(record.source)
 
 
 def _open_directory(context: RunContext, config: OutputConfig, open_location: OpenLocation) -> OutputLocation:
@@ -65,7 +75,7 @@ def _open_directory(context: RunContext, config: OutputConfig, open_location: Op
         return opened
     for path in _find_directories(opened.output.repository, opened.tree):
         other = open_location(config._replace(path=path))
-        if _is_own(context.source, other.record):
+        if _is_own(context.source, other):
             return other
     return opened
 
@@ -89,7 +99,7 @@ def _list_written_branches(output: OutputRepository, source: SourceRepository) -
     repository = output.repository
     found: list[tuple[float, str]] = []
     for branch, head in sorted(_list_heads(output).items()):
-        noted = _read_source_note(repository, head)
+        noted = _read_note(repository, head).source
         if noted and source.fetch_commit(noted):
             found.append((-source.repository.commit(noted).time.timestamp(), branch))
     return [branch for _, branch in sorted(found)]
@@ -105,11 +115,30 @@ def _list_heads(output: OutputRepository) -> Mapping[str, str]:
     return heads
 
 
-def _read_source_note(repository: Repository, head: str) -> str:
-    """Return the source commit that the note on an output commit names, or ""."""
+def list_operator_outputs(fetched: Fetched, commit: str) -> str:
+    """Return the member of the note on an output commit that names the outputs that the operator chose in their first runs, or ""."""
+    outputs = set(_read_note(fetched.output.repository, commit).operator_outputs)
+    if fetched.chosen_by_operator:
+        outputs.add(_name_location(fetched.output.branch, fetched.prefix))
+    return f',"{_OPERATOR_OUTPUTS}":{json.dumps(sorted(outputs))}' if outputs else ""
+
+
+class _Note(NamedTuple):
+    """The note on an output commit: the newest source commit that was planned, and the outputs that the operator chose."""
+
+    source: str = ""
+    operator_outputs: tuple[str, ...] = ()
+
+
+def _read_note(repository: Repository, head: str) -> _Note:
     try:
         note = json.loads(read_note(repository, head) or "{}")
     except (ValueError, RecursionError):
-        return ""
-    oid = note.get("drySha") if isinstance(note, dict) else None
-    return oid if isinstance(oid, str) else ""
+        return _Note()
+    oid, outputs = (note.get("drySha"), note.get(_OPERATOR_OUTPUTS)) if isinstance(note, dict) else (None, None)
+    names = tuple(name for name in outputs if isinstance(name, str)) if isinstance(outputs, list) else ()
+    return _Note(oid if isinstance(oid, str) else "", names)
+
+
+def _name_location(branch: str, prefix: str) -> str:
+    return f"{branch}:{prefix.rstrip('/')}" if prefix else branch

@@ -11,7 +11,7 @@ from gitsched.build.remote_base import RemoteBase, RemotePolicy, RemoteTree, is_
 from gitsched.git import Repository
 from gitsched.git.private_clone import PrivateClone
 from gitsched.git.refs import fetch
-from gitsched.model.allow_list import OPERATOR_FILE
+from gitsched.model.allow_list import OPERATOR_FILE, allows_remote
 from gitsched.model.errors import GitschedError
 
 MAX_FETCHED = 500
@@ -58,7 +58,7 @@ class RemoteBases:
                 f"commit {base.oid[:12]} of {base.name} is not in the cache, and this run fetches nothing: `gitsched reconcile` or "
                 "`gitsched plan --observations live` fetches it"
             )
-        if not is_allowed(base, policy.fetchable):
+        if not allows_remote(policy.fetchable, base.name):
             return (
                 f"commit {base.oid[:12]} of {base.name} is not in the cache, and the operator does not allow to fetch it; to allow it: "
                 f"--allow-remote {base.name}, or {base.name} in allow.hosts.remotes of {OPERATOR_FILE}"

@@ -49,4 +49,5 @@ def has_planned_source(fetched: Fetched) -> bool:
     oid, head = fetched.source.oid, fetched.output_head
     if fetched.record is not None and fetched.record.source == oid:
         return True
-    return head is not None and read_note(fetched.output.repository, head) == make_source_note(oid)
+    note = read_note(fetched.output.repository, head) if head is not None else None
+    return note is not None and note.startswith(make_source_note(oid).rstrip("}\n"))

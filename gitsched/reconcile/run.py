@@ -223,11 +223,6 @@ class OutputLocation(NamedTuple):
     record: RunMetadata | None
     has_notes: bool = False
 
-    @property
-    def name(self) -> str:
-        """The branch, with the directory in it."""
-        return f"{self.output.branch}:{self.prefix.rstrip('/')}" if self.prefix else self.output.branch
-
 
 class Fetched(NamedTuple):
     """The source commit and the head of the output branch. `prefix` is where the output is inside its branch: "" or "path/".
@@ -236,7 +231,8 @@ class Fetched(NamedTuple):
     planned, whose author need not be trusted. `cache_key` is the key of the plan cache. `trusted` are the settings that the planned
     commit cannot change. `source_commits` are the commits of variants in the plan of the base of a comparison, by path and digest.
     `frozen` says why the output branch freezes placements, or is "". `base_tenants` are the Tenants of the base of a comparison, as
-    gitsched.json records them; None for those that the last run recorded.
+    gitsched.json records them; None for those that the last run recorded. `chosen_by_operator`: in the first run the operator chose another
+    branch or directory of the output than gitsched.yaml; the note on the output commit says so.
     """
 
     source: Commit
@@ -252,6 +248,7 @@ class Fetched(NamedTuple):
     source_commits: Mapping[tuple[str, str], str] = {}
     frozen: str = ""
     base_tenants: tuple[Mapping[str, Any], ...] | None = None
+    chosen_by_operator: bool = False
 
     @property
     def time(self) -> datetime:

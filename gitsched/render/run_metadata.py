@@ -22,7 +22,6 @@ from gitsched.render.output_files import RUN_METADATA
 from gitsched.render.readme_content import DecisionRow, FleetRow, HeldRow, ReadmeContent, RecordedRow
 
 FORMAT_VERSION: Final = 1
-_OPERATOR: Final = "operator"
 
 GITATTRIBUTES: Final = NewBlob(b"* linguist-generated=true gitlab-generated\n")
 """.gitattributes: GitHub and GitLab collapse the diffs of generated files and exclude them from statistics."""
@@ -48,8 +47,7 @@ class RunMetadata(NamedTuple):
     directory to the time since when it has had no document. `facts` are the commits of the facts branches by branch.
     `builds` says how kustomize roots were built. `kept_files` maps each broken file to the source commit whose version of it is used.
     `workloads` counts the workloads by state; None in a file of a gitsched that did not count them. `retained` are copies that the output
-    has only for an overlap. `guard` is as `gitsched.decide.guard_settings` writes it. `chosen_by_operator`: in the first run the operator
-    chose another branch or directory of the output than gitsched.yaml. `tenants` are the Tenants that the next run trusts.
+    has only for an overlap. `guard` is as `gitsched.decide.guard_settings` writes it. `tenants` are the Tenants that the next run trusts.
     `rollouts` are those that are not complete.
     `adopted` says why objects that gitsched took over keep their placement, by key as text.
     """
@@ -70,7 +68,6 @@ class RunMetadata(NamedTuple):
     workloads: Mapping[str, int] | None = None
     retained: tuple[RetainedCopy, ...] = ()
     guard: Mapping[str, Any] = {}
-    chosen_by_operator: bool = False
     rollouts: tuple[RolloutRecord, ...] = ()
     adopted: Mapping[str, str] = {}
     tenants: tuple[Mapping[str, Any], ...] = ()
@@ -115,8 +112,6 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         members["adopted"] = dict(value.adopted)
     if value.guard:
         members["guard"] = dict(value.guard)
-    if value.chosen_by_operator:
-        members["outputChosenBy"] = _OPERATOR
     if value.tenants:
         members["tenants"] = [dict(tenant) for tenant in value.tenants]
     body = ",\n".join(f"  {_write_compact(name)}: {_write_member(member)}" for name, member in sorted(members.items()))
@@ -170,7 +165,6 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         else None,
         retained=retained,
         guard=as_object(value.get("guard")),
-        chosen_by_operator=value.get("outputChosenBy") == _OPERATOR,
         rollouts=rollouts,
         adopted={name: why for name, why in as_object(value.get("adopted")).items() if isinstance(why, str)},
         tenants=tuple(list_objects(value.get("tenants"))),

@@ -84,10 +84,11 @@ def test_objects_of_several_clusters_are_not_printed_in_one_stream(gitsched: Run
     assert "--directory" in done.stderr
 
 
-def test_flux_verifies_signatures_if_gitsched_signs_commits(gitsched: Run, pushed: Path, commit: Callable[..., None]) -> None:
+def test_flux_verifies_signatures_if_gitsched_signs_commits(gitsched: Run, pushed: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "operator.yaml"
     spec = "spec: {output: {signing: {format: ssh, key: /keys/fleet}}}\n"
-    commit(pushed, gitsched=f"apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: gitsched}}\n{spec}")
-    repository, _ = check(gitsched("export", "flux", "--cluster", "one").stdout)
+    settings.write_text(f"apiVersion: gitsched.io/v1alpha1\nkind: OperatorConfig\n{spec}")
+    repository, _ = check(gitsched("export", "flux", "--cluster", "one", "--operator-settings", str(settings)).stdout)
     assert repository["spec"]["verify"] == {"mode": "HEAD", "secretRef": {"name": "gitsched-keys"}}
     repository, _ = check(gitsched("export", "flux", "--cluster", "one", "--verify", "ours", "--secret", "deploy").stdout)
     assert repository["spec"]["verify"]["secretRef"]["name"] == "ours"

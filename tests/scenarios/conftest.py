@@ -23,7 +23,7 @@ LOCAL: tuple[tuple[HostRule, ...], ...] = ((HostRule("127.0.0.1"), HostRule("loc
 LOCAL_SERVERS: dict[str, Any] = {
     "hosts": LOCAL,
     "status_hosts": LOCAL,
-    "remotes": (("/",),),
+    "remotes": (("/", "127.0.0.1", "localhost"),),
     "tokens": ((TokenRule("env", "FORGE_TOKEN"), TokenRule("env", "INFLUX_TOKEN")),),
 }
 """The operator of these fleets allows servers and repositories of this machine."""

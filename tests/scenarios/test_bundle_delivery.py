@@ -469,7 +469,7 @@ def test_an_ssh_url_needs_a_secret(fleet: Fleet) -> None:
     assert (finding.severity, "set delivery.source.secretName" in finding.message) == ("warning", True)
     secret = settings.replace("fleet.git}", "fleet.git, secretName: fleet-read}")
     fleet.commit({"gitsched.yaml": secret}, hour=1)
-    assert codes(fleet.reconcile(1)) == set()
+    assert codes(fleet.reconcile(1)) == {"sensitive-setting"}
     assert fleet.load(FLUX.format("first", REPOSITORY))["spec"]["secretRef"] == {"name": "fleet-read"}
 
 

@@ -58,10 +58,7 @@ REFUSED = {
     "malformed host": ("  allow: {hosts: {metrics: ['https://a/b']}}\n", "spec.allow.hosts.metrics.0"),
     "relative file": ("  allow: {tokens: [{file: token}]}\n", "not an absolute path"),
     "two sources of a token": ("  allow: {tokens: [{file: /token, env: TOKEN}]}\n", "but not both"),
-    "another kind": (
-        "  {}\nmetadata: {name: o}\n---\napiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: c}\n",
-        "must be one document",
-    ),
+    "two documents": (f"  {{}}\nmetadata: {{name: o}}\n---\n{HEAD}  {{}}\n", "must be one document"),
     "no YAML": ("  [\n", "not valid"),
 }
 
