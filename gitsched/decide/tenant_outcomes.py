@@ -61,7 +61,7 @@ def enforce_rules(
             violation = violation or find_exceeded_limit(key, used, measured, tenancy.list_rules(owner))
             if violation is not None:
                 findings.append(_make_finding(templates[key], violation))
-                outcome = _keep_previous(outcome, objects, owner, checker, violation)
+                outcome = _keep_previous(outcome, objects, owner, checker, violation, held)
                 measured = measure_outcome(outcome, templates[key], snapshot.variants, snapshot.config)
                 kept.add(key)
                 objects = {}
@@ -238,9 +238,17 @@ def _refuse_identity(tenant: Tenant, key: Key, problem: str) -> Violation:
 
 
 def _keep_previous(
-    outcome: Outcome, objects: Mapping[str, tuple[Key, Document]], owner: str, checker: _RuleChecker, violation: Violation
+    outcome: Outcome,
+    objects: Mapping[str, tuple[Key, Document]],
+    owner: str,
+    checker: _RuleChecker,
+    violation: Violation,
+    held: Mapping[str, str],
 ) -> Outcome:
-    """Return the outcome of a workload that breaks a rule: what clusters have of it stays as it is, and nothing else is placed."""
+    """Return the outcome of a workload that breaks a rule: what clusters have of it stays as it is, and nothing else is placed.
+
+    Paths that another owner has (`held`) do not stay.
+    """
     rules = checker.list_rules(owner)
     targets = tuple(
         target._replace(keeps_manifest=True, body=None, bodies=(), edits=())
@@ -249,6 +257,10 @@ def _keep_previous(
     )
     allowed = [key for key, document in objects.values() if check_object(key, document, rules) is None]
     previous = [key for key in outcome.previous_objects if all(tenant.allows_namespace(key.namespace) for tenant in rules)]
+    kept = [key for key in dict.fromkeys((*previous, *allowed)) if held.get(relative_path(key), owner) == owner]
+    kept_paths = {
+        cluster: tuple(path for path in paths if held.get(path, owner) == owner) for cluster, paths in outcome.kept_paths.items()
+    }
     records = tuple((key, body) for key, _ in outcome.records if (body := checker.find_previous(key)) is not None)
     return outcome._replace(
         state="stale",
@@ -256,7 +268,8 @@ def _keep_previous(
         records=records,
         reason=f"kept: {violation.tenant.title} does not allow it as it is now",
         manifests=None if outcome.manifests is None else (),
-        previous_objects=() if outcome.manifests is None else tuple(dict.fromkeys((*previous, *allowed))),
+        previous_objects=() if outcome.manifests is None else tuple(kept),
+        kept_paths=kept_paths,
         wakeup=None,
     )
 

@@ -67,6 +67,20 @@ class TenantViews:
 
     def __init__(self, snapshot: Snapshot, tenancy: Tenancy) -> None:
         self._snapshot, self._tenancy = snapshot, tenancy
+        self._views: dict[str, Snapshot] = {}
+
+    @cached_property
+    def _templates(self) -> Mapping[str, Mapping[Key, Document]]:
+        """The templates by owner."""
+        found: dict[str, dict[Key, Document]] = {}
+        for key, document in self._snapshot.templates.items():
+            found.setdefault(self._tenancy.find_owner(key), {})[key] = document
+        return found
+
+    @cached_property
+    def _cluster_scoped(self) -> Mapping[Key, Document]:
+        """The cluster-scoped templates of the platform."""
+        return {key: document for key, document in self._templates.get(PLATFORM, {}).items() if not key.namespace}
 
     @cached_property
     def clusters(self) -> TenantClusters:
@@ -79,6 +93,12 @@ class TenantViews:
         return (PLATFORM, *sorted(set(self._tenancy.owners.values())))
 
     def make_view(self, owner: str) -> Snapshot:
+        """Return what counts for the workloads of an owner, always the same object."""
+        if owner not in self._views:
+            self._views[owner] = self._make_view(owner)
+        return self._views[owner]
+
+    def _make_view(self, owner: str) -> Snapshot:
         """Return what counts for the workloads of an owner: its own documents, and policies, clusters and cluster-scoped objects of the
         platform. A tenant sees only the clusters that its Tenant allows."""
         find_owner, kinds, source = self._tenancy.find_owner, list_cluster_kinds(), self._snapshot
@@ -97,6 +117,7 @@ class TenantViews:
                 return self.clusters.may_use(owner, document)
             return holder == owner or self._may_follow(owner, document.key)
 
+        own = self._templates.get(owner, {})
         # The platform's documents may name workloads of tenants: these exist, and what they are is decided elsewhere.
         others = (
             frozenset(key for key in source.templates if find_owner(key) != PLATFORM) if owner == PLATFORM else frozenset[Key]()
@@ -104,11 +125,11 @@ class TenantViews:
         documents = {kind: kept for kind, found in source.documents.items() if (kept := tuple(filter(is_seen, found)))}
         return source._replace(
             documents=documents,
-            templates=_select(source.templates, is_own),
+            templates=own if owner == PLATFORM else {**self._cluster_scoped, **own},
             quarantined=frozenset(key for key in source.quarantined if self._concerns(key, owner)),
             duplicates=_select(source.duplicates, lambda key: find_owner(key) in seen),
             duplicate_templates=_select(source.duplicate_templates, is_own),
-            input_order=tuple(key for key in source.input_order if find_owner(key) in seen),
+            input_order=tuple(key for key in source.input_order if key in own),
             variants=_select(source.variants, lambda key: find_owner(key) == owner),
             tenancy=None,
             elsewhere=others,
