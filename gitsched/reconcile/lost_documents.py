@@ -63,10 +63,11 @@ def find_unverified_files(
 
 def make_unverified_finding(paths: tuple[str, ...]) -> Finding:
     """Return the warning about files without documents that may have had some."""
+    has, files, them, they = ("have", "files", "them", "they") if len(paths) > 1 else ("has", "file", "it", "it")
     message = (
-        f"it is not known which documents the last run had of files that have none now ({format_names(paths, MAX_NAMED_FILES)}), because "
-        "its source commit is not available: changes of placed workloads are withheld; fetch the whole history, restore the files, delete "
-        "them to remove what they had, or allow the changes"
+        f"{format_names(paths, MAX_NAMED_FILES)} {has} no documents now, and it is not known whether the last run had some, because its "
+        "source commit is not available: changes of placed workloads are withheld. Fetch the whole history, restore the "
+        f"{files}, delete {them} to remove what {they} had, or allow the changes"
     )
     return Finding("warning", "history-incomplete", message, Location(paths[0], 1, 1))
 

@@ -377,9 +377,9 @@ def test_a_resident_process_writes_the_same_output(fleet: Fleet, delivery: str) 
     for hour, change in enumerate(changes):
         fleet.commit(change, hour=hour)
         resident.run(fleet.settings(hour).now)
-        fleet.reconcile(hour, cache=fleet.cache / str(hour))
-        assert fleet.git("rev-parse", "resident^{tree}") == fleet.git("rev-parse", "placements^{tree}"), change
-        assert fleet.preview(hour).changed is False
+        fleet.reconcile(hour, cache=fleet.cache / str(hour), output_branch="fresh")
+        assert fleet.git("rev-parse", "resident^{tree}") == fleet.git("rev-parse", "fresh^{tree}"), change
+        assert fleet.preview(hour, output_branch="fresh").changed is False
 
 
 def test_a_prefix_of_the_output_holds_the_hub(fleet: Fleet) -> None:
