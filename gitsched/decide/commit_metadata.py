@@ -162,6 +162,10 @@ def make_commit_message(
     summary = ", ".join(filter(None, parts)) or _summarize_changed_entries(changed_entries, plan)
     lines = [f"{move.key}: {_format_replicas(move.before)} -> {_format_replicas(move.after)}" for move in plan.moves]
     lines += _list_copy_lines(plan)
+    if plan.rollouts:
+        from gitsched.report.rollouts import describe_rollouts  # few runs roll out in waves
+
+        lines += [line.strip() for line in describe_rollouts(plan.rollouts)]
     lines += [
         f"{change.subject}, {change.target_kind}: {_format_targets(change.before)} -> {_format_targets(change.after)}"
         for change in record_changes
@@ -206,6 +210,8 @@ def _summarize_changed_entries(names: Set[str], plan: Plan) -> str:
         return "last valid files changed"
     if names:
         return "records changed"
+    if plan.rollouts:
+        return "a rollout advanced"
     return "releases recorded" if plan.releases is not None else "the guard changed"
 
 
