@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gitsched.collect.argo_cd import read_secrets
 from gitsched.collect.collector import ClusterResult, settle_hub_cluster
+from gitsched.collect.discovery import read_apis
 from gitsched.collect.observation import observe_cluster
 from gitsched.collect.report import read_report
 from gitsched.collect.sources import read_hub, read_profiles
@@ -39,7 +40,8 @@ class AnsweringReader(ClusterReader):
         self.answers = answers
 
     def request(self, path: str, accept: str = "application/json") -> Answer:
-        return Answer(200, json.dumps(self.answers.get(path.partition("?")[0], {})).encode())
+        found = self.answers.get(path.partition("?")[0], {})
+        return Answer(found, b"") if isinstance(found, int) else Answer(200, json.dumps(found).encode())
 
 
 def list_paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -106,3 +108,18 @@ def test_the_recorded_answers_are_read() -> None:
 def test_any_value_in_any_place_is_survived(path: tuple[Any, ...], value: Any) -> None:
     with contextlib.suppress(GitschedError):
         read_everything(AnsweringReader(replace(ANSWERS, path, value)))
+
+
+def test_servers_without_aggregated_discovery_and_groups_that_do_not_answer() -> None:
+    groups = [{"name": "apps", "versions": [{"version": "v1"}]}, {"name": "metrics.k8s.io", "versions": [{"version": "v1beta1"}]}]
+    answers = {
+        "/api": {"kind": "APIVersions", "versions": ["v1"]},
+        "/api/v1": {"resources": [{"name": "pods", "kind": "Pod"}, {"name": "pods/log", "kind": "PodLog"}]},
+        "/apis": {"kind": "APIGroupList", "groups": groups},
+        "/apis/apps/v1": {"resources": [{"name": "deployments", "kind": "Deployment"}]},
+        "/apis/metrics.k8s.io/v1beta1": 503,
+    }
+    before, notes = {"metrics.k8s.io/v1beta1": ("NodeMetrics",)}, list[str]()
+    found = read_apis(AnsweringReader(answers), before, notes.append)
+    assert found == {"apps/v1": ("Deployment",), **before, "v1": ("Pod",)}
+    assert notes == ["the server of metrics.k8s.io/v1beta1 does not answer: its kinds are those of the last time"]
