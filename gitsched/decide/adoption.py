@@ -98,7 +98,9 @@ def _list_records(source: PlanInput, decisions: DecisionSet, running: RunningObj
                 is_placed = record.key in existing if outcome is None else bool(outcome.previous_targets) and record.key in existing
                 if not is_placed or str(record.subject) in source.adopted:
                     lost = sorted(record.clusters.keys() - decisions.cluster_facts.keys())
-                    missing = (f"{format_names(lost)} has no document in the source",) if lost else ()
+                    missing = (
+                        (f"{format_names(lost)} {'has' if len(lost) == 1 else 'have'} no document in the source",) if lost else ()
+                    )
                     yield record._replace(missing=(*record.missing, *missing))
 
 

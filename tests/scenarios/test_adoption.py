@@ -17,6 +17,7 @@ from gitsched.model.errors import Conflict, Permanent
 from gitsched.reconcile.adoption import AdoptionInputs, AdoptionResult, adopt
 from gitsched.reconcile.running_objects import ClusterInput
 from tests.builders.api_server import ApiServer
+from tests.builders.ocm import bound_global_set, managed_cluster, placement, to_yaml
 from tests.builders.running_fleet import RunningFleet, format_dump, make_fleet, remove_status
 from tests.scenarios.conftest import UNGUARDED, Fleet, cluster, deployment
 
@@ -379,3 +380,35 @@ def test_the_command_prints_what_it_adopted(fleet: Fleet, tmp_path: Path, capsys
     assert main(["adopt", *options]) == 2
     assert main(["adopt", str(tmp_path / "missing.yaml"), *options]) == 1
     assert main(["adopt", "--cluster", "a", *options]) == 2
+
+
+def test_a_placement_without_known_decisions_keeps_the_clusters_of_its_works(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path / "source", tmp_path / "cache")
+    follows = {"cluster.open-cluster-management.io/placement": "one"}
+    metadata = {"name": "agent", "namespace": "ops", "annotations": follows}
+    agent: Body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    documents = [*bound_global_set("ops"), *map(managed_cluster, "abc"), placement("one", "ops", 1), agent]
+    fleet.commit({"ocm.yaml": to_yaml(*documents)})
+    works = [
+        {
+            "apiVersion": "work.open-cluster-management.io/v1",
+            "kind": "ManifestWork",
+            "metadata": {"name": "agent", "namespace": name},
+            "spec": {"workload": {"manifests": [agent]}},
+        }
+        for name in "bc"
+    ]
+    labels = {"cluster.open-cluster-management.io/placement": "one"}
+    decision = {
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+        "kind": "PlacementDecision",
+        "metadata": {"name": "one-decision-1", "namespace": "ops", "labels": labels},
+    }
+    (held,) = take_over(fleet, write_json(tmp_path / "hub.json", [decision, *works])).adoption.held
+    assert (held.key.kind, *held.before) == ("Placement", "b", "c")
+    assert not fleet.preview(1).plan.moves
+    assert fleet.delivered("ops/configmap-agent") == ["b", "c"]
+    fleet.commit(hour=2, message="Release\n\nGitsched-Release: ops/one")
+    run = fleet.reconcile(2)
+    assert [len(change.after) for change in run.record_changes] == [1]
+    assert "adopted" not in fleet.load("gitsched.json")
