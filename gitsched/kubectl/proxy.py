@@ -168,9 +168,8 @@ class ClusterReader:
         command = [options.executable, "proxy", *where, f"--unix-socket={self._socket}", "--append-server-path"]
         with (Path(self._directory.name) / "errors").open("wb") as errors:
             try:
-                self._process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
-                )
+                # In the group of this process: an interrupt from the terminal ends kubectl, too, and so the waits for its answers.
+                self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
             except FileNotFoundError as error:
                 raise Permanent(f"{options.executable} is not on the PATH: install kubectl, or name it with --kubectl") from error
             except OSError as error:
