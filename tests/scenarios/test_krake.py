@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gitsched.model.allow_list import TokenRule
 from gitsched.model.time import format_time
 from gitsched.reconcile import Reconciler, RunResult, reconcile
 from gitsched.reconcile.comparison import compare_plans
@@ -255,7 +256,7 @@ def test_a_proposal_cannot_make_itself_trusted_by_changing_the_output_branch(
     tenant.git("checkout", "-q", "-b", "proposal")
     source = global_provider_yaml("influx", f"{{url: '{other_server.url}', org: o, bucket: b, tokenFrom: {{env: OPERATORS}}}}")
     tenant.commit({"metrics/provider.yaml": source, "gitsched.yaml": config("output: {branch: theirs}")}, hour=1)
-    reconcile(tenant.settings(1, branch="proposal", observations="recorded"))
+    reconcile(tenant.settings(1, branch="proposal", observations="recorded", output_branch="theirs"))
     assert (
         parse_run_metadata(tenant.git("show", "theirs:gitsched.json").encode()).source
         == tenant.git("rev-parse", "proposal").strip()
@@ -265,6 +266,8 @@ def test_a_proposal_cannot_make_itself_trusted_by_changing_the_output_branch(
     assert "krake-provider-changed" in codes(compare_plans(live, "main").run)
     assert other_server.seen == []
     compare_plans(live._replace(output_branch="theirs"))
+    assert other_server.seen == [], "the operator does not allow the token"
+    compare_plans(live._replace(output_branch="theirs", tokens=((TokenRule("env", "OPERATORS"),),)))
     assert other_server.seen != [], "naming the branch on the command line makes it trusted"
 
 
