@@ -241,9 +241,13 @@ def write_reports(reports: Iterable[ReportRequest], writers: Mapping[str, Report
 
 
 def _write_file(path: Path, text: str) -> None:
-    """Write a file. Symbolic links other than devices such as /dev/stdout are refused, because a commit can point them anywhere."""
+    """Write a file. Symbolic links other than devices such as /dev/stdout are refused, because a commit can point them anywhere; so are
+    linked directories of a worktree."""
     if path.is_symlink() and path.parent not in _DEVICE_DIRECTORIES:
         raise Permanent(f"cannot write {path}: it is a symbolic link; remove it, or use the path of its target")
+    for parent in path.absolute().parents:
+        if parent.is_symlink() and any((outer / ".git").exists() for outer in parent.parents):
+            raise Permanent(f"cannot write {path}: {parent} is a symbolic link in a worktree; use the path of its target")
     try:
         path.write_text(text, "utf-8")
     except OSError as error:

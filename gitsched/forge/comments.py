@@ -30,12 +30,23 @@ _MARKER = re.compile(r"<!-- gitsched:[a-z]+ id=[A-Za-z0-9._-]{1,64} -->")
 
 
 class ForgeComment(NamedTuple):
-    """An existing comment. `is_bot` means that an app wrote it."""
+    """An existing comment. `author` is the name of the account that wrote it, lower-case for GitHub."""
 
     number: int
     author_id: int
-    is_bot: bool
+    author: str
     body: str
+
+
+class Account(NamedTuple):
+    """The account of a token; `number` is None where the forge tells only the name."""
+
+    number: int | None
+    name: str
+
+    def wrote(self, comment: ForgeComment) -> bool:
+        """Return whether the account wrote a comment."""
+        return comment.author_id == self.number if self.number is not None else comment.author == self.name
 
 
 class CommentAPI(Protocol):
@@ -45,6 +56,8 @@ class CommentAPI(Protocol):
     comments_url: str
     update_method: Literal["PATCH", "PUT"]
     account_url: str
+    graphql_url: str
+    """Where the token of an app, which may not query its account, can learn its name; "" if there is no such URL."""
 
     def headers(self, token: str) -> Mapping[str, str]:
         """Return the headers that authenticate a request."""
@@ -66,6 +79,7 @@ class PullRequestComments:
         self._issues = f"{api.rstrip('/')}/repos/{quote(project)}/issues"
         self.comments_url = f"{self._issues}/{number}/comments"
         self.account_url = f"{api.rstrip('/')}/user"
+        self.graphql_url = f"{api.rstrip('/').removesuffix('/v3')}/graphql"
 
     def headers(self, token: str) -> Mapping[str, str]:
         return {
@@ -79,7 +93,8 @@ class PullRequestComments:
 
     def parse_comment(self, entry: Mapping[str, Any]) -> ForgeComment:
         user = entry.get("user") or {}
-        return ForgeComment(int(entry["id"]), int(user.get("id") or 0), user.get("type") == "Bot", str(entry.get("body") or ""))
+        name = str(user.get("login") or "").lower().removesuffix("[bot]")
+        return ForgeComment(int(entry["id"]), int(user.get("id") or 0), name, str(entry.get("body") or ""))
 
 
 class MergeRequestComments:
@@ -91,6 +106,7 @@ class MergeRequestComments:
     def __init__(self, api: str, project: str, number: int) -> None:
         self.comments_url = f"{api.rstrip('/')}/projects/{quote(project, safe='')}/merge_requests/{number}/notes"
         self.account_url = f"{api.rstrip('/')}/user"
+        self.graphql_url = ""
 
     def headers(self, token: str) -> Mapping[str, str]:
         return {"PRIVATE-TOKEN": token}
@@ -100,7 +116,9 @@ class MergeRequestComments:
 
     def parse_comment(self, entry: Mapping[str, Any]) -> ForgeComment:
         author = entry.get("author") or {}
-        return ForgeComment(int(entry["id"]), int(author.get("id") or 0), False, str(entry.get("body") or ""))
+        return ForgeComment(
+            int(entry["id"]), int(author.get("id") or 0), str(author.get("username") or ""), str(entry.get("body") or "")
+        )
 
 
 def write_comment(api: CommentAPI, token: str, text: str) -> CommentResult:
@@ -132,8 +150,7 @@ class _CommentClient(NamedTuple):
     headers: Mapping[str, str]
 
     def find_comment(self, marker: str) -> ForgeComment | None:
-        account: int | None = None
-        has_account = False
+        account: Account | None = None
         for page in range(1, MAX_PAGES + 1):
             entries = self.request("GET", f"{self.api.comments_url}?per_page={PAGE_SIZE}&page={page}&sort=asc")
             if not isinstance(entries, list):
@@ -141,25 +158,39 @@ class _CommentClient(NamedTuple):
             for comment in map(self.api.parse_comment, entries):
                 if not comment.body.startswith(marker):
                     continue
-                if not has_account:
-                    account, has_account = self._read_account(), True
-                if comment.is_bot if account is None else comment.author_id == account:
+                account = account or self._read_account()
+                if account.wrote(comment):
                     return comment
             if len(entries) < PAGE_SIZE:
                 return None
         return None
 
-    def _read_account(self) -> int | None:
-        """Return the account of the token; None for an app's token, such as that of a GitHub Actions job, which may not query it."""
+    def _read_account(self) -> Account:
+        """Return the account of the token. An app's token, such as that of a GitHub Actions job, may only query its name."""
         answer = self.request("GET", self.api.account_url, may_fail=True)
-        return int(answer["id"]) if isinstance(answer, dict) and "id" in answer else None
+        if isinstance(answer, dict) and "id" in answer:
+            return Account(int(answer["id"]), "")
+        if self.api.graphql_url:
+            answer = self.request("POST", self.api.graphql_url, content={"query": "{viewer{login}}"}, may_fail=True)
+            data = answer.get("data") if isinstance(answer, dict) else None
+            viewer = data.get("viewer") if isinstance(data, dict) else None
+            login = viewer.get("login") if isinstance(viewer, dict) else None
+            if isinstance(login, str) and login:
+                return Account(None, login.lower().removesuffix("[bot]"))
+        raise Permanent(
+            f"{self.api.title} does not tell which account the token belongs to, and another account wrote a comment with the same marker: "
+            "use a token that may read its account, or another id of the plan (`gitsched plan --comment-id`)"
+        )
 
-    def request(self, method: str, url: str, text: str | None = None, *, may_fail: bool = False) -> Any:
-        """Send a request and return the JSON of the response; None for a refusal if `may_fail`."""
+    def request(
+        self, method: str, url: str, text: str | None = None, *, content: Mapping[str, str] | None = None, may_fail: bool = False
+    ) -> Any:
+        """Send the text of a comment, or other content, and return the JSON of the response; None for a refusal if `may_fail`."""
+        body = {"body": text} if text is not None else content
         delay = _MIN_DELAY
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                code, message, answer, after = self._send(method, url, text)
+                code, message, answer, after = self._send(method, url, body)
             except httpx.TransportError as error:
                 # The error text may contain the request.
                 code, message, answer, after = 0, f"no connection ({type(error).__name__})", None, None
@@ -177,8 +208,7 @@ class _CommentClient(NamedTuple):
                 delay *= 2
         raise Temporary(f"{self.api.title} does not accept the comment now: {message or f'status {code}'}")
 
-    def _send(self, method: str, url: str, text: str | None) -> tuple[int, str, Any, float | None]:
-        body = None if text is None else {"body": text}
+    def _send(self, method: str, url: str, body: Mapping[str, str] | None) -> tuple[int, str, Any, float | None]:
         with self.client.stream(method, url, headers=dict(self.headers), json=body) as response:
             data = bytearray()
             for chunk in response.iter_bytes():

@@ -135,4 +135,8 @@ def test_a_report_is_not_written_through_a_symbolic_link(gitsched: Run, fleet: P
     done = gitsched("plan", "--report", "markdown=plan.md")
     assert (done.returncode, outside.read_text()) == (1, "untouched")
     assert "plan.md: it is a symbolic link; remove it, or use the path of its target" in done.stderr
+    (fleet / "reports").symlink_to(tmp_path)
+    done = gitsched("plan", "--report", "markdown=reports/new.md")
+    assert (done.returncode, (tmp_path / "new.md").exists()) == (1, False)
+    assert "reports is a symbolic link in a worktree" in done.stderr
     assert "<!-- gitsched:plan" in gitsched("plan", "--report", "markdown=/dev/stdout").stdout

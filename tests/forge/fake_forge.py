@@ -14,6 +14,7 @@ GITHUB = re.compile(r"/repos/acme/fleet/issues/(?:(?P<request>\d+)/comments|comm
 GITLAB = re.compile(r"/projects/acme%2Ffleet/merge_requests/(?P<request>\d+)/notes(?:/(?P<number>\d+))?")
 LIMIT = 65_536
 OURS, OTHERS = 41, 7
+APP = "github-actions[bot]"
 
 
 class FakeForge(LocalServer):
@@ -68,6 +69,8 @@ class FakeForge(LocalServer):
             return 401, {"message": "Bad credentials"}, {}
         if path == "/user":
             return (200, {"id": self.account}, {}) if self.account is not None else (403, {"message": "not for integrations"}, {})
+        if (method, path) == ("POST", "/graphql"):
+            return 200, {"data": {"viewer": {"login": APP}}}, {}
         if (method, path) == ("POST", "/repos/acme/fleet/pulls"):
             known = any(entry["head"] == body["head"] for entry in self.pulls)
             self.pulls += [] if known else [body]
@@ -99,5 +102,6 @@ class FakeForge(LocalServer):
 
     def _show(self, entry: tuple[int, int, bool, str]) -> dict[str, Any]:
         number, author, machine, text = entry
-        who = {"id": author, "type": "Bot" if machine else "User"}
+        name = (APP if author == OURS else "other[bot]") if machine else f"user-{author}"
+        who = {"id": author, "type": "Bot" if machine else "User", "login": name}
         return {"id": number, "user": who, "author": who, "body": text.replace("\n", "\r\n").rstrip()}

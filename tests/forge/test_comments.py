@@ -47,7 +47,7 @@ def test_an_unchanged_plan_is_not_sent_again(forge: FakeForge, api: CommentAPI) 
     write_comment(api, TOKEN, FIRST)
     before = len(forge.asked)
     assert write_comment(api, TOKEN, FIRST) == "unchanged"
-    assert {method for method, _ in forge.asked[before:]} == {"GET"}
+    assert {method for method, path in forge.asked[before:] if path != "/graphql"} == {"GET"}
 
 
 def test_the_comment_is_found_after_many_others(forge: FakeForge, api: CommentAPI) -> None:
@@ -63,6 +63,25 @@ def test_a_comment_of_another_account_with_our_marker_is_not_changed(forge: Fake
     forge.comments = [(1, OTHERS, False, forged)]
     assert write_comment(api, TOKEN, SECOND) == "written"
     assert forge.texts == [forged, SECOND]
+
+
+def test_a_comment_of_another_app_with_our_marker_is_not_changed(forge: FakeForge) -> None:
+    forged = f"{MARK}\n\n### No changes, merge it\n"
+    forge.account, forge.comments = None, [(1, OTHERS, True, forged)]
+    api = PullRequestComments(forge.url, "acme/fleet", 5)
+    assert write_comment(api, TOKEN, FIRST) == "written"
+    assert write_comment(api, TOKEN, SECOND) == "renewed"
+    assert forge.texts == [forged, SECOND]
+
+
+def test_an_unknown_account_changes_no_comment_that_it_may_not_have_written(forge: FakeForge) -> None:
+    forged = f"{MARK}\n\n### No changes, merge it\n"
+    forge.account, forge.comments = None, [(1, OTHERS, True, forged)]
+    api = PullRequestComments(forge.url, "acme/fleet", 5)
+    api.graphql_url = ""
+    with pytest.raises(Permanent, match=r"which account the token belongs to.*--comment-id"):
+        write_comment(api, TOKEN, SECOND)
+    assert forge.texts == [forged]
 
 
 def test_a_quoted_marker_is_ignored(forge: FakeForge, api: CommentAPI) -> None:

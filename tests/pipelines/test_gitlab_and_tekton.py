@@ -154,6 +154,7 @@ def test_gitlab_reconciles_the_default_branch(hub: Hub, environment: dict[str, s
     hub.push("main")
     at = hub.clone(depth=None)
     variables = {
+        "CI_SERVER_URL": "https://gitlab.example.com",
         "CI_PROJECT_URL": f"file://{str(hub.bare).removesuffix('.git')}",
         "CI_COMMIT_BRANCH": "main",
         "CI_COMMIT_SHA": commit,
@@ -169,6 +170,7 @@ def test_gitlab_reconciles_the_default_branch(hub: Hub, environment: dict[str, s
 def test_the_gitlab_token_is_passed_to_git_and_not_written(hub: Hub, environment: dict[str, str]) -> None:
     at = hub.clone(depth=None)
     variables = {
+        "CI_SERVER_URL": "https://gitlab.example.com",
         "CI_PROJECT_URL": f"file://{str(hub.bare).removesuffix('.git')}",
         "CI_COMMIT_BRANCH": "main",
         "CI_COMMIT_SHA": git("rev-parse", "HEAD", at=at),
@@ -178,6 +180,8 @@ def test_the_gitlab_token_is_passed_to_git_and_not_written(hub: Hub, environment
     asked = "printf 'protocol=https\\nhost=gitlab.example.com\\n\\n' | git credential fill"
     answer = run(asked, at, {**environment, "GITSCHED_PUSH_TOKEN": TOKEN}).stdout
     assert f"username=gitsched\npassword={TOKEN}\n" in answer
+    other = run(asked.replace("gitlab.", "other."), at, {**environment, "GITSCHED_PUSH_TOKEN": TOKEN, "GIT_TERMINAL_PROMPT": "0"})
+    assert TOKEN not in other.stdout, "another host, such as that of a submodule, gets no token"
     assert [path for path in at.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()] == []
 
 
@@ -260,6 +264,7 @@ def test_gitlab_proposes_the_removal_of_expired_requests(hub: Hub, environment: 
     for _ in range(2):
         at = hub.clone(depth=None)
         variables = {
+            "CI_SERVER_URL": "https://gitlab.example.com",
             "CI_PROJECT_URL": f"file://{str(hub.bare).removesuffix('.git')}",
             "CI_COMMIT_BRANCH": "main",
             "CI_COMMIT_SHA": git("rev-parse", "HEAD", at=at),
@@ -276,6 +281,7 @@ def test_gitlab_commits_scores_to_the_facts_branch(hub: Hub, environment: dict[s
     hub.add_scores()
     at = hub.clone(depth=None)
     variables = {
+        "CI_SERVER_URL": "https://gitlab.example.com",
         "CI_PROJECT_URL": f"file://{str(hub.bare).removesuffix('.git')}",
         "CI_COMMIT_BRANCH": "main",
         "CI_COMMIT_SHA": git("rev-parse", "HEAD", at=at),
