@@ -129,7 +129,7 @@ class FactsRepository:
         tree = repository.write_tree(files, base=head.tree if head else None, read=repository)
         if head is not None and tree == head.tree:
             return None
-        self._check_writable(branch)
+        self._check_writable(branch, head)
         count = _read_history(head) if head else 0
         parents, number = ((head.oid,), count + 1) if head is not None and count < history else ((), 1)
         text = f"{message}\n\n{_HISTORY_TRAILER}: {number}\n"
@@ -142,11 +142,17 @@ class FactsRepository:
             update_ref(repository, ref, commit, expected if repository.resolve_ref(ref) is not None else None)
         return commit
 
-    def _check_writable(self, branch: str) -> None:
+    def _check_writable(self, branch: str, head: Commit | None) -> None:
         source = self._source
         if branch in {*source.requested_branches, *self.names.reserved, source.branch_name(None)}:
             raise Permanent(
                 f"the facts branch {branch!r} is the source branch or the output branch: set other names in source.facts"
+            )
+        own = self.repository.resolve("HEAD")
+        if head is not None and own is not None and self.repository.find_merge_base(head.oid, own) is not None:
+            raise Permanent(
+                f"the branch {branch!r} has the history of the source, so it is no facts branch: set another name in source.facts, or "
+                "delete the branch"
             )
         if self._url is None:
             check_ref_update(self.repository, _HEADS + branch)

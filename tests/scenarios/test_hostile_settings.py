@@ -229,3 +229,16 @@ def test_a_forge_that_a_merge_adds_is_asked_from_the_next_run_on(fleet: Fleet, s
     stranger.close()
     assert contacted == (True, False)
     assert [change.path for change in run.setting_changes] == ["observations.statuses.url"]
+
+
+def test_scores_are_not_committed_to_a_branch_with_the_history_of_the_source(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fleet.commit({"scores.yaml": SCORES.partition("  - {name")[0] + "  - {name: cpu, static: {ash: 1}}\n"})
+    fleet.git("branch", "release")
+    fleet.commit({"gitsched.yaml": f"{HEAD}  source: {{facts: {{branch: release}}}}\n"})
+    before = fleet.git("rev-parse", "release")
+    monkeypatch.chdir(fleet.path)
+    assert main(["scores", "--cache-dir", str(fleet.cache), "--now", "2026-03-02T10:00:00Z"]) == 1
+    assert "has the history of the source" in capfd.readouterr().err
+    assert fleet.git("rev-parse", "release") == before
