@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import gitsched
 from gitsched.model.errors import GitschedError
+from tests.builders import knative
 
 from .mutation import SEEDS, mutate
 
@@ -71,3 +72,9 @@ def test_times_at_the_ends_of_the_calendar_do_not_overflow(text: str) -> None:
             records = json.loads(json.dumps(first.documents).replace("2026-01-02T00:00:00Z", text))
             found = gitsched.schedule(changed, previous=records, now=now, config=config)
             assert all(finding.code != "internal-error" for finding in found.findings)
+
+
+def test_pods_of_a_stateful_set_with_two_billion_replicas_are_counted() -> None:
+    found = gitsched.schedule(knative.parse(knative.adapter(2_000_000_000)), now=NOW, config={"knative": {"capacity": 4}})
+    (finding,) = (finding for finding in found.findings if finding.code == "knative-unused-pods")
+    assert " more are unused" in finding.message
