@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -11,11 +11,10 @@ from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.plan import gc_paused
 from gitsched.decide.validation import list_document_findings, list_ignored_codes, validate_document
-from gitsched.manifests.object_meta import classify_document
 from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_api_group
 from gitsched.model.errors import GitschedError, Permanent
 from gitsched.model.finding import Finding, finding_sort_key
-from gitsched.model.plain_documents import describe_defect
+from gitsched.model.plain_documents import describe_defect, describe_unreadable
 from gitsched.model.scheduling import CandidateResult
 from gitsched.model.time import EPOCH, parse_time
 
@@ -63,8 +62,8 @@ def schedule(
     left out have the values of the upstream schedulers, or with `upstream_defaults=False` the defaults of the commands. Mistakes in
     documents are findings; a mistake in `config` raises Permanent.
     """
-    usable, unusable = _check_documents(documents, "document")
-    records_read, more = _check_documents(previous, "previous document")
+    usable, unusable = _check_documents(documents, "document", describe_unreadable)
+    records_read, more = _check_documents(previous, "previous document", describe_defect)
     unusable += more
     bodies, configs = _split_configs(usable)
     time = now or _find_latest_time(bodies) or EPOCH
@@ -110,7 +109,7 @@ def schedule(
 
 def validate(documents: Iterable[Body]) -> list[Finding]:
     """Return the findings of schemas and rules about plain documents. Nothing is scheduled."""
-    usable, findings = _check_documents(documents, "document")
+    usable, findings = _check_documents(documents, "document", describe_unreadable)
     for body in usable:
         findings += _read_document(body, frozenset())[1]
     return findings
@@ -131,16 +130,14 @@ def _read_document(body: Body, ignored: frozenset[str]) -> tuple[RawDocument, li
         return document, [make_fault_finding(document, error)]
 
 
-def _check_documents(documents: Iterable[Any], noun: str) -> tuple[list[Body], list[Finding]]:
+def _check_documents(documents: Iterable[Any], noun: str, describe: Callable[[Any], str]) -> tuple[list[Body], list[Finding]]:
     """Return the documents that can be read, and an error finding about each other one."""
     usable: list[Body] = []
     findings: list[Finding] = []
     for number, body in enumerate(documents, 1):
-        found = classify_document(body)
-        defect = describe_defect(body) or (found.reason if noun == "document" and found.category == "nameless" else "")
+        defect = describe(body)
         if defect:
-            message = f"{noun} {number} is not read: {defect}"
-            findings.append(Finding("error", "invalid-document", message))
+            findings.append(Finding("error", "invalid-document", f"{noun} {number} is not read: {defect}"))
         else:
             usable.append(body)
     return usable, findings

@@ -38,8 +38,10 @@ def validate_document(body: Body, ignored: frozenset[str] = frozenset()) -> Vali
     try:
         filled = api.apply_defaults(body) if api is not None and api.apply_defaults is not None else body
         result = _load_schemas().validate(filled, None if filled is body else body)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
         found = find_non_json_value(body)
+        if found is None and isinstance(error, UnicodeEncodeError):
+            found = Issue("error", "wrong-type", "a key has an unpaired surrogate, which UTF-8 cannot encode")
         if found is None:
             raise
         return ValidationResult(body, (found,))

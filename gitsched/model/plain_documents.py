@@ -10,8 +10,24 @@ MAX_DEPTH = 200
 _INTEGERS = range(-(2**63), 2**64)
 
 
+def describe_unreadable(body: Any) -> str:
+    """Return why a document cannot even be validated; "" if it can. Validation reports all other values that no file could have."""
+    if not isinstance(body, dict):
+        return f"it is a {type(body).__name__}, not a mapping"
+    level: list[Any] = [body]
+    depth = 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            return f"collections are nested more than {MAX_DEPTH} deep"
+        members = (member for value in level for member in (value.values() if isinstance(value, dict) else value))
+        level = [member for member in members if isinstance(member, dict | list)]
+    identity = (body.get("apiVersion"), body.get("api"), body.get("kind"))
+    return next(("the kind has a lone surrogate" for text in identity if isinstance(text, str) and _has_surrogate(text)), "")
+
+
 def describe_defect(body: Any) -> str:
-    """Return what a document has that no file could have; "" if there is nothing."""
+    """Return what a previous document has that no file could have; "" if there is nothing."""
     if not isinstance(body, dict):
         return f"it is a {type(body).__name__}, not a mapping"
     pending: list[tuple[Any, int]] = [(body, 1)]

@@ -148,7 +148,7 @@ def mutate(document: Any, random: Random, count: int) -> Any:
         elif isinstance(holder, list):
             holder.append(holder[step])
         else:
-            holder[random.choice(["x", "status", "spec", "\ud800", 5])] = holder[step]
+            holder[random.choice(["x", "status", "spec", "\ud800"])] = holder[step]
         if not found:
             break
     return found

@@ -108,7 +108,7 @@ def _report_unused_pods(inputs: KnativeInputs, result: VpodSchedulingResult) -> 
         remain = f"{_format_count('pod', replicas)} {'remains' if replicas == 1 else 'remain'}"
         text = f"{remain} for new sources, one for each zone or node; delete the StatefulSet to remove them"
     reason = "" if used else ", because no event source has vreplicas"
-    verb = "is unused" if len(unused) == 1 else "are unused"
+    verb = "is unused" if unused.stop - unused.start == 1 else "are unused"
     yield Finding("info", "knative-unused-pods", f"{names} {verb}{reason}: {text}", locate_document(adapter), adapter.key.resource)
 
 
@@ -192,7 +192,8 @@ def _format_placements(adapter: str, vreplicas: VreplicasByOrdinal) -> str:
 
 
 def _format_pods(adapter: str, ordinals: Sequence[int]) -> str:
-    return _join_limited([f"{adapter}-{ordinal}" for ordinal in ordinals[:MAX_NAMED]], len(ordinals))
+    count = ordinals.stop - ordinals.start if isinstance(ordinals, range) else len(ordinals)  # len() is limited to 63 bits
+    return _join_limited([f"{adapter}-{ordinal}" for ordinal in ordinals[:MAX_NAMED]], count)
 
 
 def _join_limited(items: Sequence[str], count: int) -> str:

@@ -11,7 +11,17 @@ from typing import NamedTuple
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.rollout import ROLLOUT_ANNOTATION, PreviousRollout, RolloutReports, format_rollout
 from gitsched.kinds.table import is_namespaced
-from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group, read_annotations, read_labels
+from gitsched.model.document import (
+    Body,
+    Document,
+    Key,
+    as_object,
+    get_field,
+    list_objects,
+    parse_api_group,
+    read_annotations,
+    read_labels,
+)
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.time import format_time
@@ -319,7 +329,7 @@ def _write_record(
         "available": len(progress.succeeded),
         "degraded": len(progress.failed),
     }
-    last_summary: Body = get_field(previous or {}, "status", "summary") or {}
+    last_summary = as_object(get_field(previous or {}, "status", "summary"))
     is_unchanged = read_annotations(previous or {}).get(ROLLOUT_ANNOTATION) == annotation
     if is_unchanged and last_summary.get("degraded") == counts["degraded"] and counts["available"] < counts["total"]:
         counts["available"] = last_summary.get(
