@@ -219,7 +219,7 @@ def test_a_merged_forge_gets_the_token_only_with_the_consent_of_the_operator(fle
     assert {seen.headers["Authorization"] for seen in server.seen} == {f"Bearer {SECRET}"}
 
 
-def test_a_forge_that_a_merge_adds_is_asked_from_the_next_run_on(fleet: Fleet, server: Server) -> None:
+def test_a_forge_that_a_merge_adds_is_queried_from_the_next_run_on(fleet: Fleet, server: Server) -> None:
     forge = Forge(server, "github")
     start(fleet, forge)
     stranger = Server()
