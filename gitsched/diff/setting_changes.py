@@ -36,13 +36,15 @@ _EFFECTS: Final[Mapping[str, _Effect]] = {
     "source.kustomize.remotes": _Effect(
         "It decides which other repositories are read. They are fetched only if the operator allows it (--allow-remote)."
     ),
-    "source.facts": _Effect(f"It decides which branches facts and scores are read from and written to. {_AT_ONCE}"),
+    "source.facts": _Effect(
+        f"It decides which branches facts, reports and scores are read from, and how facts that are too old count. {_NEXT_RUN}"
+    ),
     "output.repository": _Effect("It has an effect only if the operator names the same repository (--output-repository)."),
     "output.branch": _Effect("Decisions stay on the branch where they are; the operator moves them (--output-branch)."),
     "output.path": _Effect("Decisions stay in the directory where they are; the operator moves them (its output.path)."),
     "output.push": _Effect(f"It decides whether decisions are pushed to the remote origin. {_NEXT_RUN}"),
     "output.signing": _Effect("It has an effect only if the operator names the same key (--sign)."),
-    "output.author": _Effect(f"It is the author of output commits. {_NEXT_RUN}", sensitive=False),
+    "output.author": _Effect(f"It is the author of output commits. {_NEXT_RUN}"),
     "output.protectedNamespaces": _Effect(
         f"gitsched may add and remove the namespaces that are not listed, also those of delivery tools. {_AT_ONCE}"
     ),

@@ -87,8 +87,8 @@ def fetch(context: RunContext, base: Commit | None = None) -> Fetched:
     fetched = Fetched(
         commit, output, output_head, output_tree, prefix, record, is_trusted, key, trusted, chosen_by_operator=by_operator
     )
-    if settled.source.facts != FactsConfig():
-        fetched = fetched._replace(facts=fetch_facts(context, settled, find_push_remote(settings, config)))
+    if trusted.config.source.facts != FactsConfig():
+        fetched = fetched._replace(facts=fetch_facts(context, trusted.config, find_push_remote(settings, config)))
     return fetched._replace(frozen=_read_freeze(fetched)) if output_tree else fetched
 
 

@@ -92,6 +92,9 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withhol
 def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, withholds: bool = False) -> RunInput:
     """Load and observe everything that a plan of the fetched source commit is made from."""
     source = load(context, fetched)
+    own = source.config
+    if own.source.facts != fetched.trusted.config.source.facts:  # a commit does not choose whose facts count for it
+        source = source._replace(config=own._replace(source=own.source._replace(facts=fetched.trusted.config.source.facts)))
     added: SourceWithFacts | None = None
     if fetched.facts != Facts():
         from gitsched.reconcile.cluster_facts import add_all_facts  # few sources have facts branches
@@ -99,10 +102,10 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
         added = add_all_facts(context, fetched.facts, source, now, fetched.record.facts if fetched.record else {})
         source = added.source
     reported = NO_SETTING_REPORT
-    if _needs_setting_report(context, fetched, source.config):
+    if _needs_setting_report(context, fetched, own):
         from gitsched.reconcile.setting_findings import report_settings  # few commits change settings
 
-        reported = report_settings(context, fetched, source.config, refuses=withholds)
+        reported = report_settings(context, fetched, own, refuses=withholds)
     observed = observe(context, fetched, source, now)
     source = source._replace(other_findings=(*source.other_findings, *observed.findings, *reported.findings))
     previous = read_previous_output(context, fetched)
@@ -128,6 +131,7 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
     # Observations are made again in each run and may change anything, and facts become stale: a plan with them is never the start of the
     # next one, nor is one with a rollout or with findings about settings.
     can_continue = observed.empty and not reported.findings and (added is None or not added.timed) and made_from.rollouts is None
+    can_continue = can_continue and source.config is own
     return RunInput(made_from, can_continue, reported.changes)
 
 

@@ -13,9 +13,10 @@ from gitsched.cli import main
 from gitsched.model.allow_list import parse_host_rule, parse_token_rule
 from gitsched.model.errors import Permanent
 from gitsched.reconcile import RunResult
+from gitsched.reconcile.comparison import compare_plans
 from tests.builders.krake import application_yaml, cluster_yaml, global_metric_yaml, global_provider_yaml
 from tests.metrics.conftest import Server
-from tests.scenarios.conftest import Fleet, execute
+from tests.scenarios.conftest import Fleet, cluster, deployment, execute, policy
 from tests.scenarios.test_repository_locations import bare
 from tests.scenarios.test_rollout_statuses import Forge, start
 
@@ -229,6 +230,61 @@ def test_a_forge_that_a_merge_adds_is_queried_from_the_next_run_on(fleet: Fleet,
     stranger.close()
     assert contacted == (True, False)
     assert [change.path for change in run.setting_changes] == ["observations.statuses.url"]
+
+
+WEB = "default/deployment-web"
+STALE = HEAD + "  source: {facts: {branch: %s, staleAfter: 1h, stale: %s}}\n"
+FACTS = """\
+apiVersion: gitsched.io/v1alpha1
+kind: ClusterFacts
+metadata: {name: first}
+status: {observedAt: "2026-03-02T07:30:00Z", ready: {status: "%s"}}
+"""
+
+
+def write_facts(fleet: Fleet, branch: str, ready: str) -> None:
+    """Write the facts about the cluster `first` to a branch."""
+    dates = {"GIT_AUTHOR_DATE": "2026-03-02T07:30:00Z", "GIT_COMMITTER_DATE": "2026-03-02T07:30:00Z"}
+    blob = fleet.git("hash-object", "-w", "--stdin", data=(FACTS % ready).encode())
+    tree = fleet.git("mktree", data=f"100644 blob {blob}\tfirst.yaml\n".encode())
+    fleet.git("update-ref", f"refs/heads/{branch}", fleet.git("commit-tree", "-m", "Facts", tree, environment=dates))
+
+
+def test_a_commit_does_not_choose_whose_facts_count_for_it(fleet: Fleet) -> None:
+    """Neither in its plan nor in the run after its merge: its own facts and its rule for old ones count from the next run."""
+    fleet.commit({"gitsched.yaml": STALE % ("facts", "keep"), "clusters/first.yaml": cluster("first")})
+    fleet.commit(
+        {"clusters/second.yaml": cluster("second"), "policy.yaml": policy("first", "second"), "web.yaml": deployment("web")}
+    )
+    write_facts(fleet, "facts", "True")
+    write_facts(fleet, "mine", "False")
+    fleet.reconcile()
+    assert fleet.where(WEB) == ["first"]
+    fleet.commit({"gitsched.yaml": STALE % ("mine", "evict"), "new.yaml": deployment("new")}, hour=3)
+    compared = compare_plans(fleet.settings(3), "HEAD~1")
+    assert [move.key.name for move in compared.review.moves] == ["new"]
+    run = fleet.reconcile(3)
+    assert (fleet.where(WEB), fleet.where("default/deployment-new")) == (["first"], ["first"])
+    told = {
+        finding.message.partition(". ")[0]: finding.message for finding in run.plan.findings if finding.code == "sensitive-setting"
+    }
+    (message,) = (text for start, text in told.items() if "source.facts.branch" in start)
+    assert "from the next run" in message
+    assert {change.path for change in run.setting_changes} == {"source.facts.branch", "source.facts.stale"}
+    fleet.reconcile(4)
+    assert fleet.where(WEB) == ["second"], "the change is trusted now"
+
+
+@pytest.mark.parametrize(
+    ("section", "member"), [("{author: {name: Ann, email: a@example.com}}", "output.author.name"), ("{push: false}", "output.push")]
+)
+def test_a_setting_that_takes_effect_a_run_later_is_told(fleet: Fleet, section: str, member: str) -> None:
+    fleet.commit({"web.yaml": deployment("web")})
+    fleet.reconcile()
+    fleet.commit({"gitsched.yaml": f"{HEAD}  output: {section}\n"}, hour=1)
+    (message,) = (finding.message for finding in fleet.reconcile(1).plan.findings if finding.code == "sensitive-setting")
+    assert member in message
+    assert "It takes effect from the next run" in message
 
 
 def test_scores_are_not_committed_to_a_branch_with_the_history_of_the_source(
