@@ -92,6 +92,7 @@ class OutputRepository:
 
         A clone without such a branch continues from the branch of its origin, as of the last fetch.
         """
+        self._opened.forget_written_objects()
         if self.remote is None:
             return self.repository.resolve_ref(self._ref) or self.repository.resolve_ref(f"refs/remotes/origin/{self.branch}")
         if self._clone is None:
@@ -108,19 +109,23 @@ class OutputRepository:
         not, the next run finds the note missing. The remote moves first, then the local ref. A commit equal to `expected` moves
         nothing. The note gets the name and time of the commit's committer. A server that rejects the note is logged, not raised.
         """
-        self.check_writable()
+        self._check_is_no_source()
+        if self.remote is not None:  # `update_ref` checks a local branch
+            self._check_is_no_symbolic_ref()
         repository = self.repository
-        written = repository.commit(commit)
-        if commit != expected and written.parents != ((expected,) if expected else ()):
-            raise ValueError(f"commit {commit} has the parents {written.parents}, expected was {expected}")
         published = True
-        if self.remote is not None and commit != expected:
-            published = push_commit(repository, self.remote, self._ref, commit, expected)
-            self._update_local_refs(repository, commit)
-        elif commit != expected:
-            update_ref(repository, self._ref, commit, expected if repository.resolve_ref(self._ref) is not None else None)
-        if note is not None and published:
-            self._write_note(repository, written, note)
+        with repository.keep_written_objects():
+            written = repository.commit(commit)
+            if commit != expected and written.parents != ((expected,) if expected else ()):
+                raise ValueError(f"commit {commit} has the parents {written.parents}, expected was {expected}")
+            if self.remote is not None and commit != expected:
+                published = push_commit(repository, self.remote, self._ref, commit, expected)
+                self._update_local_refs(repository, commit)
+            elif commit != expected:
+                is_local = expected is not None and repository.resolve_ref(self._ref) is not None
+                update_ref(repository, self._ref, commit, expected if is_local else None)
+            if note is not None and published:
+                self._write_note(repository, written, note)
         return published
 
     def update_local_branch(self, commit: str) -> None:
@@ -132,11 +137,17 @@ class OutputRepository:
 
     def check_writable(self) -> None:
         """Raise Permanent when the branch must not be written: it is a source branch or a symbolic ref."""
+        self._check_is_no_source()
+        self._check_is_no_symbolic_ref()
+
+    def _check_is_no_source(self) -> None:
         if self._shares_repository() and self.branch in {*self._source.requested_branches, self._source.branch_name(None)}:
             raise Permanent(
                 f"the output branch {self.branch!r} is the source branch: give the output branch another name, or check out the "
                 "source branch if the output branch is checked out by mistake"
             )
+
+    def _check_is_no_symbolic_ref(self) -> None:
         if self._clone is None:
             check_ref_update(self.repository, self._ref)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -32,12 +33,17 @@ _OID = re.compile(r"[0-9a-f]{40}")
 _OBJECT_TYPES = {COMMIT: "commit", TREE: "tree", BLOB: "blob"}
 _PERMANENT_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _owner_validation_lock = threading.Lock()
+_pack_counter = count()
 
 
 def open_repository(path: str | Path) -> Repository:
     """Open the repository at a path or in a parent directory, bare or with a worktree; Permanent when there is none or access is
     not allowed."""
     return Repository(path)
+
+
+class LostObject(Permanent):
+    """An object of a repository that is no private clone is missing."""
 
 
 class RepositoryLock(Protocol):
@@ -70,6 +76,7 @@ class Repository:
         self._trees = TreeReader(lambda oid: self._read_object(oid, TREE))
         self._kept_blobs: dict[str, bytes] = {}
         self._kept_size = 0
+        self._written: dict[bytes, RawObject] = {}
 
     @property
     def is_bare(self) -> bool:
@@ -335,9 +342,48 @@ class Repository:
         data = format_commit(tree, parents, message, name=name, email=email, time=time)
         if sign is not None:
             data = format_commit(tree, parents, message, name=name, email=email, time=time, signature=sign.sign(data))
-        return self._write_object(COMMIT, data)
+        oid = self._write_object(COMMIT, data)
+        self._written[bytes.fromhex(oid)] = (bytes.fromhex(oid), COMMIT, data)
+        return oid
+
+    def forget_written_objects(self) -> None:
+        """Forget the objects that `keep_written_objects` keeps: nothing needs them."""
+        self._written.clear()
+
+    @contextmanager
+    def keep_written_objects(self) -> Iterator[None]:
+        """Move refs to what this process has written while `git gc` may run, which removes objects to which no ref led when it started.
+
+        They are written again before, because git moves no ref to a missing commit, and after it, when no later `git gc` removes them.
+        """
+        self._write_removed_objects()
+        yield
+        self._write_removed_objects()
+        self._written.clear()
+
+    def _write_removed_objects(self) -> None:
+        """Write the objects again that `git gc` has removed, or may be about to remove."""
+        is_collecting = self.is_collecting_garbage
+        if self._written and (is_collecting or not self._has_on_disk(self._written)):
+            objects = list(self._written.values())
+            # `git gc` also removes the packs that it has found when it started, so the new pack needs a new name.
+            start = (os.getpid() + next(_pack_counter)) % len(objects)
+            self._write_pack([*objects[start:], *objects[:start]])
+
+    @property
+    def is_collecting_garbage(self) -> bool:
+        """Whether `git gc` runs in the repository."""
+        return (Path(self.common_dir) / "gc.pid").exists()
+
+    def _has_on_disk(self, oids: Iterable[bytes]) -> bool:
+        import pygit2
+
+        # Open the objects anew: libgit2 counts those that it has read before as available.
+        objects = pygit2.Odb(str(Path(self.common_dir) / "objects"))
+        return all(oid.hex() in objects for oid in oids)
 
     def _write_objects(self, objects: Sequence[RawObject]) -> None:
+        self._written.update((entry[0], entry) for entry in objects)
         if len(objects) >= _PACK_THRESHOLD:
             # A new process plans files that already exist. Checking for them costs less than packing them, except in a new
             # repository.
@@ -348,6 +394,9 @@ class Repository:
             for _, kind, data in objects:
                 self._write_object(kind, data)
             return
+        self._write_pack(objects)
+
+    def _write_pack(self, objects: Sequence[RawObject]) -> None:
         try:
             write_pack(Path(self.common_dir) / "objects" / "pack", objects)
         except OSError as error:
@@ -379,7 +428,10 @@ class Repository:
             reason += " (the repository is a partial clone; `git fetch --refetch --no-filter` completes it)"
         message = f"{_OBJECT_TYPES[kind]} {oid} cannot be read from {self.path}: {reason}"
         if self.on_damage is None:
-            return Permanent(message)
+            # While git removes garbage, another process may be about to write what it removed by mistake.
+            if self.is_collecting_garbage:
+                return Temporary(message)
+            return (LostObject if isinstance(error, KeyError) else Permanent)(message)
         self.on_damage()
         return Temporary(f"{message}; the private clone will be fetched again")
 

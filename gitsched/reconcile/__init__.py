@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gitsched.decide.plan_result import Plan
 from gitsched.git import SourceRepository, is_url
+from gitsched.git.repository import LostObject
 from gitsched.model.errors import Conflict
 from gitsched.model.finding import Finding
 from gitsched.reconcile import pipeline
@@ -42,7 +43,12 @@ class Reconciler:
 
     def run(self, now: datetime, *, preview: bool = False, complete: bool = False) -> RunResult:
         """See `gitsched.reconcile.pipeline.run`."""
-        return pipeline.run(self._context, now, preview=preview, complete=complete)
+        try:
+            return pipeline.run(self._context, now, preview=preview, complete=complete)
+        except LostObject as error:
+            from gitsched.git.lost_objects import describe_loss  # only for a damaged repository
+
+            raise describe_loss(self.source.repository, error) from error
 
     def close_files(self) -> None:
         """Close the packs of a local source, which git may have combined; libgit2 would keep them open. A fetch closes those of a clone."""
