@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test search fuzz docs bench clean
+.PHONY: help demo test search fuzz faults soak docs bench clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -29,6 +29,13 @@ search: $(VENV)/.dev ## look for counterexamples of the tested properties for a 
 
 fuzz: $(VENV)/.dev ## parse large texts of every construct, and schedule 20,000 mutated documents of all APIs
 	GITSCHED_FUZZ_SIZE=250000 GITSCHED_FUZZ_CASES=5000 $(BIN)/python -m pytest -q tests/fuzz
+
+faults: $(VENV)/.dev ## let every call of a run fail or end its process, and race with git gc; prints counts, takes hours
+	$(BIN)/python -m tests.faults.gc_races
+	$(BIN)/python -m tests.faults
+
+soak: $(VENV)/.dev ## watch a local source, one that pushes and a URL for ten minutes; check memory, open files and lag
+	$(BIN)/python -m tests.faults.soak
 
 docs: $(VENV)/.docs ## build the documentation in build/site; a broken link fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir build/site
