@@ -2,6 +2,7 @@
 # with the interpreter PYTHON.
 PYTHON ?= python3
 VENV ?= .venv
+FUZZ_SECONDS ?= 180
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
@@ -27,7 +28,9 @@ test: $(VENV)/.dev ## ruff, mypy, import-linter and every test
 search: $(VENV)/.dev ## look for counterexamples of the tested properties for a long time, with random examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -n auto --dist worksteal -m "hypothesis or search"
 
-fuzz: $(VENV)/.dev ## parse large texts of every construct, and schedule 20,000 mutated documents of all APIs
+fuzz: $(VENV)/.fuzz ## look for inputs that break a promise, FUZZ_SECONDS for each target; prints counts
+	GITSCHED_FUZZ_SIZE=250000 GITSCHED_FUZZ_CASES=5000 $(BIN)/python -m pytest -q tests/fuzz
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 	GITSCHED_FUZZ_SIZE=250000 GITSCHED_FUZZ_CASES=5000 $(BIN)/python -m pytest -q tests/fuzz
 
 faults: $(VENV)/.dev ## let every call of a run fail or end its process, and race with git gc; prints counts, takes hours
@@ -44,7 +47,7 @@ bench: $(VENV)/.dev ## time and memory per stage, compared with git and PyYAML
 	$(BIN)/python -m benchmarks
 
 clean: ## remove the files of these commands
-	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .fuzz
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -60,6 +63,11 @@ $(VENV)/.dev: pyproject.toml .ci/install_helm.py | $(BIN)/python
 	$(PIP) install -e '.[dev]'
 	-$(BIN)/python .ci/install_helm.py $(BIN)
 	@touch $@ $(VENV)/.demo
+
+# Without atheris, which has no wheel for every Python, inputs are mutated at random.
+$(VENV)/.fuzz: pyproject.toml $(VENV)/.dev
+	-$(PIP) install -e '.[fuzz]'
+	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	$(PIP) install -e '.[docs]'

@@ -10,6 +10,7 @@ import pytest
 
 from gitsched.cli import main
 from gitsched.model.finding import Finding
+from gitsched.reconcile.comparison import compare_plans
 from tests.builders import knative, ocm
 
 from .conftest import Fleet, cluster, deployment, policy
@@ -167,3 +168,18 @@ def test_the_exit_code_says_that_there_is_an_error_and_not_a_bug_of_the_run(
         assert "[internal-error]" in capsys.readouterr().out
     monkeypatch.setattr("gitsched.reconcile.pipeline.fetch", lambda _: 1 / 0)
     assert main(["reconcile", "-C", str(fleet.path)]) == 3
+
+
+@pytest.mark.parametrize("manifest", ["5", "true", "[5]", "{a: 1}", "[{metadata: [1]}]"])
+def test_the_comparison_of_a_broken_application_keeps_what_it_placed(fleet: Fleet, manifest: str) -> None:
+    """The search for the causes of moves decides single documents, broken ones too."""
+    scheduled = "status: {scheduled_to: {api: kubernetes, kind: Cluster, name: ash, namespace: default}}\n"
+    fleet.commit({"ash.yaml": KRAKE_CLUSTER, "bad.yaml": application("bad", more=scheduled)})
+    fleet.reconcile()
+    fleet.commit({"bad.yaml": application("bad", manifest, scheduled)}, hour=1)
+    fleet.reconcile(1)
+    fleet.commit({"ash.yaml": None}, hour=2)
+    for base in (None, "main~1"):
+        compared = compare_plans(fleet.settings(2, observations="recorded", revision="main"), base)
+        assert not list_faults(compared.review.findings)
+        assert [finding.code for finding in compared.review.findings if finding.severity == "error"]

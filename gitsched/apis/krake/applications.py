@@ -14,7 +14,7 @@ from gitsched.apis.krake.constraints import ConstraintSet, parse_constraints
 from gitsched.apis.krake.metrics import read_float
 from gitsched.apis.krake.names import CLUSTER, NO_SUITABLE_RESOURCE, ResourceRef
 from gitsched.apis.krake.scheduling_status import SchedulingStatus
-from gitsched.model.document import Body, Document, Key, get_field
+from gitsched.model.document import Body, Document, Key, get_field, list_objects
 from gitsched.model.time import add_duration
 
 FINAL_APPLICATION_STATES = ("DEGRADED", "FAILED", "WAITING_FOR_CLUSTER_CREATION")
@@ -251,4 +251,4 @@ def _read_retry_delay(factor: object, seconds: object) -> timedelta:
 
 def list_manifests(document: Document) -> list[Body]:
     """Return the Kubernetes objects in spec.manifest."""
-    return [entry for entry in get_field(document.body, "spec", "manifest") or () if isinstance(entry, dict)]
+    return list_objects(get_field(document.body, "spec", "manifest"))
