@@ -12,11 +12,13 @@ from gitsched.apis.ocm.cel.types import CostLimitExceeded, EvaluationError
 from gitsched.model.document import Body, Key
 from gitsched.schedule.fleet import Fleet, iterate_bits
 
-PER_CALL_LIMIT, PLACEMENT_LIMIT = 1_000_000, 10_000_000
-"""The cost limits of Kubernetes: of one evaluation, and of all expressions of one object, which is a Placement here
-(k8s.io/apiserver/pkg/apis/cel/config.go)."""
-ASSURED_COST, SHARED_COST = 100_000, 10_000_000
-"""What the expressions of each Placement may cost whatever others do, and what all of a run may cost together beyond that."""
+PER_CALL_LIMIT = 1_000_000
+"""The cost limit of one evaluation, that of Kubernetes (k8s.io/apiserver/pkg/apis/cel/config.go)."""
+ASSURED_COST, ASSURED_COST_PER_CLUSTER = 10_000, 100
+"""What the expressions of each Placement may cost whatever others do: a constant, and an amount for each cluster of the fleet."""
+PLACEMENT_LIMIT, SHARED_COST = 1_000_000, 2_000_000
+"""What the expressions of one Placement, and of all of a run together, may cost beyond that. A cost of 1,000,000 takes less than a
+second. Kubernetes allows 10,000,000 for one object, which one API server evaluates for one request and not for the whole fleet."""
 _CLUSTER_VARIABLE = "managedCluster"
 _MAX_SHOWN = 100
 """Characters of an expression that are shown in a message."""
@@ -57,19 +59,20 @@ class CostBudget:
 
     __slots__ = ("_assured", "_remaining", "_shared")
 
-    def __init__(self, shared: SharedBudget) -> None:
-        self._assured, self._remaining, self._shared = ASSURED_COST, PLACEMENT_LIMIT, shared
+    def __init__(self, shared: SharedBudget, cluster_count: int) -> None:
+        self._assured = ASSURED_COST + ASSURED_COST_PER_CLUSTER * cluster_count
+        self._remaining, self._shared = PLACEMENT_LIMIT, shared
 
     @property
     def limit(self) -> int:
         """The cost that the next evaluation may have."""
-        return min(PER_CALL_LIMIT, self._remaining, self._assured + self._shared.remaining)
+        return min(PER_CALL_LIMIT, self._assured + min(self._remaining, self._shared.remaining))
 
     def charge(self, cost: int) -> None:
         """Take the cost of an evaluation off."""
         assured = min(cost, self._assured)
         self._assured -= assured
-        self._remaining -= cost
+        self._remaining -= cost - assured
         self._shared.remaining -= cost - assured
 
 
@@ -120,7 +123,7 @@ class ExpressionCompiler:
 
     def compile(self, texts: tuple[str, ...], placement: Key) -> tuple[ClusterExpression, ...] | InvalidExpression:
         """Compile expressions of a Placement; an InvalidExpression describes the first that is invalid."""
-        budget = self._budgets.setdefault(placement, CostBudget(self._shared))
+        budget = self._budgets.setdefault(placement, CostBudget(self._shared, len(self._bodies)))
         result = []
         for text in texts:
             expression = self._compile(text, budget)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections import abc
 from collections.abc import Callable
 from typing import Any
 
 from gitsched.apis.ocm.cel import network, quantities, standard_library, strings, timestamps
 from gitsched.apis.ocm.cel.checker import TYPE_IDENTIFIERS, TypeEnvironment, find_type, infer_type, resolve_call
+from gitsched.apis.ocm.cel.macros import MACROS, require_bool
 from gitsched.apis.ocm.cel.overloads import CostTracker, call_function
 from gitsched.apis.ocm.cel.parser import parse
 from gitsched.apis.ocm.cel.standard_library import OPERATORS
@@ -24,6 +26,8 @@ from gitsched.apis.ocm.cel.syntax import (
     Select,
 )
 from gitsched.apis.ocm.cel.types import (
+    MAX_INT,
+    MIN_INT,
     OPTIONAL_NONE,
     CostLimitExceeded,
     EvaluationError,
@@ -168,6 +172,8 @@ def _compile_index(node: Index, scope: frozenset[str]) -> Interpretable:
 
 
 def _compile_list(node: CreateList, scope: frozenset[str]) -> Interpretable:
+    if all(isinstance(entry, Literal) and not optional for entry, optional in node.elements):
+        return _compile_literals([entry.value for entry, _ in node.elements if isinstance(entry, Literal)])
     entries = [(_compile(entry, scope), optional) for entry, optional in node.elements]
 
     def build(activation: Activation) -> list[Any]:
@@ -182,6 +188,17 @@ def _compile_list(node: CreateList, scope: frozenset[str]) -> Interpretable:
             elif value.present:
                 values.append(value.value)
         return values
+
+    return build
+
+
+def _compile_literals(values: list[Any]) -> Interpretable:
+    """Return the function for a list of literals; it costs as much as a list of other elements."""
+    cost = 1 + len(values)
+
+    def build(activation: Activation) -> list[Any]:
+        activation.charge(cost)
+        return values.copy()
 
     return build
 
@@ -211,7 +228,7 @@ def _compile_comprehension(node: Comprehension, scope: frozenset[str]) -> Interp
     inner = scope | {node.variable}
     operand, variable, body = _compile(node.operand, scope), node.variable, _compile(node.body, inner)
     element_filter = None if node.filter is None else _compile(node.filter, inner)
-    run = _MACROS[node.macro]
+    run = MACROS[node.macro]
 
     def loop(activation: Activation) -> Any:
         values = operand(activation)
@@ -222,7 +239,9 @@ def _compile_comprehension(node: Comprehension, scope: frozenset[str]) -> Interp
         outer = variables.get(variable, missing)
 
         def each(code: Interpretable, value: Any) -> Any:
-            activation.charge(2)
+            activation.remaining_cost -= 2
+            if activation.remaining_cost < 0:
+                raise CostLimitExceeded
             variables[variable] = value
             return code(activation)
 
@@ -235,54 +254,6 @@ def _compile_comprehension(node: Comprehension, scope: frozenset[str]) -> Interp
                 variables[variable] = outer
 
     return loop
-
-
-EvaluateElement = Callable[[Interpretable, Any], Any]
-
-
-def _all(values: list[Any], each: EvaluateElement, body: Interpretable, _: Interpretable | None) -> bool:
-    """Return false if the body is false for one element, even if it fails for others."""
-    return not _find_element(values, each, body, wanted=False)
-
-
-def _exists(values: list[Any], each: EvaluateElement, body: Interpretable, _: Interpretable | None) -> bool:
-    return _find_element(values, each, body, wanted=True)
-
-
-def _find_element(values: list[Any], each: EvaluateElement, body: Interpretable, *, wanted: bool) -> bool:
-    failure: EvaluationError | None = None
-    for value in values:
-        try:
-            found = _require_bool(each(body, value))
-        except EvaluationError as problem:
-            failure = problem
-            continue
-        if found is wanted:
-            return True
-    if failure is not None:
-        raise failure
-    return False
-
-
-def _exists_one(values: list[Any], each: EvaluateElement, body: Interpretable, _: Interpretable | None) -> bool:
-    return sum(_require_bool(each(body, value)) for value in values) == 1
-
-
-def _filter(values: list[Any], each: EvaluateElement, body: Interpretable, _: Interpretable | None) -> list[Any]:
-    return [value for value in values if _require_bool(each(body, value))]
-
-
-def _map(values: list[Any], each: EvaluateElement, body: Interpretable, element_filter: Interpretable | None) -> list[Any]:
-    return [each(body, value) for value in values if element_filter is None or _require_bool(each(element_filter, value))]
-
-
-_MACROS: dict[str, Callable[[list[Any], EvaluateElement, Interpretable, Interpretable | None], Any]] = {
-    "all": _all,
-    "exists": _exists,
-    "exists_one": _exists_one,
-    "filter": _filter,
-    "map": _map,
-}
 
 
 def _compile_optional_map(node: OptionalMap, scope: frozenset[str]) -> Interpretable:
@@ -314,13 +285,8 @@ def _compile_call(node: Call, scope: frozenset[str]) -> Interpretable:
     if node.target is None and node.name in _LAZY_OPERATORS:
         return _LAZY_OPERATORS[node.name](*(_compile(argument, scope) for argument in node.arguments))
     if node.target is None and node.name in OPERATORS:
-        operator, operands = OPERATORS[node.name], [_compile(argument, scope) for argument in node.arguments]
-
-        def operate(activation: Activation) -> Any:
-            activation.charge(1)
-            return operator(activation.charge, *[operand(activation) for operand in operands])
-
-        return operate
+        operands = [_compile(argument, scope) for argument in node.arguments]
+        return _compile_unary(node.name, *operands) if len(operands) == 1 else _compile_binary(node.name, *operands)
     name, overloads, nodes = resolve_call(node, scope)
     arguments = [_compile(argument, scope) for argument in nodes]
 
@@ -332,10 +298,45 @@ def _compile_call(node: Call, scope: frozenset[str]) -> Interpretable:
     return call
 
 
-def _require_bool(value: Any) -> bool:
-    if value is True or value is False:
-        return bool(value)
-    raise EvaluationError(f"{type_name(value)} is not a bool")
+def _compile_unary(name: str, operand: Interpretable) -> Interpretable:
+    apply = OPERATORS[name]
+
+    def operate(activation: Activation) -> Any:
+        activation.charge(1)
+        return apply(activation.charge, operand(activation))
+
+    return operate
+
+
+_INTEGER_OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
+"""The operators that take two signed integers as Python does. Expressions with loops mostly calculate."""
+
+
+def _compile_binary(name: str, left: Interpretable, right: Interpretable) -> Interpretable:
+    apply, apply_integers = OPERATORS[name], _INTEGER_OPERATORS.get(name)
+
+    def operate(activation: Activation) -> Any:
+        activation.remaining_cost -= 1
+        if activation.remaining_cost < 0:
+            raise CostLimitExceeded
+        one, other = left(activation), right(activation)
+        if one.__class__ is int and other.__class__ is int and apply_integers is not None:
+            value = apply_integers(one, other)
+            if MIN_INT <= value <= MAX_INT:
+                return value
+        return apply(activation.charge, one, other)
+
+    return operate
 
 
 def _and(left: Interpretable, right: Interpretable) -> Interpretable:
@@ -353,11 +354,11 @@ def _short_circuit(left: Interpretable, right: Interpretable, *, decisive: bool)
         activation.charge(1)
         failure: EvaluationError | None = None
         try:
-            if _require_bool(left(activation)) is decisive:
+            if require_bool(left(activation)) is decisive:
                 return decisive
         except EvaluationError as problem:
             failure = problem
-        if _require_bool(right(activation)) is decisive:
+        if require_bool(right(activation)) is decisive:
             return decisive
         if failure is not None:
             raise failure
@@ -367,11 +368,11 @@ def _short_circuit(left: Interpretable, right: Interpretable, *, decisive: bool)
 
 
 def _not(operand: Interpretable) -> Interpretable:
-    return lambda activation: not _require_bool(operand(activation))
+    return lambda activation: not require_bool(operand(activation))
 
 
 def _conditional(condition: Interpretable, then: Interpretable, otherwise: Interpretable) -> Interpretable:
-    return lambda activation: then(activation) if _require_bool(condition(activation)) else otherwise(activation)
+    return lambda activation: then(activation) if require_bool(condition(activation)) else otherwise(activation)
 
 
 _LAZY_OPERATORS: dict[str, Callable[..., Interpretable]] = {"&&": _and, "||": _or, "!": _not, "?:": _conditional}

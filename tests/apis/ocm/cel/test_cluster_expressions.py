@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -198,7 +199,7 @@ EXPENSIVE = "[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,
 
 
 def test_all_placements_of_a_run_share_a_budget_and_each_has_a_part_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("SHARED_COST", 50_000), ("ASSURED_COST", 1_000), ("PLACEMENT_LIMIT", 30_000)):
+    for name, value in (("ASSURED_COST", 1_000), ("ASSURED_COST_PER_CLUSTER", 0), ("PLACEMENT_LIMIT", 30_000)):
         monkeypatch.setattr(cluster_expressions, name, value)
     monkeypatch.setattr(cluster_expressions.SharedBudget.__init__, "__defaults__", (50_000,))
     names = [f"c{number}" for number in range(20)]
@@ -215,3 +216,17 @@ def test_all_placements_of_a_run_share_a_budget_and_each_has_a_part_for_itself(m
     assert matching[10] == 0, "the limit of the run"
     assert matching[-1] == 1, "a cheap expression is not affected"
     assert compiler.list_exceeding(texts) == [text if len(text) <= 100 else f"{text[:100]}..." for text in texts[:-1]]
+
+
+def test_nested_loops_of_ten_placements_take_no_more_time_than_a_run_may() -> None:
+    names = [f"c{number}" for number in range(20)]
+    fleet = Fleet([Candidate(name, {}, {}) for name in names])
+    compiler = ExpressionCompiler(tuple({**CLUSTER, "metadata": {"name": name}} for name in names), lambda *_: None)
+    loops = "".join(f"{list(range(20))}.all({name}, " for name in "abcde")
+    start = process_time()
+    for number in range(10):
+        compiled = compiler.compile((f"{loops}a + b + c + d + e >= -{number})))))",), Key("", "Placement", "shop", f"p{number}"))
+        assert not isinstance(compiled, InvalidExpression)
+        assert not compiled[0].mask(fleet, (1 << 20) - 1)
+        assert compiled[0].exceeded_limit
+    assert process_time() - start < 3
