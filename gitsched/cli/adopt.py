@@ -55,11 +55,7 @@ def _read_contexts(_ctx: click.Context, _parameter: click.Parameter, value: tupl
     callback=_read_contexts,
     help="Ask this cluster with kubectl where the objects of the source run; may be repeated.",
 )
-@click.option("--kubeconfig", metavar="PATH", default="", help="Kubeconfig of the contexts; kubectl's own by default.")
-@click.option("--kubectl", "executable", metavar="PATH", default="kubectl", show_default=True, help="The kubectl executable.")
-@click.option(
-    "--timeout", type=click.FloatRange(min=1, max=600), default=30.0, show_default=True, metavar="SECONDS", help="For each request."
-)
+@options.KUBECTL
 @click.option(
     "--not-running",
     "not_running",

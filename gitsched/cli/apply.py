@@ -66,16 +66,7 @@ def make_apply_command(api: PolicyAPI, apply: LiveApply) -> click.Command:
         help="With --watch: how often to compare the branch and the cluster.",
     )
     @click.option("--context", metavar="NAME", default="", help="Context of the kubeconfig; kubectl's current one by default.")
-    @click.option("--kubeconfig", metavar="PATH", default="", help="Kubeconfig; kubectl's own by default.")
-    @click.option("--kubectl", "executable", metavar="PATH", default="kubectl", show_default=True, help="The kubectl executable.")
-    @click.option(
-        "--timeout",
-        type=click.FloatRange(min=1, max=600),
-        default=30.0,
-        show_default=True,
-        metavar="SECONDS",
-        help="For each request.",
-    )
+    @options.KUBECTL
     @options.CACHE
     @options.FORMAT
     @options.LOG

@@ -79,16 +79,7 @@ def _read_refresh(_ctx: click.Context, _parameter: click.Parameter, value: str |
 @click.option(
     "--api", metavar="NAME", default="karmada", show_default=True, help="With --write-clusters: the policy API of the documents."
 )
-@click.option("--kubeconfig", metavar="PATH", default="", help="Kubeconfig; kubectl's own by default.")
-@click.option("--kubectl", "executable", metavar="PATH", default="kubectl", show_default=True, help="The kubectl executable.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=1, max=600),
-    default=30.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For each request.",
-)
+@options.KUBECTL
 @click.option(
     "--cluster-timeout",
     "seconds",

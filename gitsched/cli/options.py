@@ -106,6 +106,18 @@ def choose_format(*forms: str) -> Decorator:
 
 
 FORMAT = choose_format("text", "json", "yaml")
+KUBECTL = combine(
+    click.option("--kubeconfig", metavar="PATH", default="", help="Kubeconfig; kubectl's own by default."),
+    click.option("--kubectl", "executable", metavar="PATH", default="kubectl", show_default=True, help="The kubectl executable."),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(min=1, max=600),
+        default=30.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="For each request.",
+    ),
+)
 FAIL_ON = click.option(
     "--fail-on",
     type=click.Choice(["error", "unschedulable", "none"]),

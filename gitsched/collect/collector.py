@@ -19,6 +19,7 @@ from gitsched.kubectl.client import KubectlClient, KubectlOptions
 from gitsched.kubectl.proxy import ClusterReader
 from gitsched.model.cluster_facts import ClusterFacts, CollectedCluster
 from gitsched.model.errors import GitschedError, Permanent, Temporary
+from gitsched.model.fault import describe_fault
 from gitsched.model.quantity import parse_quantity
 
 WORKERS: Final = 8
@@ -68,7 +69,7 @@ def collect(found: Found, sources: Sequence[Source], find_facts: FindFacts, obse
             failures.append((f"{origin}: {error}", isinstance(error, Temporary)))
             continue
         except Exception as error:  # noqa: BLE001 - a bug about one source must not stop the others
-            failures.append((f"{origin}: this is a bug: {type(error).__name__}", False))
+            failures.append((f"{origin}: {describe_fault(error)}; report this bug with the id", False))
             continue
         notes += one.notes
         targets += one.targets
@@ -106,7 +107,7 @@ def _observe(target: ObservedCluster, before: ClusterFacts | None, observed: dat
     except GitschedError as error:
         return ClusterResult(target.cluster, target.origin, failure=str(error), temporary=isinstance(error, Temporary))
     except Exception as error:  # noqa: BLE001 - a bug about one cluster must not stop the others
-        return ClusterResult(target.cluster, target.origin, failure=f"this is a bug: {type(error).__name__}")
+        return ClusterResult(target.cluster, target.origin, failure=f"{describe_fault(error)}; report this bug with the id")
     return ClusterResult(target.cluster, target.origin, made.cluster, notes=made.notes)
 
 

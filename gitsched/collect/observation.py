@@ -15,6 +15,7 @@ from gitsched.kubectl.proxy import ClusterReader
 from gitsched.model.cluster_facts import FALSE, TRUE, ClusterFacts, CollectedCluster, NodeCount, Readiness
 from gitsched.model.document import Body, as_object, get_field, list_objects
 from gitsched.model.quantity import NANO, parse_quantity
+from gitsched.report.summary import format_count
 
 MAX_NODES, MAX_PODS = 20_000, 500_000
 """Objects that are read of one cluster: more than Kubernetes supports."""
@@ -55,8 +56,8 @@ class _Notes:
             self._texts.append(text)
 
     def list_all(self) -> tuple[str, ...]:
-        more = [f"{self._count - MAX_NOTES} more objects were ignored"] if self._count > MAX_NOTES else []
-        return (*self._texts, *more)
+        more = self._count - MAX_NOTES
+        return (*self._texts, f"{format_count(more, 'more object')} ignored") if more > 0 else tuple(self._texts)
 
 
 class _Nodes:

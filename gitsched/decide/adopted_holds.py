@@ -11,6 +11,7 @@ from gitsched.model.changes import Move
 from gitsched.model.commit import RELEASE_TRAILER
 from gitsched.model.document import Document
 from gitsched.model.finding import Finding, locate_document
+from gitsched.report.summary import format_count
 
 MAX_FINDINGS = 50
 """The number of objects that have a finding each; one more counts the others."""
@@ -45,9 +46,8 @@ def list_hold_findings(held: Mapping[str, str], decisions: DecisionSet) -> Itera
         message = f"{key} {state}: {reason}; {cure}"
         yield Finding("warning", "adopted-held", message, locate_document(document), key.resource)
     if len(names) > MAX_FINDINGS:
-        yield Finding(
-            "warning", "adopted-held", f"{len(names) - MAX_FINDINGS} more objects keep the placement with which they were adopted"
-        )
+        others = format_count(len(names) - MAX_FINDINGS, "more object")
+        yield Finding("warning", "adopted-held", f"{others} with the placement of the adoption")
 
 
 def _list_documents(decisions: DecisionSet) -> dict[str, Document]:

@@ -17,6 +17,7 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.quantity import Quantity
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
+from gitsched.report.summary import format_count
 
 _EDITS: Final = ("replicas", "parallelism")
 """The last part of the path of an edit that sets a number of replicas."""
@@ -109,7 +110,7 @@ def find_exceeded_limit(key: Key, used: Amounts, added: Amounts, rules: Iterable
                 message = f"{key}: the number of its replicas has no maximum, and the tenant may have {limit} in all clusters"
                 cure = "set a maximum, such as the annotation autoscaling.knative.dev/max-scale, or remove spec.limits.replicas"
                 return Violation("tenant-limit", tenant, message, cure)
-            message = f"{key}: with it the tenant has {total} replicas in all clusters, more than {limit}"
+            message = f"{key}: with it the tenant has {format_count(total, 'replica')} in all clusters, more than {limit}"
             return Violation("tenant-limit", tenant, message, "request fewer, or raise spec.limits.replicas")
         for resource, maximum in sorted(tenant.limits.requests.items()):
             amount = together.count_requests(resource)

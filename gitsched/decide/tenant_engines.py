@@ -35,6 +35,7 @@ from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome
+from gitsched.report.summary import format_count
 
 
 class TenantEngine(PolicyEngine):
@@ -307,7 +308,7 @@ def find_excess(amounts: Mapping[Key, int], shared: Snapshot, tenancy: Tenancy) 
             continue
         excess.add(key)
         document = shared.templates[key]
-        message = f"{key}: with it the tenant asks for {total} replicas, more than {limit}"
+        message = f"{key}: with it the tenant asks for {format_count(total, 'replica')}, more than {limit}"
         violation = Violation("tenant-limit", tenant, message, "request fewer, or raise spec.limits.replicas")
         findings.append(Finding("error", violation.code, violation.text, locate_document(document), key.resource))
     return frozenset(excess), findings

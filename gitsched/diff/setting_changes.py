@@ -13,7 +13,7 @@ from gitsched.model.document import Body, as_object
 from gitsched.model.urls import strip_credentials
 
 MAX_CHANGES: Final = 200
-"""Changes that are listed; the last one counts the others."""
+"""Changes that are listed, sensitive ones first if there are more; one more entry counts the others."""
 _MAX_VALUE_LENGTH = 160
 _MAX_DEPTH = 12
 _NEXT_RUN = "It takes effect from the next run after the first one with this commit."
@@ -59,13 +59,18 @@ _EFFECTS: Final[Mapping[str, _Effect]] = {
 
 
 def list_setting_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[SettingChange]:
-    """Return the members in which two specs of gitsched.yaml differ, by path. Lists are compared as a whole."""
-    changes: list[SettingChange] = []
-    for path, one, other in sorted(_compare(before, after, ()), key=lambda change: change[0]):
-        if len(changes) == MAX_CHANGES:
-            break
-        effect = _find_effect(path)
-        changes.append(SettingChange(".".join(path), _format(one), _format(other), effect.text, effect.sensitive))
+    """Return the members in which two specs of gitsched.yaml differ, by path, at most MAX_CHANGES. Lists are compared as a whole."""
+    found = [(_find_effect(path), path, one, other) for path, one, other in _compare(before, after, ())]
+    are_many = len(found) > MAX_CHANGES
+    found.sort(key=lambda change: (are_many and not change[0].sensitive, change[1]))
+    changes = [
+        SettingChange(".".join(path), _format(one), _format(other), effect.text, effect.sensitive)
+        for effect, path, one, other in found[:MAX_CHANGES]
+    ]
+    omitted = found[MAX_CHANGES:]
+    if omitted:
+        sensitive = any(effect.sensitive for effect, *_ in omitted)
+        changes.append(SettingChange(f"{len(omitted)} more members", "", "", "They are not listed: compare the files.", sensitive))
     return changes
 
 

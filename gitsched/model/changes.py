@@ -215,4 +215,6 @@ class SettingChange(NamedTuple):
     @property
     def text(self) -> str:
         """The change on one line, without its effect."""
+        if not (self.before or self.after):
+            return self.path  # stands for several members
         return f"{self.path}: {self.before or '(default)'} -> {self.after or '(default)'}"

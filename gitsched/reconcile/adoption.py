@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from sys import stdin
 from typing import BinaryIO, NamedTuple
 
 from gitsched import __version__
@@ -23,6 +23,7 @@ from gitsched.reconcile.pipeline import read_plan_input
 from gitsched.reconcile.run import Fetched, Planned, RunContext, RunSettings, open_context
 from gitsched.reconcile.running_objects import ClusterInput, RunningObjectReader, list_cluster_directories
 from gitsched.render.run_metadata import write_commit_message
+from gitsched.report.summary import format_count
 
 STANDARD_INPUT = "-"
 
@@ -123,7 +124,7 @@ def _read_inputs(context: RunContext, inputs: AdoptionInputs, source: SourceTree
 @contextmanager
 def _open(name: str) -> Iterator[BinaryIO]:
     if name == STANDARD_INPUT:
-        yield stdin.buffer
+        yield sys.stdin.buffer
         return
     try:
         stream = Path(name).open("rb")  # noqa: SIM115 - closed below
@@ -163,7 +164,7 @@ def _write_message(fetched: Fetched, adoption: Adoption) -> str:
     moved = (*adoption.moving, *adoption.held, *adoption.unknown)
     count = adoption.in_place + len(adoption.moving) + len(adoption.held)
     lines = (f"{one.key}: {format_clusters(one)}; {one.reason}" for one in moved)
-    subject = f"adopted {count} object{'s' if count != 1 else ''} where they run ({fetched.source.subject})"
+    subject = f"adopted {format_count(count, 'object where it runs', 'objects where they run')} ({fetched.source.subject})"
     return write_commit_message(subject, lines, source=fetched.source.oid, version=__version__, cause="source")
 
 

@@ -21,6 +21,7 @@ from gitsched.reconcile.facts import FactsDocuments, list_score_kinds, read_fact
 from gitsched.reconcile.run import Facts, RunContext, SourceWithFacts
 from gitsched.reconcile.source_reader import SourceReader, make_origin
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
+from gitsched.report.summary import format_count
 
 MAX_SKEW = timedelta(minutes=5)
 """How far the clock of a collector may be ahead of the time of its commit without a finding."""
@@ -176,7 +177,7 @@ def _report_stale(reports: Iterable[_Report], settings: FactsConfig, now: dateti
     named = format_names([f"{report.facts.cluster} (observed at {format_time(report.facts.observed)})" for report in stale])
     rule = _RULES[settings.stale_rule].replace("the cluster", "the cluster" if len(stale) == 1 else "each cluster")
     message = (
-        f"the facts about {len(stale)} cluster{'s' if len(stale) > 1 else ''} are older than source.facts.staleAfter: {named}; "
+        f"the facts about {format_count(len(stale), 'cluster')} are older than source.facts.staleAfter: {named}; "
         f"source.facts.stale is {settings.stale_rule}, so {rule}; check that gitsched collect runs"
     )
     return [stale[0].make_finding("facts-stale", message)]
@@ -191,7 +192,7 @@ def _report_clusters_without(documents: Iterable[RawDocument], reports: Iterable
     first = without[0]
     named = format_names([document.name for document in without])
     message = (
-        f"{len(without)} cluster{'s have' if len(without) > 1 else ' has'} no facts, and others have: {named}; the status in the source "
+        f"{format_count(len(without), 'cluster has', 'clusters have')} no facts, and others have: {named}; the status in the source "
         "counts for them; check that gitsched collect runs for each cluster"
     )
     location = locate_origin(first.origin) if first.origin else None

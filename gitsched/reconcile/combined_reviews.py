@@ -16,7 +16,7 @@ from gitsched.model.commit import Commit
 from gitsched.reconcile.output_commit import find_manifest_changes, write
 from gitsched.reconcile.run import Fetched, Planned, RunContext, Written
 from gitsched.reconcile.source_commits import list_source_commits
-from gitsched.reconcile.source_notes import read_noted_source
+from gitsched.reconcile.source_notes import read_output_note
 from gitsched.report.summary import abbreviate_oid
 
 MAX_COMMITS = 20
@@ -73,7 +73,7 @@ def _list_chain(context: RunContext, fetched: Fetched) -> list[Commit]:
     """Return the commit that was planned last, and the first parents since then up to the planned one; none if that is not known."""
     repository, output, head = context.source.repository, fetched.output.repository, fetched.output_head
     planned = {fetched.record.source} if fetched.record is not None else set()
-    planned.add(read_noted_source(output, head) if head else "")
+    planned.add(read_output_note(output, head).source if head else "")
     chain = [fetched.source]
     while fetched.source.oid and len(chain) <= MAX_COMMITS and chain[0].parents:
         parent = chain[0].parents[0]

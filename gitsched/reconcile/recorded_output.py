@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.output_config import OutputConfig
 from gitsched.git import OutputRepository, Repository, SourceRepository
-from gitsched.git.refs import list_remote_refs, read_note
+from gitsched.git.refs import list_remote_refs
 from gitsched.model.commit import Commit
 from gitsched.reconcile.run import Fetched, OutputLocation, RunContext
+from gitsched.reconcile.source_notes import OPERATOR_OUTPUTS, OutputNote, read_output_note
 from gitsched.render.output_files import CLUSTERS, PLACEMENTS, RUN_METADATA, STATUS
 
 MAX_DIRECTORIES = 2_000
 """Directories of an output branch that are searched for gitsched.json."""
 _HEADS, _TRACKING = "refs/heads/", "refs/remotes/origin/"
-_OPERATOR_OUTPUTS = "operatorOutputs"
 _OUTPUT_DIRECTORIES = frozenset((CLUSTERS, STATUS, PLACEMENTS))
 
 
@@ -47,7 +46,7 @@ def find_last_reconciled(source: SourceRepository, location: OutputLocation) -> 
     """Return the newest source commit that a run has planned for this output; None if there is none, or it is not available."""
     if location.record is None or location.head is None:
         return None
-    noted = _read_note(location.output.repository, location.head).source
+    noted = read_output_note(location.output.repository, location.head).source
     for oid in (noted, location.record.source):
         if oid and source.fetch_commit(oid):
             return source.repository.commit(oid)
@@ -56,7 +55,7 @@ def find_last_reconciled(source: SourceRepository, location: OutputLocation) -> 
 
 def is_chosen_by_operator(location: OutputLocation) -> bool:
     """Return whether options and not the settings of the source chose the location in the first run."""
-    note = _read_note(location.output.repository, location.head) if location.head else _Note()
+    note = read_output_note(location.output.repository, location.head) if location.head else OutputNote()
     return _name_location(location.output.branch, location.prefix) in note.operator_outputs
 
 
@@ -99,7 +98,7 @@ def _list_written_branches(output: OutputRepository, source: SourceRepository) -
     repository = output.repository
     found: list[tuple[float, str]] = []
     for branch, head in sorted(_list_heads(output).items()):
-        noted = _read_note(repository, head).source
+        noted = read_output_note(repository, head).source
         if noted and source.fetch_commit(noted):
             found.append((-source.repository.commit(noted).time.timestamp(), branch))
     return [branch for _, branch in sorted(found)]
@@ -117,27 +116,10 @@ def _list_heads(output: OutputRepository) -> Mapping[str, str]:
 
 def list_operator_outputs(fetched: Fetched, commit: str) -> str:
     """Return the member of the note on an output commit that names the outputs that the operator chose in their first runs, or ""."""
-    outputs = set(_read_note(fetched.output.repository, commit).operator_outputs)
+    outputs = set(read_output_note(fetched.output.repository, commit).operator_outputs)
     if fetched.chosen_by_operator:
         outputs.add(_name_location(fetched.output.branch, fetched.prefix))
-    return f',"{_OPERATOR_OUTPUTS}":{json.dumps(sorted(outputs))}' if outputs else ""
-
-
-class _Note(NamedTuple):
-    """The note on an output commit: the newest source commit that was planned, and the outputs that the operator chose."""
-
-    source: str = ""
-    operator_outputs: tuple[str, ...] = ()
-
-
-def _read_note(repository: Repository, head: str) -> _Note:
-    try:
-        note = json.loads(read_note(repository, head) or "{}")
-    except (ValueError, RecursionError):
-        return _Note()
-    oid, outputs = (note.get("drySha"), note.get(_OPERATOR_OUTPUTS)) if isinstance(note, dict) else (None, None)
-    names = tuple(name for name in outputs if isinstance(name, str)) if isinstance(outputs, list) else ()
-    return _Note(oid if isinstance(oid, str) else "", names)
+    return f',"{OPERATOR_OUTPUTS}":{json.dumps(sorted(outputs))}' if outputs else ""
 
 
 def _name_location(branch: str, prefix: str) -> str:

@@ -20,6 +20,7 @@ from gitsched.model.adoption import RunningObjects
 from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_api_group
 from gitsched.model.errors import GitschedError, Permanent
 from gitsched.model.finding import Finding, Location
+from gitsched.report.summary import format_count
 
 MAX_LINE = 1 << 20
 """Bytes of a line that are read at once."""
@@ -113,7 +114,7 @@ class RunningObjectReader:
                 continue
             if isinstance(found, GitschedError):
                 complete = False
-                message = f"cluster {cluster}: {len(keys)} objects of kind {keys[0].kind} cannot be read: {found}"
+                message = f"cluster {cluster}: {format_count(len(keys), 'object')} of kind {keys[0].kind} cannot be read: {found}"
                 self._add_finding("adopt-unread", message)
             else:
                 for key, body in found.items():
@@ -140,7 +141,7 @@ class RunningObjectReader:
                 self.objects += 1
                 yield entry.body
         if problems > MAX_FINDINGS:
-            self._add_finding("adopt-unread", f"{name}: {problems - MAX_FINDINGS} more objects cannot be read")
+            self._add_finding("adopt-unread", f"{name}: {format_count(problems - MAX_FINDINGS, 'more object')} cannot be read")
 
     def _report_problem(self, name: str, entry: DumpedObject, count: int) -> None:
         if count <= MAX_FINDINGS:

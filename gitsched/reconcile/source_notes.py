@@ -1,9 +1,10 @@
-"""Read which source commits earlier runs have planned: from the note of the output branch, and from its earlier commits."""
+"""Read the notes on output commits, and which source commits earlier runs have planned: from the note, and from earlier output commits."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from gitsched.git import Repository
 from gitsched.git.refs import read_note
@@ -13,16 +14,28 @@ from gitsched.reconcile.run import Fetched
 from gitsched.render.output_files import RUN_METADATA
 from gitsched.render.run_metadata import parse_run_metadata
 
+OPERATOR_OUTPUTS: Final = "operatorOutputs"
+"""The member of a note with the outputs that the operator chose in their first runs."""
 MAX_OUTPUT_COMMITS = 100
 """Commits of the output branch that are searched for the source commits of earlier runs."""
 
 
-def read_noted_source(repository: Repository, commit: str) -> str:
-    """Return the newest source commit that a run has planned, as the note of an output commit names it; "" without such a note."""
+class OutputNote(NamedTuple):
+    """The note on an output commit: the newest source commit that a run has planned, and the outputs that the operator chose."""
+
+    source: str = ""
+    operator_outputs: tuple[str, ...] = ()
+
+
+def read_output_note(repository: Repository, commit: str) -> OutputNote:
+    """Return the note of an output commit; an empty one if there is none, or gitsched has not written it."""
     try:
-        return str(json.loads(read_note(repository, commit) or "")["drySha"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return ""
+        note = json.loads(read_note(repository, commit) or "{}")
+    except (ValueError, RecursionError):
+        return OutputNote()
+    oid, outputs = (note.get("drySha"), note.get(OPERATOR_OUTPUTS)) if isinstance(note, dict) else (None, None)
+    names = tuple(name for name in outputs if isinstance(name, str)) if isinstance(outputs, list) else ()
+    return OutputNote(oid if isinstance(oid, str) else "", names)
 
 
 def find_earlier_source(source: SourceRepository, fetched: Fetched) -> str:
@@ -34,7 +47,7 @@ def _list_earlier_sources(fetched: Fetched) -> Iterator[str]:
     """Yield the source commits besides that of the last run that the output branch names, the newest first."""
     repository, oid = fetched.output.repository, fetched.output_head or ""
     if oid:
-        yield read_noted_source(repository, oid)
+        yield read_output_note(repository, oid).source
     for _ in range(MAX_OUTPUT_COMMITS):
         parents = repository.commit(oid).parents if oid and repository.has(oid) else ()
         oid = parents[0] if parents else ""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from gitsched.model.adoption import AdoptedObject, Adoption
 from gitsched.model.finding import Finding
 from gitsched.report.serialization import API_VERSION, serialize_finding
+from gitsched.report.summary import abbreviate_oid
 from gitsched.report.text import write_findings
 
 MAX_ROWS = 50
@@ -71,7 +72,7 @@ def _describe_result(report: AdoptionReport) -> str:
     if report.dry_run:
         return f"Nothing was written. Without --dry-run, branch {report.branch} {'gets a commit' if report.changed else 'does not change'}."
     if report.commit:
-        return f"Committed {report.commit[:10]} to branch {report.branch}, from commit {report.source[:10]}."
+        return f"Committed {abbreviate_oid(report.commit)} to branch {report.branch}, from commit {abbreviate_oid(report.source)}."
     return f"Branch {report.branch} has all of this already."
 
 

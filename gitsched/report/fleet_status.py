@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,9 +11,8 @@ from gitsched.model.fleet_status import ClusterStatus, FleetStatus, WorkloadStat
 from gitsched.model.time import format_time
 from gitsched.report.rollouts import describe_rollouts, serialize_rollouts
 from gitsched.report.serialization import API_VERSION
-from gitsched.report.summary import escape_unprintable, format_key
+from gitsched.report.summary import abbreviate_oid, escape_unprintable, format_columns, format_key
 
-_SHORT = 10
 _CLUSTERS = ("CLUSTER", "READY", "WORKLOADS", "APPLIED", "HEALTHY", "BEHIND", "SINCE", "MESSAGE")
 _WORKLOADS = ("WORKLOAD", "CLUSTERS", "POLICY", "WAITS FOR A WAVE")
 
@@ -22,11 +21,12 @@ def write_fleet_status(status: FleetStatus, *, workloads: bool = False, unclaime
     """Return the status as aligned columns: clusters and rollouts, or with these options workloads or objects without a policy."""
     if workloads:
         rows = [_make_workload_row(one) for one in status.workloads]
-        lines = align([_WORKLOADS, *rows]) if rows else ["No policy places a workload."]
+        lines = _format_table(_WORKLOADS, rows) if rows else ["No policy places a workload."]
     elif unclaimed:
         lines = [escape_unprintable(format_key(key)) for key in status.unclaimed] or ["Every object is selected by a policy."]
     else:
-        lines = align([_CLUSTERS, *map(_make_cluster_row, status.clusters)]) if status.clusters else ["There is no cluster."]
+        rows = [_make_cluster_row(one) for one in status.clusters]
+        lines = _format_table(_CLUSTERS, rows) if rows else ["There is no cluster."]
         lines += ["", *describe_rollouts(status.rollouts)] if status.rollouts else []
         lines += ["", _describe_branch(status)]
     return "\n".join(lines) + "\n"
@@ -35,7 +35,7 @@ def write_fleet_status(status: FleetStatus, *, workloads: bool = False, unclaime
 def _describe_branch(status: FleetStatus) -> str:
     if status.time is None:
         return f"There is no output branch {status.branch} yet: run gitsched reconcile."
-    text = f"{status.branch} is at {status.head[:_SHORT]} of {format_time(status.time)}"
+    text = f"{status.branch} is at {abbreviate_oid(status.head)} of {format_time(status.time)}"
     return f"{text}; the source has changes that are not reconciled." if status.pending else f"{text}."
 
 
@@ -48,7 +48,7 @@ def _make_cluster_row(one: ClusterStatus) -> tuple[str, ...]:
     messages = [one.unready, *(f"{each.key.title} is {each.health}: {each.message}".rstrip(": ") for each in report.unhealthy[:1])]
     if one.behind is None:
         messages.append("the commit is not one of the last of the output branch")
-    applied, since = report.commit[:_SHORT], format_time(report.since)
+    applied, since = abbreviate_oid(report.commit), format_time(report.since)
     return (
         one.name,
         _format_ready(one),
@@ -73,13 +73,10 @@ def _format_clusters(clusters: Mapping[str, int | None]) -> str:
     return ", ".join(name if count is None else f"{name}:{count}" for name, count in clusters.items())
 
 
-def align(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return rows as lines with columns of equal width, three spaces apart; an empty column at the end is left out."""
-    cells = [[escape_unprintable(cell) for cell in row] for row in rows]
-    while cells and cells[0] and all(not row[-1] for row in cells[1:]) and len(cells) > 1:
-        cells = [row[:-1] for row in cells]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+def _format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a header and rows as aligned lines, without the last columns that are empty in all rows."""
+    used = max((index for row in rows for index, cell in enumerate(row, 1) if cell), default=len(header))
+    return format_columns([row[:used] for row in (header, *rows)])
 
 
 def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:

@@ -341,7 +341,7 @@ def test_adopting_twice_commits_once(fleet: Fleet, tmp_path: Path) -> None:
     assert fleet.head is None
     assert take_over(fleet, dump).commit == fleet.head
     assert take_over(fleet, dump, hour=1).commit is None
-    assert fleet.git("log", "-1", "--format=%s", "placements") == "place: adopted 1 object where they run (Change)"
+    assert fleet.git("log", "-1", "--format=%s", "placements") == "place: adopted 1 object where it runs (Change)"
 
 
 def test_a_run_that_is_faster_wins(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -278,7 +278,7 @@ def test_a_commit_does_not_choose_whose_facts_count_for_it(fleet: Fleet) -> None
 @pytest.mark.parametrize(
     ("section", "member"), [("{author: {name: Ann, email: a@example.com}}", "output.author.name"), ("{push: false}", "output.push")]
 )
-def test_a_setting_that_takes_effect_a_run_later_is_told(fleet: Fleet, section: str, member: str) -> None:
+def test_a_setting_that_takes_effect_a_run_later_is_reported(fleet: Fleet, section: str, member: str) -> None:
     fleet.commit({"web.yaml": deployment("web")})
     fleet.reconcile()
     fleet.commit({"gitsched.yaml": f"{HEAD}  output: {section}\n"}, hour=1)
