@@ -95,7 +95,7 @@ def test_objects_of_one_name_in_two_groups_both_count() -> None:
     assert found.total_replicas == 10
 
 
-def test_a_service_without_a_maximum_is_told_to_set_one() -> None:
+def test_a_service_without_a_maximum_needs_one() -> None:
     found = measure("serving.knative.dev/v1", "Service", {"template": yaml.safe_load(TEMPLATE)})
     violation = find_exceeded_limit(Key("", "Service", "a", "x"), Amounts(), found, [tenant(replicas=10)])
     assert violation is not None
