@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.guard_config import GuardConfig
 from gitsched.decide.decisions import DecisionSet
@@ -15,6 +16,9 @@ from gitsched.decide.withheld_changes import extend_to_followers
 from gitsched.model.changes import NOTHING_WITHHELD, Move, WithheldChanges
 from gitsched.model.document import Key
 from gitsched.model.scheduling import Outcome
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.tenancy import Tenancy
 
 
 def find_exceeding_changes(
@@ -44,9 +48,10 @@ def find_exceeding_changes(
         if outcome.key not in continued and (before := list_previous_replicas(outcome, had_workloads))
     ]
     placed += [PlacedWorkload(key, entry.workload.replicas) for key, entry in removed.items()]
-    withheld = _extend_withheld(guarded, placed, source.guard.choose_settings(own), decisions)
+    tenancy = source.source.tenancy
+    withheld = _extend_withheld(guarded, placed, source.guard.choose_settings(own), decisions, tenancy)
     later = source.guard.choose_later_settings(own, withheld) if withheld.moves else None
-    return withheld if later is None else _extend_withheld(guarded, placed, later, decisions)
+    return withheld if later is None else _extend_withheld(guarded, placed, later, decisions, tenancy)
 
 
 def _continue_move(move: Move, successor: Outcome) -> Move:
@@ -55,8 +60,8 @@ def _continue_move(move: Move, successor: Outcome) -> Move:
 
 
 def _extend_withheld(
-    guarded: GuardedMoves, placed: list[PlacedWorkload], config: GuardConfig, decisions: DecisionSet
+    guarded: GuardedMoves, placed: list[PlacedWorkload], config: GuardConfig, decisions: DecisionSet, tenancy: Tenancy | None
 ) -> WithheldChanges:
     """Return the changes that exceed a limit, and those of other workloads that follow the same decisions."""
-    withheld = find_withheld_changes(guarded, placed, config)
+    withheld = find_withheld_changes(guarded, placed, config, tenancy)
     return extend_to_followers(withheld, (*guarded.counted, *guarded.failover), decisions) if withheld.moves else withheld

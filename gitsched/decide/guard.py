@@ -10,18 +10,18 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import AvailabilityReporting
-from gitsched.apis.gitsched.guard_config import GuardConfig
+from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE, MIN_SCOPE_SIZE, GuardConfig
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.model.changes import NOTHING_WITHHELD, ExceededLimit, GuardEffect, GuardScope, Move, WithheldChanges
 from gitsched.model.document import Key
 
-MIN_PERCENT_SIZE = 10
-"""Limits in percent apply to scopes with more workloads than this, and to workloads with more replicas."""
-MIN_SCOPE_SIZE = 3
-"""In a smaller fleet or namespace only the removal of everything counts, if it has more workloads than this."""
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.tenancy import Tenancy
+    from gitsched.decide.change_owners import ChangeOwners
+
 _DIGEST_LENGTH = 16
 _SCOPES: tuple[GuardScope, ...] = ("fleet", "namespace", "cluster", "workload")
 
@@ -84,8 +84,10 @@ def _is_failover(move: Move, unavailable: frozenset[str]) -> bool:
     return bool(move.after) and bool(left) and left <= unavailable
 
 
-def find_withheld_changes(guarded: GuardedMoves, placed: Iterable[PlacedWorkload], config: GuardConfig) -> WithheldChanges:
-    """Return the changes that exceed a limit. `placed` are the workloads of the previous output.
+def find_withheld_changes(
+    guarded: GuardedMoves, placed: Iterable[PlacedWorkload], config: GuardConfig, tenancy: Tenancy | None = None
+) -> WithheldChanges:
+    """Return the changes that exceed a limit. `placed` are the workloads of the previous output, `tenancy` says whose they are.
 
     While placements are frozen, all counted moves are withheld. Failover is withheld if it follows facts that look like those of a
     collector that has stopped.
@@ -93,7 +95,7 @@ def find_withheld_changes(guarded: GuardedMoves, placed: Iterable[PlacedWorkload
     placed = tuple(placed)
     suspected = _suspect_facts(guarded, placed, config)
     failover = tuple(move for move in guarded.failover if _list_left(move) & guarded.reported) if suspected else ()
-    withheld = _find_counted(guarded.counted, placed, config)
+    withheld = _find_counted(guarded.counted, placed, config, tenancy)
     if suspected is None:
         return withheld
     moves = tuple(sorted((*withheld.moves, *failover), key=lambda move: move.key))
@@ -114,8 +116,10 @@ def _suspect_facts(guarded: GuardedMoves, placed: tuple[PlacedWorkload, ...], co
     return ExceededLimit("fleet", "", "clustersUnready", unready, known, percent)
 
 
-def _find_counted(moves: Iterable[Move], placed: Iterable[PlacedWorkload], config: GuardConfig) -> WithheldChanges:
-    """Return the counted moves that exceed a limit."""
+def _find_counted(
+    moves: Iterable[Move], placed: tuple[PlacedWorkload, ...], config: GuardConfig, tenancy: Tenancy | None
+) -> WithheldChanges:
+    """Return the counted moves that exceed a limit. Of the owners that share a scope, those that do not cause it pass."""
     changes = [(move, list(_list_changes(move))) for move in moves]
     if not changes:
         return NOTHING_WITHHELD
@@ -126,13 +130,57 @@ def _find_counted(moves: Iterable[Move], placed: Iterable[PlacedWorkload], confi
     limits = {
         measured: exceeded for measured, amount in amounts.items() if (exceeded := _check_limit(*measured, amount, sizes, config))
     }
-    withheld = tuple(
-        move for move, entries in changes if config.freeze or any(entry[:3] in limits for entry in entries if entry.amount)
-    )
+    if not limits and not config.freeze:
+        return NOTHING_WITHHELD
+    from gitsched.decide.change_owners import ChangeOwners  # few changes exceed a limit
+
+    owners = ChangeOwners(tenancy)
+    limits = _find_exceeding_owners(changes, limits, placed, owners)
+
+    def is_withheld(move: Move, entries: list[_Change]) -> bool:
+        exceeded = [limits[entry[:3]] for entry in entries if entry.amount and entry[:3] in limits]
+        return any(not limit.owners or owners.name_owner(move.key) in limit.owners for limit in exceeded)
+
+    withheld = tuple(move for move, entries in changes if config.freeze or is_withheld(move, entries))
     if not withheld:
         return NOTHING_WITHHELD
     order = sorted(limits.values(), key=lambda limit: (_SCOPES.index(limit.scope), limit.name, limit.effect))
     return WithheldChanges(withheld, tuple(order), compute_digest(withheld), config.freeze)
+
+
+def _find_exceeding_owners(
+    changes: list[tuple[Move, list[_Change]]],
+    limits: dict[tuple[GuardScope, str, GuardEffect], ExceededLimit],
+    placed: tuple[PlacedWorkload, ...],
+    owners: ChangeOwners,
+) -> dict[tuple[GuardScope, str, GuardEffect], ExceededLimit]:
+    """Return the limits with the owners whose changes are withheld, where those of others pass."""
+    amounts: dict[tuple[GuardScope, str, GuardEffect], Counter[str]] = {measured: Counter() for measured in limits}
+    for move, entries in changes:
+        for entry in entries:
+            if entry.amount and entry[:3] in amounts:
+                amounts[entry[:3]][owners.name_owner(move.key)] += entry.amount
+    shared = {measured: found for measured, found in amounts.items() if len(found) > 1}
+    if not shared:
+        return limits
+    from gitsched.decide.change_owners import OwnedAmount, choose_withheld_owners  # only where several owners share a scope
+
+    by_owner: dict[str, list[PlacedWorkload]] = {}
+    for workload in placed:
+        by_owner.setdefault(owners.name_owner(workload.key), []).append(workload)
+    sizes, each = _compute_sizes(placed), {owner: _compute_sizes(found) for owner, found in by_owner.items()}
+    found_limits = dict(limits)
+    for measured, found in shared.items():
+        (scope, name, effect), limit = measured, limits[measured]
+        unit = "workloads" if effect in ("removed", "moved") else "replicas"
+        owned = {
+            owner: OwnedAmount(amount, each[owner][scope, name, unit], each[owner][scope, name, "workloads"])
+            for owner, amount in found.items()
+        }
+        chosen = choose_withheld_owners(owned, limit.size, sizes[scope, name, "workloads"], limit.percent)
+        if len(chosen) < len(owned):
+            found_limits[measured] = limit._replace(owners=tuple(sorted(chosen)))
+    return found_limits
 
 
 def _list_scopes(key: Key) -> tuple[tuple[GuardScope, str], ...]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from gitsched.model.document import Key
-from gitsched.model.finding import FieldOrigin, Finding, Location
+from gitsched.model.finding import FieldOrigin, Finding, Location, format_names
 from gitsched.model.scheduling import RecordTarget
 
 
@@ -68,7 +68,8 @@ GuardEffect = Literal["removed", "moved", "replicasLost", "replicasAdded", "clus
 class ExceededLimit(NamedTuple):
     """A limit of the guard that changes exceed: `amount` of `size` workloads, replicas or clusters of a scope, more than `percent`.
 
-    `name` is the namespace, cluster or workload, "" for the fleet.
+    `name` is the namespace, cluster or workload, "" for the fleet. `owners` are the tenants and namespaces whose changes are
+    withheld; () for all.
     """
 
     scope: GuardScope
@@ -77,6 +78,7 @@ class ExceededLimit(NamedTuple):
     amount: int
     size: int
     percent: float
+    owners: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.effect == "clustersUnready":
@@ -96,7 +98,8 @@ class ExceededLimit(NamedTuple):
             change = (
                 f"{where} would {'lose' if self.effect == 'replicasLost' else 'get'} {self.amount} replicas, it has {self.size}"
             )
-        return f"{change} (limit: {self.percent:g} %)"
+        passing = f"; only those of {format_names(self.owners)} are withheld" if self.owners else ""
+        return f"{change} (limit: {self.percent:g} %){passing}"
 
 
 class WithheldChanges(NamedTuple):

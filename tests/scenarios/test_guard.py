@@ -440,3 +440,50 @@ def test_renamed_workloads_count_for_what_they_lose(fleet: Fleet, label: str, re
     fleet.reconcile(3, allowed=(run.plan.withheld.digest,))
     fleet.reconcile(4)
     assert not [path for path in on(fleet, "first") if "doomed" in path]
+
+
+def team(name: str, count: int) -> dict[str, str]:
+    """Deployments of a namespace, and the policy that places them on `first`."""
+    files = {f"{name}/{n}.yaml": deployment(f"{name}-{n}", namespace=name) for n in range(count)}
+    return {**files, f"{name}.yaml": policy("first", name=name).replace("namespace: default", f"namespace: {name}")}
+
+
+def owned(name: str) -> str:
+    return f"""\
+apiVersion: gitsched.io/v1alpha1
+kind: Tenant
+metadata: {{name: {name}}}
+spec: {{paths: [{name}], namespaces: [{name}]}}
+"""
+
+
+def remove(name: str, *numbers: int) -> dict[str, None]:
+    return {f"{name}/{n}.yaml": None for n in numbers}
+
+
+@pytest.mark.parametrize("tenants", [False, True], ids=["namespaces", "tenants"])
+def test_the_removals_of_one_owner_do_not_withhold_those_of_others(fleet: Fleet, tenants: bool) -> None:
+    fleet.commit({"first.yaml": cluster("first"), **team("a", 14), **team("b", 14), **team("c", 3)})
+    if tenants:
+        fleet.commit({f"tenants/{name}.yaml": owned(name) for name in "abc"})
+    fleet.reconcile()
+    fleet.commit({**remove("a", *range(13)), **remove("b", 0, 1), **remove("c", 0)}, hour=1)
+    run = fleet.reconcile(1)
+    owner = "tenant a" if tenants else "namespace a"
+    limit = f"16 of 31 workloads would be removed from the fleet (limit: 20 %); only those of {owner} are withheld"
+    assert limit in withheld(run)
+    assert {move.key.namespace for move in run.plan.withheld.moves} == {"a"}
+    left = [path for path in fleet.files() if path.startswith("clusters/first/") and "deployment" in path]
+    assert [sum(f"/{name}/" in path for path in left) for name in "abc"] == [14, 12, 2]
+    again = fleet.reconcile(2)
+    assert (again.changed, again.plan.withheld.digest) == (False, run.plan.withheld.digest), "what is withheld stays so"
+    assert fleet.reconcile(3, allowed=(run.plan.withheld.digest,)).plan.withheld.moves == ()
+
+
+def test_a_mistake_in_many_small_namespaces_is_withheld_in_all_of_them(fleet: Fleet) -> None:
+    names = [f"n{number}" for number in range(8)]
+    files = {path: text for name in names for path, text in team(name, 4).items()}
+    fleet.commit({"first.yaml": cluster("first"), **files})
+    fleet.reconcile()
+    fleet.commit({path: None for name in names for path in remove(name, 0, 1)}, hour=1)
+    assert len(fleet.reconcile(1).plan.withheld.moves) == 16

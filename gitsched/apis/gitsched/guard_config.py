@@ -28,6 +28,10 @@ _EFFECTS: Final[Mapping[str, tuple[str, ...]]] = {
 """The effects that can be limited in each scope."""
 
 
+MIN_PERCENT_SIZE: Final = 10
+"""Limits in percent apply to scopes with more workloads than this, and to workloads with more replicas."""
+MIN_SCOPE_SIZE: Final = 3
+"""In a smaller fleet or namespace only the removal of everything counts, if it has more workloads than this."""
 MAX_PERCENT: Final = sys.float_info.max
 """The largest number that a limit may be: there may be any number of times more replicas than before."""
 _OFF = 100.0
