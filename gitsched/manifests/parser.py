@@ -153,6 +153,7 @@ class _FileParser:
     __slots__ = (
         "_editable",
         "_has_aliases",
+        "_has_braces",
         "_limits",
         "_markers",
         "_text",
@@ -167,6 +168,7 @@ class _FileParser:
     def __init__(self, text: str, validate: Validator | None, editable: tuple[str, ...], limits: Limits) -> None:
         self._text, self._validate, self._editable, self._limits = text, validate, editable, limits
         self._has_aliases = "&" in text and "*" in text
+        self._has_braces = "{{" in text
         self._markers: list[tuple[int, int]] | None = None
         self.documents: list[ParsedDocument] = []
         self.issues: list[FileIssue] = []
@@ -214,7 +216,7 @@ class _FileParser:
             return True
         builder = Constructor(tree.line, tree.node)
         value = builder.value
-        if "{{" in self._text and any(error.code == "unsupported-key" for error in builder.errors):
+        if self._has_braces and any(error.code == "unsupported-key" for error in builder.errors):
             return False
         kind = classify_document(value)
         if kind is RESOURCE:
