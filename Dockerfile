@@ -2,20 +2,26 @@
 # docker run --rm -v "$PWD:/repo" gitsched plan
 # docker run --rm -v "$PWD:/repo" --user "$(id -u):$(id -g)" gitsched reconcile    (it writes into .git, so as its owner)
 # docker run --rm -p 8080:8080 -e GITSCHED_LISTEN=:8080 -e GITSCHED_REPO=https://... gitsched watch    (docs/watch.md)
-ARG PYTHON=3.13
+#
+# Images are pinned by digest, dependencies by the hashes in requirements/. Renew the digests with
+#   docker buildx imagetools inspect python:3.13-slim
+#   docker buildx imagetools inspect registry.k8s.io/kubectl:v1.34.1
+ARG PYTHON_IMAGE=python:3.13-slim@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
 
-FROM python:${PYTHON}-slim AS wheel
+FROM ${PYTHON_IMAGE} AS wheel
 WORKDIR /src
 COPY . .
-RUN pip wheel --no-cache-dir --wheel-dir /wheels .
+RUN pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements/build.txt \
+    && pip download --no-cache-dir --require-hashes --only-binary :all: --dest /wheels -r requirements/run.txt \
+    && pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels .
 
-FROM python:${PYTHON}-slim
+FROM ${PYTHON_IMAGE}
 # git for remotes, openssh-client for ssh URLs and ssh signatures.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends git openssh-client \
     && rm -rf /var/lib/apt/lists/*
 # kubectl for `gitsched apply`.
-COPY --from=registry.k8s.io/kubectl:v1.34.1 /bin/kubectl /usr/local/bin/kubectl
+COPY --from=registry.k8s.io/kubectl:v1.34.1@sha256:59bafa07ff3a6d4b417e7633ddb9d79a9606ca98bf64bac080b3e65748669250 /bin/kubectl /usr/local/bin/kubectl
 COPY --from=wheel /wheels /wheels
 RUN pip install --no-cache-dir --no-index --find-links=/wheels gitsched && rm -rf /wheels
 # A repository mounted from the host belongs to another user, which git rejects without safe.directory. Only the mount point is

@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test search fuzz faults soak docs bench clean
+.PHONY: help demo test search fuzz faults soak docs bench lock clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -46,6 +46,15 @@ docs: $(VENV)/.docs ## build the documentation in build/site; a broken link fail
 bench: $(VENV)/.dev ## time and memory per stage, compared with git and PyYAML
 	$(BIN)/python -m benchmarks
 
+# Dependencies as pyproject.toml allows them, and the tools that build and describe a release. The versions in the files stay where they still fit;
+# `make lock UPGRADE=--upgrade` takes the newest ones.
+LOCK = UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(UPGRADE)
+
+lock: $(VENV)/.lock ## write requirements/*.txt: every dependency with its version and hashes
+	$(LOCK) --output-file requirements/run.txt pyproject.toml
+	$(LOCK) --output-file requirements/build.txt requirements/build.in
+	$(LOCK) --output-file requirements/release.txt requirements/release.in
+
 clean: ## remove the files of these commands
 	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .fuzz
 
@@ -68,6 +77,10 @@ $(VENV)/.dev: pyproject.toml .ci/install_helm.py | $(BIN)/python
 $(VENV)/.fuzz: pyproject.toml $(VENV)/.dev
 	-$(PIP) install -e '.[fuzz]'
 	@touch $@
+
+$(VENV)/.lock: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[lock]'
+	@touch $@ $(VENV)/.demo
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	$(PIP) install -e '.[docs]'
