@@ -50,7 +50,7 @@ SERVICE = options.combine(
         default=1.0,
         show_default=True,
         metavar="SECONDS",
-        help="Minimum time between two runs that webhooks trigger.",
+        help="Minimum time between two runs that webhooks or deadlines trigger.",
     ),
     click.option("--status", type=click.Choice(["github", "gitlab"]), help="Set the status of each source commit on this forge."),
     click.option("--forge-api", metavar="URL", help="URL of the forge's API, if it cannot be derived from the URL of the source."),

@@ -85,7 +85,9 @@ def watch(
 
     A permanent error waits for the next change, or for the interval, which doubles while the error repeats; a temporary error waits
     for a delay that doubles. A stop takes effect between two runs,
-    so no run is interrupted. A requested run starts at once, but not within `debounce` of the previous one.
+    so no run is interrupted. A requested run starts at once, but not within `debounce` of the previous one. A run for a deadline
+    starts after a pause of at least `debounce` and of the duration of the previous run: deadlines that are close together share a
+    run, which decides each one as of its own time, so that thousands of them occupy at most half of a core.
     """
     wakeup = wakeup or Wakeup()
     failures = runs = repeated = 0
@@ -113,7 +115,7 @@ def watch(
         if error is not None and failures:
             delay = compute_backoff(failures, error)
         elif run is not None and run.plan.next_wakeup is not None:
-            delay = min(delay, max(run.plan.next_wakeup - now(), timedelta()))
+            delay = min(delay, max(run.plan.next_wakeup - now(), debounce, timedelta(seconds=seconds)))
             LOGGER.debug("next wake-up at %s", format_time(run.plan.next_wakeup))
         repeated = repeated + 1 if error is not None and str(error) == last_error else 0
         last_error = str(error) if error is not None else ""

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import NoReturn
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import pytest
 
@@ -132,6 +133,37 @@ def test_a_permanent_error_that_repeats_is_tried_and_logged_ever_less(caplog: py
     delays = [attempt.delay for attempt in attempts.seen]
     assert all(later > 1.5 * earlier for earlier, later in pairwise(delays))
     assert len(caplog.records) == 3, "the first, the second and the fourth"
+
+
+class DeadlineReconciler(FailingReconciler):
+    """A reconciler whose runs take a time, and whose next decision is always due at once; it requests a stop at the last run."""
+
+    def __init__(self, wakeup: Wakeup, runs: int, seconds: float) -> None:
+        super().__init__(wakeup)
+        self.left, self.seconds = runs, seconds
+
+    def run(self, now: datetime) -> Any:
+        self.left -= 1
+        if not self.left:
+            self.wakeup.stop()
+        time.sleep(self.seconds)
+        return SimpleNamespace(plan=SimpleNamespace(next_wakeup=now))
+
+
+@pytest.mark.parametrize(("seconds", "debounce", "least"), [(0.02, 0.0, 0.02), (0.0, 0.03, 0.03)])
+def test_deadlines_that_are_close_together_share_a_run(seconds: float, debounce: float, least: float) -> None:
+    """The pause between two runs for deadlines is at least the duration of the first one."""
+    wakeup, attempts = Wakeup(), Attempts()
+    watch(
+        DeadlineReconciler(wakeup, 3, seconds),
+        interval=timedelta(hours=1),
+        listener=attempts,
+        wakeup=wakeup,
+        debounce=timedelta(seconds=debounce),
+        now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    assert [attempt.cause for attempt in attempts.seen] == ["start", "time", "time"]
+    assert all(timedelta(seconds=max(least, attempt.seconds)) <= attempt.delay < timedelta(minutes=1) for attempt in attempts.seen)
 
 
 def test_pauses_double_up_to_a_limit_and_respect_retry_after() -> None:
