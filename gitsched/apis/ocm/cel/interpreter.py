@@ -160,11 +160,11 @@ def _compile_index(node: Index, scope: frozenset[str]) -> Interpretable:
                 return OPTIONAL_NONE
             container, optional = container.value, True
         if not optional:
-            return get_element(container, at)
+            return get_element(container, at, activation.charge)
         if isinstance(container, list):
             to_index(at)
         try:
-            return OptionalValue(True, get_element(container, at))
+            return OptionalValue(True, get_element(container, at, activation.charge))
         except EvaluationError:
             return OPTIONAL_NONE
 
@@ -209,11 +209,12 @@ def _compile_map(node: CreateMap, scope: frozenset[str]) -> Interpretable:
     def build(activation: Activation) -> dict[Any, Any]:
         activation.charge(1 + len(entries))
         values: dict[Any, Any] = {}
+        types: dict[Any, type] = {}
         for key_code, value_code, optional in entries:
             key, value = key_code(activation), value_code(activation)
             if not isinstance(key, (str, int)):
                 raise EvaluationError(f"{type_name(key)} is not a valid map key")
-            if key in values and not any(key == other and type(key) is type(other) for other in values):
+            if types.setdefault(key, type(key)) is not type(key):
                 raise EvaluationError("two keys of different types are equal")
             if not optional:
                 values[key] = value

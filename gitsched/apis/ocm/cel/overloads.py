@@ -38,7 +38,8 @@ Implementation = TypeVar("Implementation", bound=Callable[..., Any])
 
 
 class Overload(NamedTuple):
-    """One overload of a function: `types` of its arguments, receiver first. A `metered` function takes a CostTracker as first argument."""
+    """One overload of a function: `types` of its arguments, receiver first. A `metered` function takes a CostTracker as first argument.
+    Any other costs a tenth of the length of its strings."""
 
     member: bool
     types: tuple[str, ...]
@@ -90,5 +91,8 @@ def call_function(name: str, overloads: list[Overload], arguments: list[Any], ch
     """Call the first overload that accepts the arguments; EvaluationError if there is none."""
     for overload in overloads:
         if all(map(matches_type, arguments, overload.types)):
-            return overload.call(charge, *arguments) if overload.metered else overload.call(*arguments)
+            if overload.metered:
+                return overload.call(charge, *arguments)
+            charge(sum(len(argument) // 10 for argument in arguments if isinstance(argument, str | bytes)))
+            return overload.call(*arguments)
     raise EvaluationError(f"no such overload: {name}({', '.join(map(type_name, arguments))})")

@@ -14,6 +14,7 @@ from gitsched.apis.ocm.cel.regex import InvalidPattern, search
 from gitsched.apis.ocm.cel.timestamps import format_duration, limit_duration, parse_go_duration, parse_timestamp
 from gitsched.apis.ocm.cel.types import (
     MAX_INT,
+    MAX_STRING_LENGTH,
     MAX_UINT,
     MIN_INT,
     OPTIONAL_NONE,
@@ -35,6 +36,8 @@ from gitsched.model.time import format_time
 def add(charge: CostTracker, left: Any, right: Any) -> Any:
     if type(left) is type(right) and isinstance(left, (str, bytes, list)):
         charge((len(left) + len(right)) // 10)
+        if len(left) + len(right) > MAX_STRING_LENGTH and not isinstance(left, list):
+            raise EvaluationError("the string is too long")
         return left + right
     if isinstance(left, (datetime, timedelta)) and isinstance(right, (datetime, timedelta)):
         try:
@@ -104,10 +107,10 @@ def negate(charge: CostTracker, value: Any) -> Any:
 def is_in(charge: CostTracker, value: Any, container: Any) -> bool:
     if isinstance(container, dict):
         key = int(value) if isinstance(value, float) and value.is_integer() else value
-        return isinstance(key, (str, int)) and has_key(container, key)
+        return isinstance(key, (str, int)) and has_key(container, key, charge)
     if isinstance(container, list):
         charge(len(container))
-        return any(equal(value, entry) for entry in container)
+        return any(equal(value, entry, charge) for entry in container)
     raise EvaluationError(f"no such overload: in {type_name(container)}")
 
 
@@ -118,12 +121,12 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "/": lambda charge, left, right: _apply_arithmetic("/", left, right),
     "%": lambda charge, left, right: _apply_arithmetic("%", left, right),
     "-_": negate,
-    "==": lambda charge, left, right: equal(left, right),
-    "!=": lambda charge, left, right: not equal(left, right),
+    "==": lambda charge, left, right: equal(left, right, charge),
+    "!=": lambda charge, left, right: not equal(left, right, charge),
     "<": lambda charge, left, right: less(left, right),
     ">": lambda charge, left, right: less(right, left),
-    "<=": lambda charge, left, right: less(left, right) or equal(left, right),
-    ">=": lambda charge, left, right: less(right, left) or equal(left, right),
+    "<=": lambda charge, left, right: less(left, right) or equal(left, right, charge),
+    ">=": lambda charge, left, right: less(right, left) or equal(left, right, charge),
     "in": is_in,
 }
 """Operators that evaluate all operands."""
@@ -335,10 +338,10 @@ def _list_extreme(charge: CostTracker, values: list[Any], *, greatest: bool) -> 
 @cel_function("list(T).indexOf(T): int", metered=True)
 def list_index_of(charge: CostTracker, values: list[Any], wanted: Any) -> int:
     charge(len(values))
-    return next((at for at, value in enumerate(values) if equal(value, wanted)), -1)
+    return next((at for at, value in enumerate(values) if equal(value, wanted, charge)), -1)
 
 
 @cel_function("list(T).lastIndexOf(T): int", metered=True)
 def list_last_index_of(charge: CostTracker, values: list[Any], wanted: Any) -> int:
     charge(len(values))
-    return next((at for at in range(len(values) - 1, -1, -1) if equal(values[at], wanted)), -1)
+    return next((at for at in range(len(values) - 1, -1, -1) if equal(values[at], wanted, charge)), -1)

@@ -15,12 +15,19 @@ from gitsched.apis.ocm.cel.network import is_url
 from gitsched.apis.ocm.cel.overloads import CostTracker, cel_function
 from gitsched.apis.ocm.cel.regex import InvalidPattern, search
 from gitsched.apis.ocm.cel.standard_library import format_double, to_string
-from gitsched.apis.ocm.cel.types import OPTIONAL_NONE, EvaluationError, OptionalValue, TypeValue, is_integer, is_number, type_name
+from gitsched.apis.ocm.cel.types import (
+    MAX_STRING_LENGTH,
+    OPTIONAL_NONE,
+    EvaluationError,
+    OptionalValue,
+    TypeValue,
+    is_integer,
+    is_number,
+    type_name,
+)
 from gitsched.model.labels import is_label_key, is_label_value
 from gitsched.model.time import parse_time
 
-_MAX_STRING_LENGTH = 100_000
-"""The most characters of a string that a function returns."""
 _QUOTE_ESCAPES = {
     "\a": "\\a",
     "\b": "\\b",
@@ -83,7 +90,8 @@ def join(charge: CostTracker, parts: list[Any], separator: str = "") -> str:
     charge(len(parts))
     if not all(isinstance(part, str) for part in parts):
         raise EvaluationError("join requires a list of strings")
-    return _check_length(separator.join(parts))
+    _check_length(sum(map(len, parts)) + len(separator) * max(len(parts) - 1, 0))
+    return separator.join(parts)
 
 
 @cel_function("string.lowerAscii(): string")
@@ -100,7 +108,7 @@ def upper_ascii(text: str) -> str:
 def replace(charge: CostTracker, text: str, old: str, new: str, count: int = -1) -> str:
     occurrences = text.count(old)
     charge(len(text) + occurrences)
-    if len(text) + (occurrences if count < 0 else min(count, occurrences)) * len(new) > _MAX_STRING_LENGTH:
+    if len(text) + (occurrences if count < 0 else min(count, occurrences)) * len(new) > MAX_STRING_LENGTH:
         raise EvaluationError("the string is too long")
     return text.replace(old, new, count)
 
@@ -193,7 +201,7 @@ def _replace_surrogates(value: Any) -> Any:
 def format_string(charge: CostTracker, text: str, values: list[Any]) -> str:
     """Format %s, %d, %f, %e, %x, %X, %o, %b and %%, with a precision for %f and %e."""
     parts: list[str] = []
-    at = used = 0
+    at = used = length = 0
     while at < len(text):
         charge(1)
         if text[at] != "%":
@@ -215,22 +223,25 @@ def format_string(charge: CostTracker, text: str, values: list[Any]) -> str:
             continue
         if used >= len(values):
             raise EvaluationError("the format has more directives than values")
-        parts.append(_format_directive(verb, precision, values[used]))
+        parts.append(_format_directive(verb, precision, values[used], charge))
         used += 1
-    return _check_length("".join(parts))
+        length += len(parts[-1])
+        _check_length(length)
+    _check_length(sum(map(len, parts)))
+    return "".join(parts)
 
 
-def _format_directive(verb: str, precision: str, value: Any) -> str:
+def _format_directive(verb: str, precision: str, value: Any, charge: CostTracker) -> str:
     if precision and not (precision[0] == "." and precision[1:].isdecimal() and len(precision) < 4 and verb in "fe"):
         raise EvaluationError(f"invalid precision {precision!r}")
     if verb == "d" and isinstance(value, float):
-        return format(Decimal(repr(value)).normalize(), "f") if math.isfinite(value) else _format_value(value)
+        return format(Decimal(repr(value)).normalize(), "f") if math.isfinite(value) else _format_value(value, charge)
     if verb in "fe" and isinstance(value, float) and not math.isfinite(value):
-        return _format_value(value)
+        return _format_value(value, charge)
     if verb in "fe" and is_number(value):
         return f"{float(value):{precision or '.6'}{verb}}"
     if verb == "s":
-        return _format_value(value)
+        return _format_value(value, charge)
     if verb in "xX" and isinstance(value, (str, bytes)):
         digits = (value.encode() if isinstance(value, str) else value).hex()
         return digits.upper() if verb == "X" else digits
@@ -242,6 +253,17 @@ def _format_directive(verb: str, precision: str, value: Any) -> str:
     return writer(int(value))
 
 
+def _format_collection(value: list[Any] | dict[Any, Any], charge: CostTracker) -> str:
+    parts: list[str] = []
+    length = 0
+    for member in value:
+        text = _format_value(member, charge)
+        parts.append(f"{text}: {_format_value(value[member], charge)}" if isinstance(value, dict) else text)
+        length += len(parts[-1])
+        _check_length(length)
+    return "{" + ", ".join(sorted(parts)) + "}" if isinstance(value, dict) else f"[{', '.join(parts)}]"
+
+
 _INTEGER_VERBS: dict[str, Callable[[int], str]] = {
     "d": str,
     "x": "{:x}".format,
@@ -251,11 +273,13 @@ _INTEGER_VERBS: dict[str, Callable[[int], str]] = {
 }
 
 
-def _format_value(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_format_value, value))}]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(sorted(f"{_format_value(key)}: {_format_value(entry)}" for key, entry in value.items())) + "}"
+def _format_value(value: Any, charge: CostTracker) -> str:
+    """Return a value as %s has it. Charge for each element, because one list may be an element of another many times."""
+    charge(1)
+    if isinstance(value, list | dict):
+        return _format_collection(value, charge)
+    if isinstance(value, str | bytes):
+        charge(len(value) // 10)
     if value is None:
         return "null"
     if isinstance(value, float):
@@ -268,10 +292,9 @@ def _format_value(value: Any) -> str:
         raise EvaluationError(f"%s does not accept {type_name(value)}") from None
 
 
-def _check_length(text: str) -> str:
-    if len(text) > _MAX_STRING_LENGTH:
+def _check_length(length: int) -> None:
+    if length > MAX_STRING_LENGTH:
         raise EvaluationError("the string is too long")
-    return text
 
 
 _DNS1123_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 MAX_INT, MIN_INT, MAX_UINT = (1 << 63) - 1, -(1 << 63), (1 << 64) - 1
+
+
+MAX_STRING_LENGTH = 100_000
+"""The most characters of a string that an operator or a function returns."""
 
 
 class EvaluationError(Exception):
@@ -91,17 +95,24 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def equal(left: Any, right: Any) -> bool:
-    """Compare as CEL does: numbers by value, lists and maps by element; values of different types are not equal."""
+def equal(left: Any, right: Any, charge: Callable[[int], None]) -> bool:
+    """Compare as CEL does: numbers by value, lists and maps by element; values of different types are not equal.
+
+    Charge for each element, because one list may be an element of another many times.
+    """
     if is_number(left) and is_number(right):
         left, right = _align(left, right)
         return bool(left == right)
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(equal, left, right))
+        charge(3 * min(len(left), len(right)))
+        return len(left) == len(right) and all(equal(*pair, charge) for pair in zip(left, right, strict=True))
     if isinstance(left, dict) and isinstance(right, dict):
-        return len(left) == len(right) and all(has_key(right, key) and equal(value, right[key]) for key, value in left.items())
+        charge(3 * min(len(left), len(right)))
+        return len(left) == len(right) and all(
+            has_key(right, key, charge) and equal(value, right[key], charge) for key, value in left.items()
+        )
     if isinstance(left, OptionalValue) and isinstance(right, OptionalValue):
-        return left.present == right.present and equal(left.value, right.value)
+        return left.present == right.present and equal(left.value, right.value, charge)
     return type(left) is type(right) and bool(left == right)
 
 
@@ -127,11 +138,14 @@ def _align(left: Any, right: Any) -> tuple[Any, Any]:
     return left, right
 
 
-def has_key(container: Mapping[Any, Any], key: Any) -> bool:
+def has_key(container: Mapping[Any, Any], key: Any, charge: Callable[[int], None]) -> bool:
     """Report whether a map has this key; unlike in Python, true and 1 are different keys."""
     if key not in container:
         return False
-    return isinstance(key, str) or any(entry == key and isinstance(entry, bool) == isinstance(key, bool) for entry in container)
+    if isinstance(key, str) or key not in (0, 1):
+        return True
+    charge(len(container) // 10)
+    return any(entry == key and isinstance(entry, bool) == isinstance(key, bool) for entry in container)
 
 
 def to_index(value: Any) -> int:
@@ -143,11 +157,11 @@ def to_index(value: Any) -> int:
     raise EvaluationError(f"{type_name(value)} is not an integer")
 
 
-def get_element(container: Any, index: Any) -> Any:
+def get_element(container: Any, index: Any, charge: Callable[[int], None]) -> Any:
     """Return an element of a list or map; EvaluationError if it does not exist."""
     if isinstance(container, Mapping):
         key = int(index) if isinstance(index, float) and index.is_integer() else index
-        if isinstance(key, (str, int)) and has_key(container, key):
+        if isinstance(key, (str, int)) and has_key(container, key, charge):
             return container[key]
         raise EvaluationError(f"no such key: {index}")
     if isinstance(container, Sequence) and not isinstance(container, (str, bytes, tuple)):

@@ -230,3 +230,25 @@ def test_nested_loops_of_ten_placements_take_no_more_time_than_a_run_may() -> No
         assert not compiled[0].mask(fleet, (1 << 20) - 1)
         assert compiled[0].exceeded_limit
     assert process_time() - start < 3
+
+
+SHARED = "[1]" + f".map(a, [{', '.join(['a'] * 20)}])" * 12
+"""A list that has another one twenty times as element, and so on: 20**12 elements in all, with the cost of a few."""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"{SHARED} == {SHARED}", id="equality"),
+        pytest.param(f"{SHARED} in [{SHARED}]", id="membership"),
+        pytest.param(f"'%s'.format([{SHARED}]) != ''", id="format"),
+        pytest.param("['" + "a" * 1000 + "']" + ".map(a, a + a)" * 30 + " != []", id="doubled string"),
+        pytest.param(f"{['a'] * 100}.map(a, {['b'] * 100}.join('{'c' * 900}')).join('{'d' * 900}') != ''", id="join"),
+    ],
+)
+def test_values_that_grow_exponentially_exceed_a_limit(text: str) -> None:
+    expression = compile_one(text)
+    assert isinstance(expression, ClusterExpression)
+    start = process_time()
+    assert not expression.mask(Fleet([Candidate("dub", {}, {})]), 1)
+    assert process_time() - start < 3
