@@ -25,7 +25,7 @@ from gitsched.model.time import EPOCH
 from gitsched.model.variants import TemplateVariants
 
 if TYPE_CHECKING:
-    from gitsched.apis.cluster_reception import ClusterReception
+    from gitsched.apis.cluster_format import ClusterFormat
     from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.apis.stateful_holds import Holds
 
@@ -352,8 +352,8 @@ class PolicyAPI:
     metrics: MetricSource | None = None
     delivery_reports: DeliveryReports | None = None
     scoring: ClusterScoring | None = None
-    load_reception: Callable[[], ClusterReception] | None = None
-    """How documents of clusters take facts that machines collect."""
+    load_cluster_format: Callable[[], ClusterFormat] | None = None
+    """Return how the API writes clusters as documents, also with the facts that `gitsched collect` observes."""
 
     topology: Topology | None = None
     """The kind that describes clusters or nodes, for simulations."""

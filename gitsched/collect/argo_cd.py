@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from gitsched.collect.sources import CLUSTER_NAME, MAX_CLUSTERS, Found, ObservedCluster
+from gitsched.collect.sources import CLUSTER_NAME, MAX_CLUSTERS, ClusterTarget, FoundClusters
 from gitsched.kubectl.client import KubectlOptions
 from gitsched.kubectl.proxy import ClusterReader
 from gitsched.model.cluster_facts import ClusterFacts, CollectedCluster
@@ -27,10 +27,10 @@ class UnusableSecretError(ValueError):
     """Why the credentials of a Secret are not used. The message contains no value of the Secret."""
 
 
-def read_secrets(reader: ClusterReader, origin: str, observed: datetime) -> Found:
+def read_secrets(reader: ClusterReader, origin: str, observed: datetime) -> FoundClusters:
     """Return the clusters of Argo CD in its namespace."""
     path = f"/api/v1/namespaces/{NAMESPACE}/secrets"
-    targets: dict[str, ObservedCluster] = {}
+    targets: dict[str, ClusterTarget] = {}
     notes: list[str] = []
     for secret in reader.list_objects(path, limit=MAX_CLUSTERS, labelSelector=f"{_TYPE_LABEL}=cluster"):
         labels = as_string_map(get_field(secret, "metadata", "labels"))
@@ -45,7 +45,7 @@ def read_secrets(reader: ClusterReader, origin: str, observed: datetime) -> Foun
                 raise UnusableSecretError("another Secret has the same name of a cluster")
             facts = ClusterFacts(name, observed)
             own = CollectedCluster(facts, {key: value for key, value in labels.items() if key != _TYPE_LABEL})
-            target = ObservedCluster(name, origin, reader.options, own)
+            target = ClusterTarget(name, origin, reader.options, own)
             server = _read_value(secret, "server").rstrip("/")
             if server != _OWN_SERVER:
                 config = make_kubeconfig(server, _parse_config(_read_value(secret, "config")))
@@ -53,7 +53,7 @@ def read_secrets(reader: ClusterReader, origin: str, observed: datetime) -> Foun
             targets[name] = target
         except UnusableSecretError as error:
             notes.append(f"the Secret {where} of {origin} is left out: {error}")
-    return Found((), tuple(targets.values()), tuple(notes))
+    return FoundClusters((), tuple(targets.values()), tuple(notes))
 
 
 def _strip(options: KubectlOptions) -> KubectlOptions:

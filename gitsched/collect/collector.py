@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from gitsched.collect.observation import observe_cluster
 from gitsched.collect.quantization import quantize_amounts, quantize_nodes, settle_readiness
 from gitsched.collect.source_list import ReadSource
-from gitsched.collect.sources import Found, ObservedCluster
+from gitsched.collect.sources import ClusterTarget, FoundClusters
 from gitsched.kubectl.client import KubectlClient, KubectlOptions
 from gitsched.kubectl.proxy import ClusterReader
 from gitsched.model.cluster_facts import ClusterFacts, CollectedCluster
@@ -56,7 +56,9 @@ class Source(NamedTuple):
     options: KubectlOptions
 
 
-def collect(found: Found, sources: Sequence[Source], find_facts: FindFacts, observed: datetime, seconds: float) -> Collection:
+def collect(
+    found: FoundClusters, sources: Sequence[Source], find_facts: FindFacts, observed: datetime, seconds: float
+) -> Collection:
     """Observe the clusters that are found already, and those that the sources name."""
     notes, failures = list(found.notes), []
     targets, ready = list(found.targets), list(found.clusters)
@@ -81,7 +83,7 @@ def collect(found: Found, sources: Sequence[Source], find_facts: FindFacts, obse
             notes.append(f"{name} of {origin} is left out: {results[name].origin} has the same name")
         else:
             results[name] = settle_hub_cluster(origin, cluster, find_facts(name))
-    chosen: dict[str, ObservedCluster] = {}
+    chosen: dict[str, ClusterTarget] = {}
     for target in targets:
         if target.cluster in results or target.cluster in chosen:
             first = results[target.cluster].origin if target.cluster in results else chosen[target.cluster].origin
@@ -93,14 +95,14 @@ def collect(found: Found, sources: Sequence[Source], find_facts: FindFacts, obse
 
 
 def _observe_all(
-    targets: Iterable[ObservedCluster], find_facts: FindFacts, observed: datetime, seconds: float
+    targets: Iterable[ClusterTarget], find_facts: FindFacts, observed: datetime, seconds: float
 ) -> Iterator[ClusterResult]:
     jobs = [(target, find_facts(target.cluster)) for target in targets]
     with ThreadPoolExecutor(min(WORKERS, len(jobs) or 1)) as executor:
         yield from executor.map(lambda job: _observe(job[0], job[1], observed, seconds), jobs)
 
 
-def _observe(target: ObservedCluster, before: ClusterFacts | None, observed: datetime, seconds: float) -> ClusterResult:
+def _observe(target: ClusterTarget, before: ClusterFacts | None, observed: datetime, seconds: float) -> ClusterResult:
     try:
         with _write_kubeconfig(target) as options, ClusterReader(options, seconds) as reader:
             made = observe_cluster(reader, target.cluster, before, observed, own=target.own)
@@ -112,7 +114,7 @@ def _observe(target: ObservedCluster, before: ClusterFacts | None, observed: dat
 
 
 @contextmanager
-def _write_kubeconfig(target: ObservedCluster) -> Iterator[KubectlOptions]:
+def _write_kubeconfig(target: ClusterTarget) -> Iterator[KubectlOptions]:
     """Write the kubeconfig of a target to a file that only this user can read, and remove it."""
     if not target.kubeconfig:
         yield target.options

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from gitsched.apis.cluster_reception import HubClusters
+from gitsched.apis.cluster_format import HubClusters
 from gitsched.collect.argo_cd import read_secrets
-from gitsched.collect.sources import Found, read_hub, read_profiles
+from gitsched.collect.sources import FoundClusters, read_hub, read_profiles
 from gitsched.kubectl.proxy import ClusterReader
 
-ReadSource = Callable[[ClusterReader, str, datetime], Found]
+ReadSource = Callable[[ClusterReader, str, datetime], FoundClusters]
 
 
 def list_sources(hubs: Mapping[str, HubClusters]) -> dict[str, ReadSource]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from gitsched.apis.cluster_reception import HubClusters, read_condition
+from gitsched.apis.cluster_format import HubClusters, read_condition
 from gitsched.kubectl.client import KubectlOptions
 from gitsched.kubectl.proxy import ClusterReader
 from gitsched.model.cluster_facts import ClusterFacts, CollectedCluster
@@ -23,7 +23,7 @@ _CONTROL_PLANE: Final = "ControlPlaneHealthy"
 _MANAGER_LABEL: Final = "x-k8s.io/cluster-manager"
 
 
-class ObservedCluster(NamedTuple):
+class ClusterTarget(NamedTuple):
     """A cluster to observe. `origin` says where it was found. `own` is what its source says of it, or None. `kubeconfig` is the text of
     a kubeconfig with credentials, or "" where the options are enough; no message contains it."""
 
@@ -34,38 +34,38 @@ class ObservedCluster(NamedTuple):
     kubeconfig: str = ""
 
 
-class Found(NamedTuple):
+class FoundClusters(NamedTuple):
     """What a source knows: clusters whose facts it has itself, clusters to connect to, and notes about those that are left out."""
 
     clusters: tuple[tuple[str, CollectedCluster], ...] = ()
-    targets: tuple[ObservedCluster, ...] = ()
+    targets: tuple[ClusterTarget, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def find_contexts(contexts: Iterable[str], options: KubectlOptions) -> Found:
+def find_contexts(contexts: Iterable[str], options: KubectlOptions) -> FoundClusters:
     """Return the clusters of contexts. A context is written as its name, or as CLUSTER=NAME."""
-    targets: list[ObservedCluster] = []
+    targets: list[ClusterTarget] = []
     notes: list[str] = []
     for text in contexts:
         cluster, separator, context = text.partition("=")
         if not separator:
             context = cluster
         if CLUSTER_NAME.fullmatch(cluster):
-            targets.append(ObservedCluster(cluster, f"context {context}", options._replace(context=context)))
+            targets.append(ClusterTarget(cluster, f"context {context}", options._replace(context=context)))
         else:
             cure = f"name it with --context CLUSTER={context:.100}"
             notes.append(f"the context {context:.100} is left out: {cluster[:100]!r} is no name of a cluster; {cure}")
-    return Found((), tuple(targets), tuple(notes))
+    return FoundClusters((), tuple(targets), tuple(notes))
 
 
-def read_hub(reader: ClusterReader, hub: HubClusters, origin: str, observed: datetime) -> Found:
+def read_hub(reader: ClusterReader, hub: HubClusters, origin: str, observed: datetime) -> FoundClusters:
     """Return the clusters of a hub, with the facts that it has."""
     return _keep_named(
         (hub.read(body, observed) for body in reader.list_objects(hub.path, limit=MAX_CLUSTERS, page=_HUB_PAGE)), origin
     )
 
 
-def read_profiles(reader: ClusterReader, origin: str, observed: datetime) -> Found:
+def read_profiles(reader: ClusterReader, origin: str, observed: datetime) -> FoundClusters:
     """Return the clusters of ClusterProfiles (SIG-Multicluster, multicluster.x-k8s.io/v1alpha1)."""
     bodies = reader.list_objects(_PROFILES, limit=MAX_CLUSTERS, page=_HUB_PAGE)
     return _keep_named((read_profile(body, observed) for body in bodies), origin)
@@ -93,7 +93,7 @@ def read_profile(body: Body, observed: datetime) -> CollectedCluster:
     return CollectedCluster(facts, labels, next(regions, ""), claims=properties)
 
 
-def _keep_named(clusters: Iterator[CollectedCluster], origin: str) -> Found:
+def _keep_named(clusters: Iterator[CollectedCluster], origin: str) -> FoundClusters:
     found: dict[str, CollectedCluster] = {}
     notes: list[str] = []
     for cluster in clusters:
@@ -104,4 +104,4 @@ def _keep_named(clusters: Iterator[CollectedCluster], origin: str) -> Found:
             notes.append(f"{origin} has two clusters of the name {name}: the first one counts")
         else:
             found[name] = cluster
-    return Found(tuple((origin, cluster) for cluster in found.values()), (), tuple(notes))
+    return FoundClusters(tuple((origin, cluster) for cluster in found.values()), (), tuple(notes))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gitsched.apis.gitsched.config import GROUP, add_settings_section
 from gitsched.apis.karmada.registration import API as KARMADA
 from gitsched.apis.knative.registration import API as KNATIVE
@@ -10,6 +12,9 @@ from gitsched.apis.ocm.registration import API as OCM
 from gitsched.apis.policy_api import PolicyAPI
 from gitsched.apis.topology import add_cluster_kind
 from gitsched.model.document import add_kinds
+
+if TYPE_CHECKING:
+    from gitsched.apis.cluster_format import ClusterFormat
 
 policy_apis: dict[str, PolicyAPI] = {}
 """The registered APIs by name, in the order of registration. Only `register` adds one."""
@@ -34,6 +39,11 @@ def register(api: PolicyAPI) -> None:
         add_cluster_kind(api.topology)
     if api.settings is not None:
         add_settings_section(api.settings)
+
+
+def load_cluster_formats() -> dict[str, ClusterFormat]:
+    """Return how the APIs that have clusters write them as documents, by API."""
+    return {name: api.load_cluster_format() for name, api in policy_apis.items() if api.load_cluster_format is not None}
 
 
 for _api in (KARMADA, KRAKE, OCM, KNATIVE):

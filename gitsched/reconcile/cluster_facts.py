@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from gitsched.apis.cluster_reception import ClusterReception, StaleFacts
+from gitsched.apis.cluster_format import ClusterFormat, StaleFacts
 from gitsched.apis.gitsched.facts_document import read_facts
 from gitsched.apis.gitsched.source_config import FactsConfig
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.plan_input import SourceTree
-from gitsched.decide.registry import policy_apis
+from gitsched.decide.registry import load_cluster_formats
 from gitsched.git import FactsBranch
 from gitsched.model.cluster_facts import FACTS_KIND, ClusterFacts
 from gitsched.model.cluster_report import CLUSTER_REPORT
@@ -32,7 +32,7 @@ _RULES = {
 }
 
 
-class _Report(NamedTuple):
+class _ObservedFacts(NamedTuple):
     """Valid facts, and the document that they are from."""
 
     facts: ClusterFacts
@@ -56,21 +56,21 @@ def add_all_facts(
     found = read_facts_documents(context, facts, source)
     others = tuple(document for document, _ in found.list_kinds(*list_score_kinds(), CLUSTER_REPORT))
     findings = list(found.findings)
-    reports = list(_read_reports(found.list_kinds(FACTS_KIND), now, findings))
-    known = {report.facts.cluster for report in reports}
+    observed = list(_read_all_facts(found.list_kinds(FACTS_KIND), now, findings))
+    known = {one.facts.cluster for one in observed}
     restored = [one for one in _restore_facts(context, facts, source, found, recorded) if one[0].name not in known]
     findings += (_report_restored(document) for document, _ in restored)
-    reports += _read_reports(restored, now, findings)
+    observed += _read_all_facts(restored, now, findings)
     source = source._replace(documents=(*source.documents, *others))
-    if not reports:
+    if not observed:
         return SourceWithFacts(source._replace(other_findings=(*source.other_findings, *findings)))
     settings = source.config.source.facts
-    documents, unknown = _apply_all(source.documents, reports, settings, now)
-    findings += (_report_unknown(report) for report in unknown)
-    findings += _report_stale(reports, settings, now)
-    findings += _report_clusters_without(documents, reports)
+    documents, unknown = _apply_all(source.documents, observed, settings, now)
+    findings += (_report_unknown(one) for one in unknown)
+    findings += _report_stale(observed, settings, now)
+    findings += _report_clusters_without(documents, observed)
     decides = settings.stale_rule != "keep"
-    deadlines = [add_duration(report.facts.observed, settings.stale_after) for report in reports if decides]
+    deadlines = [add_duration(one.facts.observed, settings.stale_after) for one in observed if decides]
     return SourceWithFacts(
         source._replace(documents=tuple(documents), other_findings=(*source.other_findings, *findings)),
         max((time for time in deadlines if time <= now), default=EPOCH),
@@ -79,22 +79,22 @@ def add_all_facts(
     )
 
 
-def _read_reports(
+def _read_all_facts(
     documents: Iterable[tuple[RawDocument, FactsBranch]], now: datetime, findings: list[Finding]
-) -> Iterator[_Report]:
+) -> Iterator[_ObservedFacts]:
     """Yield the facts of documents. Facts from the future count as observed when they were committed, so that they become stale."""
     for document, branch in documents:
-        report = _Report(read_facts(document.body), document)
+        one = _ObservedFacts(read_facts(document.body), document)
         limit = min(branch.commit.time, now)
-        if report.facts.observed > limit:
-            if report.facts.observed > add_duration(limit, MAX_SKEW):
+        if one.facts.observed > limit:
+            if one.facts.observed > add_duration(limit, MAX_SKEW):
                 message = (
-                    f"the facts about {report.facts.cluster} were observed at {format_time(report.facts.observed)}, after their commit: "
+                    f"the facts about {one.facts.cluster} were observed at {format_time(one.facts.observed)}, after their commit: "
                     f"they count as observed at {format_time(limit)}; correct the clock of the collector"
                 )
-                findings.append(report.make_finding("facts-future", message))
-            report = report._replace(facts=report.facts._replace(observed=limit))
-        yield report
+                findings.append(one.make_finding("facts-future", message))
+            one = one._replace(facts=one.facts._replace(observed=limit))
+        yield one
 
 
 def _restore_facts(
@@ -127,54 +127,53 @@ def _report_restored(document: RawDocument) -> Finding:
     return Finding("warning", "facts-restored", message, location, (document.kind, "", document.name))
 
 
-def _load_receptions() -> dict[tuple[str, str], ClusterReception]:
-    receptions = (api.load_reception() for api in policy_apis.values() if api.load_reception is not None)
-    return {(reception.group, reception.kind): reception for reception in receptions}
+def _index_formats() -> dict[tuple[str, str], ClusterFormat]:
+    return {(one.group, one.kind): one for one in load_cluster_formats().values()}
 
 
 def _apply_all(
-    documents: Iterable[RawDocument], reports: Iterable[_Report], settings: FactsConfig, now: datetime
-) -> tuple[list[RawDocument], list[_Report]]:
-    """Return the documents, those of clusters with their facts, and the reports about clusters that the source does not have."""
-    receptions = _load_receptions()
-    by_cluster = {report.facts.cluster: report for report in reports}
+    documents: Iterable[RawDocument], observed: Iterable[_ObservedFacts], settings: FactsConfig, now: datetime
+) -> tuple[list[RawDocument], list[_ObservedFacts]]:
+    """Return the documents, those of clusters with their facts, and the facts about clusters that the source does not have."""
+    formats = _index_formats()
+    by_cluster = {one.facts.cluster: one for one in observed}
     applied: set[str] = set()
     made: list[RawDocument] = []
     for document in documents:
-        reception = receptions.get((document.group, document.kind))
-        report = by_cluster.get(document.name) if reception is not None and not document.broken else None
-        if reception is None or report is None:
+        cluster_format = formats.get((document.group, document.kind))
+        one = by_cluster.get(document.name) if cluster_format is not None and not document.broken else None
+        if cluster_format is None or one is None:
             made.append(document)
             continue
         applied.add(document.name)
-        body = reception.apply(document.body, report.facts, _find_stale(report, settings, now))
+        body = cluster_format.apply(document.body, one.facts, _find_stale(one, settings, now))
         # Without a blob id, because the blob has another content: decisions are remembered by it.
         origin = document.origin._replace(blob="") if document.origin is not None else None
         made.append(document._replace(body=body, origin=origin))
-    return made, [report for name, report in by_cluster.items() if name not in applied]
+    return made, [one for name, one in by_cluster.items() if name not in applied]
 
 
-def _find_stale(report: _Report, settings: FactsConfig, now: datetime) -> StaleFacts | None:
+def _find_stale(one: _ObservedFacts, settings: FactsConfig, now: datetime) -> StaleFacts | None:
     """Return since when facts are stale; None if they are not."""
-    deadline = add_duration(report.facts.observed, settings.stale_after)
+    deadline = add_duration(one.facts.observed, settings.stale_after)
     return StaleFacts(deadline, settings.stale_rule) if deadline <= now else None
 
 
-def _report_unknown(report: _Report) -> Finding:
+def _report_unknown(one: _ObservedFacts) -> Finding:
     message = (
-        f"there are facts about {report.facts.cluster}, and the source has no such cluster: they have no effect; commit the document of "
+        f"there are facts about {one.facts.cluster}, and the source has no such cluster: they have no effect; commit the document of "
         "the cluster (gitsched collect --write-clusters proposes one), or remove the facts"
     )
-    return report.make_finding("facts-unknown-cluster", message)
+    return one.make_finding("facts-unknown-cluster", message)
 
 
-def _report_stale(reports: Iterable[_Report], settings: FactsConfig, now: datetime) -> list[Finding]:
+def _report_stale(observed: Iterable[_ObservedFacts], settings: FactsConfig, now: datetime) -> list[Finding]:
     """Return one finding for all clusters with stale facts. It names times, not ages, so that a later run repeats it."""
-    stale = [report for report in reports if _find_stale(report, settings, now) is not None]
+    stale = [one for one in observed if _find_stale(one, settings, now) is not None]
     if not stale:
         return []
-    stale.sort(key=lambda report: (report.facts.observed, report.facts.cluster))
-    named = format_names([f"{report.facts.cluster} (observed at {format_time(report.facts.observed)})" for report in stale])
+    stale.sort(key=lambda one: (one.facts.observed, one.facts.cluster))
+    named = format_names([f"{one.facts.cluster} (observed at {format_time(one.facts.observed)})" for one in stale])
     rule = _RULES[settings.stale_rule].replace("the cluster", "the cluster" if len(stale) == 1 else "each cluster")
     message = (
         f"the facts about {format_count(len(stale), 'cluster')} are older than source.facts.staleAfter: {named}; "
@@ -183,10 +182,10 @@ def _report_stale(reports: Iterable[_Report], settings: FactsConfig, now: dateti
     return [stale[0].make_finding("facts-stale", message)]
 
 
-def _report_clusters_without(documents: Iterable[RawDocument], reports: Iterable[_Report]) -> list[Finding]:
+def _report_clusters_without(documents: Iterable[RawDocument], observed: Iterable[_ObservedFacts]) -> list[Finding]:
     """Return one finding about all clusters of the source without facts, where others have some."""
-    receptions, known = _load_receptions(), {report.facts.cluster for report in reports}
-    without = [one for one in documents if (one.group, one.kind) in receptions and not one.broken and one.name not in known]
+    formats, known = _index_formats(), {one.facts.cluster for one in observed}
+    without = [one for one in documents if (one.group, one.kind) in formats and not one.broken and one.name not in known]
     if not without:
         return []
     first = without[0]

@@ -7,15 +7,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from gitsched.apis.cluster_reception import ClusterReception
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.facts_document import read_facts, write_facts
 from gitsched.apis.gitsched.output_config import OutputConfig
 from gitsched.collect.collector import ClusterResult, Collection, Source, collect
 from gitsched.collect.quantization import settle_facts
 from gitsched.collect.source_list import list_sources
-from gitsched.collect.sources import Found, ObservedCluster, find_contexts
-from gitsched.decide.registry import policy_apis
+from gitsched.collect.sources import ClusterTarget, FoundClusters, find_contexts
+from gitsched.decide.registry import load_cluster_formats
 from gitsched.decide.validation import validate_document
 from gitsched.git import FactsNames, FactsRepository
 from gitsched.git.facts import CommitAuthor
@@ -139,22 +138,18 @@ def collect_clusters(settings: RunSettings, options: CollectOptions) -> Collecti
 
 def list_source_names() -> tuple[str, ...]:
     """Return the names of the sources that are read from one cluster."""
-    return tuple(list_sources({name: hub.hub for name, hub in _load_receptions().items() if hub.hub is not None}))
+    return tuple(list_sources({name: one.hub for name, one in load_cluster_formats().items() if one.hub is not None}))
 
 
 def list_document_apis() -> tuple[str, ...]:
     """Return the policy APIs that can propose documents of clusters."""
-    return tuple(_load_receptions())
+    return tuple(load_cluster_formats())
 
 
-def _load_receptions() -> dict[str, ClusterReception]:
-    return {name: api.load_reception() for name, api in policy_apis.items() if api.load_reception is not None}
-
-
-def _list_targets(options: CollectOptions) -> tuple[Found, list[Source]]:
+def _list_targets(options: CollectOptions) -> tuple[FoundClusters, list[Source]]:
     if options.own:
-        return Found((), (ObservedCluster(options.own, "this cluster", options.kubectl),)), []
-    readers = list_sources({name: one.hub for name, one in _load_receptions().items() if one.hub is not None})
+        return FoundClusters((), (ClusterTarget(options.own, "this cluster", options.kubectl),)), []
+    readers = list_sources({name: one.hub for name, one in load_cluster_formats().items() if one.hub is not None})
     sources = [
         Source(name, readers[name], options.kubectl._replace(context=context or options.kubectl.context))
         for name, context in options.sources
@@ -251,7 +246,7 @@ def _read_report(
 ) -> tuple[CollectedFile | None, tuple[str, ...]]:
     """Return the file with the report of the cluster in which gitsched runs, and notes about what could not be read. None if no delivery
     tool has applied the output branch."""
-    from gitsched.collect.report import read_report  # only a cluster reports about itself
+    from gitsched.collect.cluster_report import read_report  # only a cluster reports about itself
 
     before = _read_document(context, destination, REPORT_FILE, CLUSTER_REPORT)
     known = read_cluster_report(before) if before is not None else None
@@ -280,7 +275,7 @@ class ProposedFile(NamedTuple):
 
 def propose_clusters(collection: Collection, api: str, directory: Path) -> list[ProposedFile]:
     """Return a document for the source for each collected cluster, in a file of its own. A file that exists is not changed."""
-    write, files = _load_receptions()[api].write, []
+    write, files = load_cluster_formats()[api].write, []
     for result in collection.results:
         path = directory / f"{result.cluster}.yaml"
         if result.collected is None:

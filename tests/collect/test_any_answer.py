@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.collect.argo_cd import read_secrets
+from gitsched.collect.cluster_report import read_report
 from gitsched.collect.collector import ClusterResult, settle_hub_cluster
 from gitsched.collect.discovery import read_apis
 from gitsched.collect.observation import observe_cluster
-from gitsched.collect.report import read_report
 from gitsched.collect.sources import read_hub, read_profiles
 from gitsched.decide.registry import policy_apis
 from gitsched.kubectl.client import KubectlOptions
@@ -75,7 +75,7 @@ ANSWERS: dict[str, Any] = {
     "/apis/apps/v1/statefulsets": {"items": [make_workload("db", 1, 1)]},
 }
 PATHS = list_paths(ANSWERS)[1:]
-HUBS = [api.load_reception() for api in policy_apis.values() if api.load_reception is not None]
+HUBS = [api.load_cluster_format() for api in policy_apis.values() if api.load_cluster_format is not None]
 
 
 def read_everything(reader: ClusterReader) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gitsched.collect.collector import ClusterResult, collect
-from gitsched.collect.sources import Found, find_contexts
+from gitsched.collect.sources import FoundClusters, find_contexts
 from gitsched.kubectl.client import KubectlOptions
 from gitsched.kubectl.proxy import MAX_ANSWER, MAX_VALUES
 from tests.builders.recorded_cluster import RecordedCluster, make_node, make_pod
@@ -43,7 +43,7 @@ class Servers:
         return self.clusters[name]
 
     def observe(self, seconds: float = 60.0) -> dict[str, ClusterResult]:
-        found = Found()
+        found = FoundClusters()
         for name, cluster in self.clusters.items():
             options = KubectlOptions("", str(cluster.write_kubeconfig(self._directory / name)))
             found = found._replace(targets=(*found.targets, *find_contexts([f"{name}=fake"], options).targets))

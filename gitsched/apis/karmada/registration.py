@@ -36,7 +36,7 @@ from gitsched.apis.policy_api import (
 from gitsched.model.document import ApiKinds, Body, as_object, list_objects, parse_api_group
 
 if TYPE_CHECKING:
-    from gitsched.apis.cluster_reception import ClusterReception
+    from gitsched.apis.cluster_format import ClusterFormat
 
 _PROXY_FIELDS = frozenset(("proxyHeader", "proxyURL"))
 
@@ -104,10 +104,10 @@ def _load_starter() -> StarterFiles:
     return STARTER
 
 
-def _load_reception() -> ClusterReception:
-    from gitsched.apis.karmada.cluster.facts import RECEPTION  # most sources have no collected facts
+def _load_cluster_format() -> ClusterFormat:
+    from gitsched.apis.karmada.cluster.facts import CLUSTER_FORMAT  # most sources have no collected facts
 
-    return RECEPTION
+    return CLUSTER_FORMAT
 
 
 API = PolicyAPI(
@@ -134,7 +134,7 @@ API = PolicyAPI(
     read_removed_workload=_read_removed_workload,
     list_ignored_codes=_list_ignored_codes,
     list_selectors=_list_selectors,
-    load_reception=_load_reception,
+    load_cluster_format=_load_cluster_format,
     topology=TOPOLOGY,
     load_starter=_load_starter,
     load_hub_objects=_load_hub_objects,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gitsched.apis.cluster_reception import ClusterReception, StaleFacts
+from gitsched.apis.cluster_format import ClusterFormat, StaleFacts
 from gitsched.apis.krake.cluster_states import NOTREADY, OBSERVED_FAILURES, OFFLINE, ONLINE
 from gitsched.apis.krake.names import CLUSTER
 from gitsched.model.cluster_facts import EVICT, FALSE, NO_NEW_PLACEMENTS, TRUE, UNKNOWN, ClusterFacts, CollectedCluster
@@ -55,4 +55,4 @@ def write_cluster(cluster: CollectedCluster) -> Body:
     return {"api": group, "kind": kind, "metadata": metadata, "spec": {"kubeconfig": kubeconfig}, "status": {"state": ONLINE}}
 
 
-RECEPTION = ClusterReception(*CLUSTER, apply_facts, write_cluster)
+CLUSTER_FORMAT = ClusterFormat(*CLUSTER, apply_facts, write_cluster)

@@ -36,7 +36,7 @@ from gitsched.model.observation import MetricQuery
 from gitsched.model.scheduling import RecordedDecision
 
 if TYPE_CHECKING:
-    from gitsched.apis.cluster_reception import ClusterReception
+    from gitsched.apis.cluster_format import ClusterFormat
 
 _CONSTRAINT_TARGETS = {"Application": "cluster", "Cluster": "cloud"}
 
@@ -118,10 +118,10 @@ def _load_starter() -> StarterFiles:
     return STARTER
 
 
-def _load_reception() -> ClusterReception:
-    from gitsched.apis.krake.cluster_facts import RECEPTION  # most sources have no collected facts
+def _load_cluster_format() -> ClusterFormat:
+    from gitsched.apis.krake.cluster_facts import CLUSTER_FORMAT  # most sources have no collected facts
 
-    return RECEPTION
+    return CLUSTER_FORMAT
 
 
 API = PolicyAPI(
@@ -144,7 +144,7 @@ API = PolicyAPI(
     remove_secrets=_remove_secrets,
     read_removed_workload=_read_removed_workload,
     metrics=MetricSource(frozenset({CORE}), _list_metric_queries, "krake-not-asked", "krake-provider-changed"),
-    load_reception=_load_reception,
+    load_cluster_format=_load_cluster_format,
     topology=TOPOLOGY,
     recorded_decisions=RecordDescription(frozenset({APPLICATION, CLUSTER, MAGNUM_CLUSTER}), _describe_record),
     load_starter=_load_starter,

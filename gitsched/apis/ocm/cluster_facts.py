@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from gitsched.apis.cluster_reception import (
-    ClusterReception,
+from gitsched.apis.cluster_format import (
+    ClusterFormat,
     HubClusters,
     StaleFacts,
     read_condition,
@@ -86,6 +86,6 @@ def read_cluster(body: Body, observed: datetime) -> CollectedCluster:
     )
 
 
-RECEPTION = ClusterReception(
+CLUSTER_FORMAT = ClusterFormat(
     GROUP, MANAGED_CLUSTER, apply_facts, write_cluster, HubClusters(f"/apis/{_VERSION}/managedclusters", read_cluster)
 )

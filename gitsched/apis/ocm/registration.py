@@ -44,7 +44,7 @@ from gitsched.model.document import ApiKinds, Body, Key
 from gitsched.model.scheduling import RecordedDecision
 
 if TYPE_CHECKING:
-    from gitsched.apis.cluster_reception import ClusterReception
+    from gitsched.apis.cluster_format import ClusterFormat
 
 
 def _create_engine(snapshot: Snapshot) -> PolicyEngine:
@@ -149,10 +149,10 @@ def _list_selectors(bodies: Iterable[Body]) -> Iterable[WorkloadSelector]:
     return [WorkloadSelector(annotation=PLACEMENT_LABEL)] if any(body.get("kind") == "Placement" for body in bodies) else []
 
 
-def _load_reception() -> ClusterReception:
-    from gitsched.apis.ocm.cluster_facts import RECEPTION  # most sources have no collected facts
+def _load_cluster_format() -> ClusterFormat:
+    from gitsched.apis.ocm.cluster_facts import CLUSTER_FORMAT  # most sources have no collected facts
 
-    return RECEPTION
+    return CLUSTER_FORMAT
 
 
 API = PolicyAPI(
@@ -187,7 +187,7 @@ API = PolicyAPI(
         _build_score_documents,
         _is_current,
     ),
-    load_reception=_load_reception,
+    load_cluster_format=_load_cluster_format,
     topology=TOPOLOGY,
     load_starter=_load_starter,
     load_hub_objects=_load_hub_objects,

@@ -25,8 +25,8 @@ class HubClusters(NamedTuple):
     read: Callable[[Body, datetime], CollectedCluster]
 
 
-class ClusterReception(NamedTuple):
-    """How the documents of an API's clusters take facts.
+class ClusterFormat(NamedTuple):
+    """How an API writes clusters as documents.
 
     `apply` returns a document with the facts in its status; stale facts are None or say how the cluster is treated. It changes neither
     labels nor anything else that selects the cluster. `write` returns a document for the source. `hub` is None for an API without a
