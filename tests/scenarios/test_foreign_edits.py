@@ -1,0 +1,84 @@
+"""People edit the output branch, other versions of gitsched wrote it, and names in the source differ only by case or Unicode form."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+
+import pytest
+
+from gitsched.model.errors import Permanent
+
+from .conftest import UNGUARDED, Fleet, deployment
+from .test_damaged_state import replace
+
+WEB = "clusters/first/default/deployment-web.yaml"
+RULES = """\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: Admin}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: admin}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterPropagationPolicy
+metadata: {name: roles}
+spec:
+  resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}]
+  placement: {clusterAffinity: {clusterNames: [first]}}
+"""
+
+
+@pytest.mark.parametrize("has_new_commit", [False, True], ids=["same source", "new commit"])
+def test_an_edit_of_the_output_branch_is_undone_by_a_commit_on_top(pair: Fleet, has_new_commit: bool) -> None:
+    pair.reconcile()
+    expected = pair.files()
+    replace(pair, WEB, "100644", "kind: Changed\n")
+    replace(pair, "clusters/first/default/added.yaml", "100644", "kind: Added\n")
+    edited = pair.head
+    if has_new_commit:
+        pair.commit({"notes.txt": "more"}, hour=1)
+    assert pair.reconcile(1).after is not None
+    assert pair.git("rev-parse", "placements^") == edited, "the edits stay in the history"
+    metadata = {"README.md", "gitsched.json", "hydrator.metadata"}
+    assert dict(expected.items() ^ pair.files().items()).keys() <= metadata
+    assert pair.reconcile(1).after is None
+
+
+def test_a_deleted_file_of_the_output_branch_is_written_again(pair: Fleet) -> None:
+    pair.reconcile()
+    expected = pair.files()
+    pair.git("worktree", "add", "-q", "--detach", "../edited", "placements")
+    for command in (["rm", "-q", "-r", "clusters"], ["commit", "-q", "-m", "Delete"]):
+        pair.git("-C", "../edited", *command)
+    pair.git("update-ref", "refs/heads/placements", pair.git("-C", "../edited", "rev-parse", "HEAD"))
+    assert pair.reconcile(1).after is not None
+    assert pair.files()[WEB] == expected[WEB]
+
+
+def test_an_output_of_a_newer_format_is_not_overwritten(pair: Fleet) -> None:
+    pair.reconcile()
+    replace(pair, "gitsched.json", "100644", json.dumps(pair.load("gitsched.json") | {"formatVersion": 99}))
+    before = pair.head
+    pair.commit({"apps/more.yaml": deployment("more")}, hour=1)
+    with pytest.raises(Permanent, match="99"):
+        pair.reconcile(1)
+    assert pair.head == before
+
+
+def test_source_files_whose_names_differ_by_case_or_unicode_form_are_all_read(pair: Fleet) -> None:
+    """They are read from Git, not from a file system that takes them for one file."""
+    names = ["Café", unicodedata.normalize("NFD", "Café"), "café", "CAFÉ"]
+    pair.commit({f"apps/{name}.yaml": deployment(f"app-{number}") for number, name in enumerate(names)} | {"g.yaml": UNGUARDED})
+    pair.reconcile()
+    assert {f"clusters/first/default/deployment-app-{number}.yaml" for number in range(len(names))} <= pair.files().keys()
+
+
+def test_no_two_paths_of_the_output_differ_only_by_case_or_unicode_form(pair: Fleet) -> None:
+    pair.commit({"roles.yaml": RULES})
+    pair.reconcile()
+    paths = [path for path in pair.files() if "clusterrole" in path and path.startswith("clusters/")]
+    assert len(paths) == 2
+    assert len({unicodedata.normalize("NFC", path).casefold() for path in paths}) == 2
