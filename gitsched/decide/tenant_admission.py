@@ -17,7 +17,7 @@ from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Document, Key, get_field, is_namespaced, is_unread_kind, parse_api_group
 from gitsched.model.finding import Finding, locate_origin
 from gitsched.model.tenants import TENANT_KIND
-from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP, TOOL_GROUPS
+from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP, OTHER_DELIVERY_GROUPS, TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND, MANIFESTS
 from gitsched.render.output_files import relative_path
 
@@ -253,7 +253,7 @@ def is_delivering(group: str, kind: str) -> bool:
     """Return whether objects of a kind make a delivery tool apply others."""
     if group == ARGO_GROUP:
         return kind in _ARGO_KINDS
-    return group.endswith(_FLUX_SUFFIX) or group in TOOL_GROUPS or kind in DELIVERING_KINDS
+    return group.endswith(_FLUX_SUFFIX) or group in TOOL_GROUPS or group in OTHER_DELIVERY_GROUPS or kind in DELIVERING_KINDS
 
 
 def _make_conflict(owned: OwnedDocument, key: Key, holder: str, first: RawDocument) -> Violation:

@@ -1,4 +1,4 @@
-"""API groups of the documents that say what Flux and Argo CD build from a repository."""
+"""API groups of the documents that say what Flux, Argo CD and other tools build from a repository, and apply."""
 
 from __future__ import annotations
 
@@ -19,3 +19,27 @@ PATH_KINDS: Final = frozenset(
     )
 )
 """Kinds whose objects name directories to build."""
+OTHER_DELIVERY_GROUPS: Final = frozenset(
+    (
+        "addons.cluster.x-k8s.io",  # ClusterResourceSet and HelmChartProxy of Cluster API
+        "app.k8s.io",
+        "apps.clusternet.io",
+        "apps.open-cluster-management.io",
+        "config.projectsveltos.io",
+        "core.oam.dev",
+        "fleet.cattle.io",
+        "helm.cattle.io",  # HelmChart of k3s
+        "helm.crossplane.io",
+        "helm.m.crossplane.io",
+        "hive.openshift.io",  # SyncSet
+        "kappctrl.k14s.io",
+        "kro.run",
+        "kubernetes.crossplane.io",
+        "kubernetes.m.crossplane.io",
+        "operators.coreos.com",  # Subscription of OLM
+        "packaging.carvel.dev",
+        "policy.open-cluster-management.io",
+        "template.openshift.io",
+    )
+)
+"""Groups of other operators that apply what their objects contain or name, with rights of their own."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gitsched.apis.gitsched.tenancy import TenantPaths, is_below
+from gitsched.apis.gitsched.tenancy import TenantPaths, fold_path, is_below
 from gitsched.apis.gitsched.tenant import Tenant, parse_tenant, read_closed_tenant
 from gitsched.decide.catalog import RawDocument
 from gitsched.model.document import Body, as_object
@@ -76,10 +76,11 @@ def read_tenants(documents: Iterable[RawDocument], trusted: Sequence[Mapping[str
             text = f"{tenant.title} allows nothing: {reason}; move it to another directory"
             findings.append(_make_finding(document, "tenant-invalid", text))
         for directory in tenant.paths:
-            if directory in taken:
-                text = f"{directory} belongs to {taken[directory].title}: remove it from this Tenant"
+            folded = fold_path(directory)
+            if folded in taken:
+                text = f"{directory} belongs to {taken[folded].title}: remove it from this Tenant"
                 findings.append(_make_finding(document, "tenant-invalid", text))
-            taken.setdefault(directory, tenant)
+            taken.setdefault(folded, tenant)
         own.append(tenant)
         findings += _describe_change(document, tenant, known)
         if not tenant.closed:
@@ -112,7 +113,7 @@ def _order(parsed: list[tuple[RawDocument, Tenant]], known: Sequence[Tenant]) ->
 
 
 def _contains(tenant: Tenant, path: str) -> bool:
-    return any(is_below(path, directory) for directory in tenant.paths)
+    return any(is_below(fold_path(path), fold_path(directory)) for directory in tenant.paths)
 
 
 def _describe_change(document: RawDocument, tenant: Tenant, known: Sequence[Tenant]) -> list[Finding]:

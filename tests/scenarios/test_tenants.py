@@ -144,6 +144,19 @@ def test_a_commit_does_not_widen_its_own_rules(tenants: Fleet) -> None:
     assert ROLE_FILE in tenants.files()
 
 
+@pytest.mark.parametrize(
+    "path", ["teams/A/x.yaml", "Teams/a/x.yaml", "TEAMS/A/deep/x.yaml", "teams/caf\N{LATIN SMALL LETTER E WITH ACUTE}/x.yaml"]
+)
+def test_a_directory_that_differs_in_letters_only_belongs_to_the_tenant(tenants: Fleet, path: str) -> None:
+    cafe = BASE["tenants/b.yaml"].replace("team-b", "cafe").replace("teams/b", "teams/cafe\N{COMBINING ACUTE ACCENT}")
+    settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: platform}\ndata: {a: evil}\n"
+    before = tenants.files(tenants.preview().tree)["clusters/dub-1/platform/configmap-shared.yaml"]
+    tenants.commit({"tenants/cafe.yaml": cafe, path: settings})
+    run = tenants.preview()
+    assert list_codes(run) == ["tenant-changed", "tenant-namespace"]
+    assert list_files(tenants, run)["clusters/dub-1/platform/configmap-shared.yaml"] == before
+
+
 def test_a_removed_or_broken_tenant_still_counts(tenants: Fleet) -> None:
     tenants.commit({"tenants/a.yaml": BASE["tenants/a.yaml"].replace("paths: [teams/a]", "paths: 7"), **ROLES}, hour=1)
     assert "tenant-kind" in list_codes(tenants.reconcile(1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -17,6 +18,9 @@ PLATFORM: Final = ""
 class TenantPaths:
     """The Tenants by path: a path belongs to the one with the longest directory that contains it.
 
+    Letter case and Unicode form do not count, as on the file systems where such directories are one: no directory beside that of a Tenant
+    belongs to the platform because of its spelling.
+
     There are those of the trusted side and those of the planned commit, and what both say counts: a commit can only narrow its own rules.
     """
 
@@ -29,10 +33,11 @@ class TenantPaths:
         """Return the Tenants whose rules count for a file or directory, the owner first; () for the platform."""
         found = self._found.get(path)
         if found is None:
-            at_path = [by_path[path] for by_path in self._sets if path in by_path]
+            folded = fold_path(path)
+            at_path = [by_path[folded] for by_path in self._sets if folded in by_path]
             parent = posixpath.dirname(path)
             inherited = self.find(parent) if parent != path and path else ()
-            found = inherited if not at_path else _unique(self._find_each(path))
+            found = inherited if not at_path else _unique(self._find_each(folded))
             self._found[path] = found
         return found
 
@@ -79,8 +84,13 @@ def _index(tenants: tuple[Tenant, ...]) -> dict[str, Tenant]:
     by_path: dict[str, Tenant] = {}
     for tenant in tenants:
         for path in tenant.paths:
-            by_path.setdefault(path, tenant)
+            by_path.setdefault(fold_path(path), tenant)
     return by_path
+
+
+def fold_path(path: str) -> str:
+    """Return what paths share that differ in letter case or Unicode form only."""
+    return path.lower() if path.isascii() else unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
 
 
 def is_below(path: str, directory: str) -> bool:
