@@ -52,25 +52,53 @@ def _list_trailers(context: RunContext, fetched: Fetched, *wanted: str) -> list[
     if since is not None:  # what an earlier run has seen must not count again
         commits = [commit for commit in commits if commit.time > since]
     if fetched.record is not None and fetched.record.tenants:
-        commits = _select_of_platform(commits, repository, fetched.record.tenants)
+        commits = _select_of_platform(commits, fetched.source, last, repository, fetched.record.tenants)
     trailers = [(name.lower(), text.strip()) for commit in commits for name, text in commit.trailers]
     return [[text for name, text in trailers if name == trailer.lower()] for trailer in wanted]
 
 
-def _select_of_platform(commits: Iterable[Commit], repository: Repository, tenants: tuple[Mapping[str, Any], ...]) -> list[Commit]:
-    """Return the commits that change a file of the platform. Anyone may write a message, and a tenant must not speak for others with it."""
+def _select_of_platform(
+    commits: Iterable[Commit], head: Commit, last: str, repository: Repository, tenants: tuple[Mapping[str, Any], ...]
+) -> list[Commit]:
+    """Return the commits that change a file of the platform. Anyone may write a message, and a tenant must not speak for others with it.
+
+    A branch of a tenant can have commits that change such a file although its merge does not: those that a later commit reverts, that
+    repeat changes of the trusted branch, or that merge it. So what counts is what the commits of the trusted branch change, which are the
+    first parents, and only what the source has still.
+    """
     from gitsched.reconcile.tenants import make_trusted_paths  # few sources have tenants
 
+    known = {commit.oid: commit for commit in commits}
+    if not any(commit.trailers for commit in known.values()):
+        return []
     paths = make_trusted_paths(tenants)
-    return [commit for commit in commits if commit.trailers and _changes_platform(commit, repository, paths)]
+    before = repository.commit(last).tree if last and repository.has_commit(last) else None
+    lasting = frozenset(_list_platform_paths(before, head.tree, repository, paths)) if before is not None else None
+    found: dict[str, Commit] = {}
+    commit: Commit | None = head
+    while commit is not None and commit.oid in known:
+        changed = _list_changes(commit, repository, paths)
+        if changed and (lasting is None or not lasting.isdisjoint(changed)):
+            merged = (
+                repository.list_ancestors(commit.parents[1:], commit.parents[0], MAX_COMMITS) if len(commit.parents) > 1 else []
+            )
+            found[commit.oid] = commit
+            found |= {other.oid: other for other in merged if other.trailers and _list_changes(other, repository, paths)}
+        parent = commit.parents[0] if commit.parents else ""
+        commit = known.get(parent)
+    return [found[oid] for oid in known if oid in found]
 
 
-def _changes_platform(commit: Commit, repository: Repository, paths: TenantPaths) -> bool:
+def _list_changes(commit: Commit, repository: Repository, paths: TenantPaths) -> list[str]:
+    """Return the files of the platform that a commit changes; none if its parent is not available."""
     parent = commit.parents[0] if commit.parents else ""
     if parent and not repository.has_commit(parent):
-        return False
-    before = repository.commit(parent).tree if parent else None
-    return any(paths.find_owner(path) == PLATFORM for path in repository.changed_paths(before, commit.tree))
+        return []
+    return _list_platform_paths(repository.commit(parent).tree if parent else None, commit.tree, repository, paths)
+
+
+def _list_platform_paths(before: str | None, after: str, repository: Repository, paths: TenantPaths) -> list[str]:
+    return [path for path in repository.changed_paths(before, after) if paths.find_owner(path) == PLATFORM]
 
 
 def _list_commits(repository: Repository, head: Commit, last: str) -> list[Commit]:

@@ -28,6 +28,7 @@ spec:
 """
 ROLES = {"teams/a/role.yaml": f"{CLUSTER_ROLE}---\n{PLACE_ROLES}"}
 ROLE_FILE = "clusters/dub-1/_/clusterrole.rbac.authorization.k8s.io-mine.yaml"
+FROZEN = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: config}\nspec: {guard: {freeze: audit}}\n"
 WITH_ROLES = BASE["tenants/a.yaml"].replace("clusterKinds: [", "clusterKinds: [{kind: ClusterRole}, ")
 
 
@@ -252,8 +253,7 @@ def test_a_plan_with_tenants_is_complete(tenants: Fleet) -> None:
 
 @pytest.mark.parametrize(("path", "allowed"), [("teams/a/note.txt", False), ("platform/note.txt", True)])
 def test_only_a_commit_of_the_platform_allows_what_the_guard_withholds(fleet: Fleet, path: str, allowed: bool) -> None:
-    frozen = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: config}\nspec: {guard: {freeze: audit}}\n"
-    fleet.commit({**BASE, "gitsched.yaml": frozen})
+    fleet.commit({**BASE, "gitsched.yaml": FROZEN})
     fleet.reconcile()
     fleet.commit({"teams/b/web.yaml": None, "teams/b/secret.yaml": None}, hour=1)
     digest = fleet.preview(1).plan.withheld.digest
@@ -261,3 +261,32 @@ def test_only_a_commit_of_the_platform_allows_what_the_guard_withholds(fleet: Fl
     fleet.commit({path: "see the message"}, hour=1, message=f"Change\n\nGitsched-Allow: {digest}")
     fleet.reconcile(1)
     assert ("clusters/dub-1/team-b/deployment-web.yaml" not in fleet.files()) == allowed
+
+
+def test_a_branch_of_a_tenant_that_changes_the_platform_for_a_while_allows_nothing(fleet: Fleet) -> None:
+    """Reviewers of the platform see what a merge changes: not what its commits change and take back, or have from the trusted branch."""
+    fleet.commit({**BASE, "gitsched.yaml": FROZEN})
+    fleet.reconcile()
+    start = fleet.commit({"teams/b/web.yaml": None, "teams/b/secret.yaml": None}, hour=1)
+    digest = fleet.preview(1).plan.withheld.digest
+    message = f"Change\n\nGitsched-Allow: {digest}"
+    # A commit that the next one takes back, on the trusted branch itself.
+    fleet.commit({"platform/notes.md": "x"}, hour=1, message=message)
+    fleet.commit({"platform/notes.md": None, "teams/a/notes.md": "x"}, hour=1)
+    assert fleet.preview(1).plan.withheld.digest == digest
+    # A branch with a merge of the trusted branch and with a copy of a change of it, merged as forges do.
+    fleet.git("reset", "-q", "--hard", start)
+    fleet.commit({"platform/more.md": "x"}, hour=1)
+    fleet.git("switch", "-q", "-c", "tenant", start)
+    fleet.commit({"platform/more.md": "x"}, hour=1, message=message)
+    fleet.commit({"teams/a/notes.md": "x"}, hour=1)
+    fleet.git("merge", "-q", "-m", message, "main")
+    fleet.git("switch", "-q", "main")
+    fleet.git("merge", "-q", "--no-ff", "-m", "Merge the branch", "tenant")
+    assert fleet.preview(2).plan.withheld.digest == digest
+    # The merge of a branch that changes the platform allows it.
+    fleet.git("switch", "-q", "-c", "platform")
+    fleet.commit({"platform/more.md": "y"}, hour=2, message=message)
+    fleet.git("switch", "-q", "main")
+    fleet.git("merge", "-q", "--no-ff", "-m", "Merge the branch", "platform")
+    assert not fleet.preview(2).plan.withheld.digest
