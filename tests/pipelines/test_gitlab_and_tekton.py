@@ -13,11 +13,18 @@ import pytest
 import yaml
 
 from tests.forge.fake_forge import OURS, FakeForge
+from tests.metrics.conftest import Server, vector
 from tests.scenarios.conftest import cluster
 
-from .conftest import TOKEN, Hub, git
+from .conftest import SCORES, TOKEN, Hub, git
 from .runner import ROOT
 
+QUERY = "prometheus: {{url: '{url}', query: up, tokenFrom: {{file: '{token}'}}}}"
+OPERATOR = """\
+apiVersion: gitsched.io/v1alpha1
+kind: OperatorConfig
+spec: {{allow: {{tokens: [{{file: '{token}', hosts: [127.0.0.1]}}]}}}}
+"""
 LOST = {"clusters/first.yaml": cluster("first", "power:NoExecute")}
 JOBS = yaml.safe_load((ROOT / "ci" / "gitlab.yml").read_text())
 TASKS = {task["metadata"]["name"]: task["spec"] for task in yaml.safe_load_all((ROOT / "ci" / "tekton.yaml").read_text())}
@@ -298,3 +305,32 @@ def test_tekton_commits_scores_to_the_facts_branch(hub: Hub, environment: dict[s
     done = run_task("gitsched-scores", tmp_path, environment, tmp_path / "results", {}, url=f"file://{hub.bare}")
     assert done.returncode == 0, done.stderr
     assert "namespace: first" in git("show", "facts:scores/default.yaml", at=hub.bare)
+
+
+def test_tekton_contacts_only_what_its_operator_allows(hub: Hub, environment: dict[str, str], tmp_path: Path) -> None:
+    """The host by a parameter, the token by the settings in the workspace."""
+    server = Server()
+    server.handle = lambda _: vector("up", "7")
+    hub.add_scores()
+    hub.commit(
+        {"scores.yaml": SCORES.replace("static: {first: 9}", QUERY.format(url=server.url, token=tmp_path / "operator" / "token"))}
+    )
+    hub.push("main")
+    secret = tmp_path / "operator"
+    secret.mkdir()
+    (secret / "token").write_text(TOKEN)
+    (secret / "operator.yaml").write_text(OPERATOR.format(token=secret / "token"))
+    given: dict[str, str] = {"url": f"file://{hub.bare}"}
+    run_task("gitsched-scores", tmp_path, environment, tmp_path / "results", {}, **given)
+    assert server.seen == []
+    run_task(
+        "gitsched-scores",
+        tmp_path,
+        environment,
+        tmp_path / "results",
+        {"operator": str(secret)},
+        **given,
+        metrics_hosts="127.0.0.1",
+    )
+    server.close()
+    assert {request.headers.get("Authorization") for request in server.seen} == {f"Bearer {TOKEN}"}

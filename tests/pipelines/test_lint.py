@@ -91,7 +91,15 @@ TASK = strict(
         description=TEXT,
         params=several(strict("name", "description", name=NAME, description=TEXT, default={"type": "string"})),
         workspaces=several(
-            strict("name", "description", name=NAME, description=TEXT, optional={"type": "boolean"}, readOnly={"type": "boolean"})
+            strict(
+                "name",
+                "description",
+                name=NAME,
+                description=TEXT,
+                optional={"type": "boolean"},
+                readOnly={"type": "boolean"},
+                mountPath={"type": "string", "pattern": "^/"},
+            )
         ),
         results=several(strict("name", "description", name=NAME, description=TEXT)),
         steps=several(
