@@ -24,10 +24,11 @@ from gitsched.decide.recorded_decisions import describe_records
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key
-from gitsched.model.errors import DocumentFault, GitschedError
+from gitsched.model.errors import DocumentFault
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome, RecordedDecision
+from gitsched.model.system_errors import is_bug
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 
 if TYPE_CHECKING:
@@ -231,9 +232,10 @@ def decide_input(source: DecisionInput, cache: DecisionCache) -> DecisionSet:
             outcome = _read_cached_decision(document, trackers, snapshot, cache) or _decide_and_cache(
                 document, engines, trackers, snapshot, cache
             )
-        except GitschedError:
-            raise
-        except Exception as error:  # noqa: BLE001 - raised at the end, with those of all other documents
+        except Exception as error:
+            if not is_bug(error):
+                raise
+            # Raised at the end, with those of all other documents.
             faults[key] = error
             continue
         if outcome is not None:
@@ -296,9 +298,9 @@ def _keep_previous(document: Document, why: str, engines: Iterable[PolicyEngine]
     try:
         kept = next((kept for engine in engines if (kept := engine.keep_previous(document, why))), None)
         return adapt_outcome(document, kept, snapshot) if kept is not None else None
-    except GitschedError:
-        raise
     except Exception as error:
+        if not is_bug(error):
+            raise
         raise DocumentFault({document.key: error}) from error
 
 

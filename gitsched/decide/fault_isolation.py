@@ -13,9 +13,10 @@ from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.catalog import RawDocument
 from gitsched.decide.registry import reserved_groups
 from gitsched.model.document import Key
-from gitsched.model.errors import DocumentFault, GitschedError
+from gitsched.model.errors import DocumentFault
 from gitsched.model.fault import describe_fault
 from gitsched.model.finding import Finding, locate_origin
+from gitsched.model.system_errors import is_bug
 
 T = TypeVar("T")
 
@@ -48,10 +49,8 @@ class _Isolation(Generic[T]):
         for _ in range(MAX_FAULTS):
             try:
                 return self._try(self._documents, self._dropped)
-            except GitschedError:
-                raise
             except Exception as error:
-                if not (self._break_documents(error) or self._drop_record(error)):
+                if not is_bug(error) or not (self._break_documents(error) or self._drop_record(error)):
                     raise
         return self._try(self._documents, self._dropped)
 
@@ -131,7 +130,9 @@ class _Isolation(Generic[T]):
     def _fails(self, documents: Iterable[RawDocument], dropped: Collection[Key]) -> bool:
         try:
             self._try(documents, dropped)
-        except Exception:  # noqa: BLE001 - only whether it fails matters
+        except Exception as error:
+            if not is_bug(error):
+                raise
             return True
         return False
 

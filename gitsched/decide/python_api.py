@@ -12,10 +12,11 @@ from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.plan import gc_paused
 from gitsched.decide.validation import list_document_findings, list_ignored_codes, validate_document
 from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_api_group
-from gitsched.model.errors import GitschedError, Permanent
+from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.plain_documents import describe_defect, describe_unreadable
 from gitsched.model.scheduling import CandidateResult
+from gitsched.model.system_errors import is_bug
 from gitsched.model.time import EPOCH, parse_time
 
 
@@ -93,9 +94,9 @@ def schedule(
 
     try:
         decisions, found = decide_without(raw, (), ())
-    except GitschedError:
-        raise
-    except Exception:  # noqa: BLE001 - raised again if the bug does not depend on one document
+    except Exception as error:
+        if not is_bug(error):
+            raise
         from gitsched.decide.fault_isolation import isolate_faults  # only after a bug
 
         decisions, found = isolate_faults(raw, records, decide_without)
@@ -121,9 +122,9 @@ def _read_document(body: Body, ignored: frozenset[str]) -> tuple[RawDocument, li
         result = validate_document(body, ignored)
         findings = list_document_findings(body, ignored) if result.issues else []
         return make_raw_document(result.body, None, any(issue.severity == "error" for issue in result.issues)), findings
-    except GitschedError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a bug that must not stop the other documents
+    except Exception as error:
+        if not is_bug(error):
+            raise
         from gitsched.decide.fault_isolation import make_fault_finding  # only after a bug
 
         document = make_raw_document(body, None, broken=True)

@@ -11,10 +11,11 @@ from gitsched.decide.decisions import DecisionSet
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Body, Document, Key
-from gitsched.model.errors import DocumentFault, GitschedError
+from gitsched.model.errors import DocumentFault
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo, ExistingBlob, PlannedFile
 from gitsched.model.scheduling import Outcome
+from gitsched.model.system_errors import is_bug
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 from gitsched.render.cluster_directory import (
     complete_directory,
@@ -199,9 +200,9 @@ def _render_or_reuse(
     template, quarantined = decisions.templates[outcome.key], outcome.key in decisions.quarantined
     try:
         return render_workload(outcome, template, quarantined, find_blob, cache, decisions.variants, delivery)
-    except GitschedError:
-        raise
     except Exception as error:
+        if not is_bug(error):
+            raise
         raise DocumentFault({outcome.key: error}) from error
 
 

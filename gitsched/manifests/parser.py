@@ -42,6 +42,7 @@ from gitsched.manifests.yaml_composer import (
 from gitsched.manifests.yaml_nodes import Constructor, list_item_nodes, locate_field, locate_node
 from gitsched.model.document import Body, SourceSpans, mentions_config_map_data
 from gitsched.model.finding import Issue, Severity, ValidationResult
+from gitsched.model.system_errors import is_bug
 
 __all__ = ["FileIssue", "ParsedDocument", "ParsedFile", "locate_field", "parse_file", "reject_large_file"]
 
@@ -193,7 +194,9 @@ class _FileParser:
                 break
             try:
                 is_document = self._parse_document(piece, index)
-            except Exception as error:  # noqa: BLE001 - a bug that must not stop the other files
+            except Exception as error:
+                if not is_bug(error):
+                    raise
                 self._add_error(_error_at(piece, "internal-error", _describe_bug(error)))
                 continue
             if not is_document:
@@ -293,7 +296,9 @@ class _FileParser:
         if self._validate is not None:
             try:
                 result = self._validate(body)
-            except Exception as error:  # noqa: BLE001 - a bug that must not stop the other documents
+            except Exception as error:
+                if not is_bug(error):
+                    raise
                 result = ValidationResult(body, (Issue("error", "internal-error", _describe_bug(error)),))
             checked = result.body
             reported_pointers = {issue.pointer for issue in issues}

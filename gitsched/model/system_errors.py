@@ -19,6 +19,11 @@ _PERMANENT_ERRNOS = frozenset(
 )
 
 
+def is_bug(error: BaseException) -> bool:
+    """Return whether an error is a bug: no message to the user, no failure of the operating system or of libgit2, no lack of memory."""
+    return not isinstance(error, (GitschedError, MemoryError)) and convert_system_error(error) is None
+
+
 def convert_system_error(error: BaseException) -> GitschedError | None:
     """Return the error to report for a failed system call, or for libgit2; None for any other error.
 

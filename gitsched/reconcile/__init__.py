@@ -14,6 +14,7 @@ from gitsched.git.repository import LostObject
 from gitsched.model.errors import Conflict
 from gitsched.model.finding import Finding
 from gitsched.reconcile import pipeline
+from gitsched.reconcile.cache.caches import Caches, ParseCache
 from gitsched.reconcile.run import OutputMoved, RunResult, RunSettings, open_context
 from gitsched.render.output_files import METADATA_FILES
 
@@ -54,6 +55,11 @@ class Reconciler:
         """Close the packs of a local source, which git may have combined; libgit2 would keep them open. A fetch closes those of a clone."""
         if not is_url(self.settings.location):
             self.source.repository.close_files()
+
+    def drop_caches(self) -> None:
+        """Start the next run without what this process knows from earlier ones. Files of the cache stay: their content is verified."""
+        cache = self.settings.cache
+        self._context = self._context._replace(caches=Caches(cache, ParseCache(cache)))
 
     def watch_paths(self) -> list[Path]:
         """Return the files and directories that change when a ref moves; none for a remote, which must be polled."""

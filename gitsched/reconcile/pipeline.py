@@ -15,7 +15,8 @@ from gitsched.decide.plan import InMemoryCaches, gc_paused, make_plan
 from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.plan_state import compute_plan_times
-from gitsched.model.errors import Conflict, GitschedError
+from gitsched.model.errors import Conflict
+from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.allowances import list_allowed_changes, read_releases
 from gitsched.reconcile.cache.caches import Caches
 from gitsched.reconcile.fetch import fetch, read_previous_output
@@ -150,9 +151,9 @@ def _make_plan(made_from: PlanInput, caches: Caches) -> tuple[Plan, bool]:
     """Return the plan, and whether all documents could be handled. One on which a bug shows is quarantined."""
     try:
         return make_plan(made_from, caches.decisions), True
-    except GitschedError:
-        raise
-    except Exception:  # noqa: BLE001 - raised again if the bug does not depend on one document
+    except Exception as error:
+        if not is_bug(error):
+            raise
         from gitsched.decide.isolated_plan import make_isolated_plan  # only after a bug
 
         caches.decisions = InMemoryCaches()

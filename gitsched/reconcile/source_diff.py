@@ -16,8 +16,8 @@ from gitsched.decide.plan_state import PlanTimes, compute_plan_times
 from gitsched.decide.registry import reserved_groups
 from gitsched.git import Repository, TreeEntry
 from gitsched.model.document import Document, Key
-from gitsched.model.errors import GitschedError
 from gitsched.model.scheduling import Outcome
+from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.allowances import read_releases
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.cache.plan_cache import CorruptCacheError, PlanCache
@@ -63,10 +63,10 @@ def plan_incrementally(
         made = _plan_from_cache(context, fetched, times, cache)
     except CorruptCacheError:
         return None
-    except GitschedError:
-        raise
-    except Exception:  # noqa: BLE001 - the complete plan finds the document on which a bug shows
-        return None
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        return None  # the complete plan finds the document on which a bug shows
     if made is None:
         return None
     outcomes = RecoverableOutcomes(made.plan.outcomes, lambda: plan_source(context, fetched, now).plan.outcomes)

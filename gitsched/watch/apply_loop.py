@@ -7,9 +7,9 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 
-from gitsched.model.errors import GitschedError, Temporary
+from gitsched.model.errors import Temporary
 from gitsched.model.merge_patch import ApplyReport
-from gitsched.watch.loop import JITTER, compute_backoff
+from gitsched.watch.loop import JITTER, compute_backoff, convert_error
 from gitsched.watch.wakeup import Wakeup
 
 _log = logging.getLogger("gitsched")
@@ -28,7 +28,8 @@ def watch_and_apply(
         delay = interval * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311 - jitter, not a secret
         try:
             report = run()
-        except GitschedError as error:
+        except Exception as caught:  # noqa: BLE001 - logged; no input ends the loop
+            error = convert_error(caught)
             if isinstance(error, Temporary):
                 failures += 1
                 delay = max(compute_backoff(failures, error), delay)

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from gitsched.decide.plan import collect_garbage
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
+from gitsched.model.fault import describe_fault
 from gitsched.model.system_errors import convert_system_error
 from gitsched.model.time import format_time
 from gitsched.reconcile import RunResult
@@ -30,6 +31,10 @@ GC_INTERVAL = 64
 """Runs between two garbage collections, after the first one."""
 
 
+class RunFault(Temporary):
+    """A bug on which a run failed. The next run, without caches, or with another input, may succeed."""
+
+
 class ReconcileRunner(Protocol):
     """Runs reconcile repeatedly and caches between runs: `gitsched.reconcile.Reconciler`."""
 
@@ -41,6 +46,9 @@ class ReconcileRunner(Protocol):
 
     def close_files(self) -> None:
         """Close files that git may have replaced."""
+
+    def drop_caches(self) -> None:
+        """Start the next run without the state of earlier ones."""
 
 
 class ReconcileAttempt(NamedTuple):
@@ -103,12 +111,10 @@ def watch(
         delay = interval * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311 - jitter, not a secret
         try:
             run = runner.run(now())
-        except GitschedError as caught:
-            error = caught
-        except Exception as caught:
-            error = convert_system_error(caught)
-            if error is None:
-                raise
+        except Exception as caught:  # noqa: BLE001 - logged below; no input ends the loop
+            error = convert_error(caught)
+        if isinstance(error, RunFault):
+            runner.drop_caches()
         seconds = time.monotonic() - started_at
         runner.close_files()
         failures = failures + 1 if isinstance(error, Temporary | Conflict) else 0
@@ -121,7 +127,11 @@ def watch(
         last_error = str(error) if error is not None else ""
         if isinstance(error, Permanent):
             delay = max(delay, min(delay * 2 ** min(repeated, 16), MAX_BACKOFF))
-        listener.end(ReconcileAttempt(cause, requested_at, seconds, run, error, delay))
+        attempt = ReconcileAttempt(cause, requested_at, seconds, run, error, delay)
+        try:
+            listener.end(attempt)
+        except Exception as caught:  # noqa: BLE001 - the run is complete; a bug in its report must not end the loop
+            _log_error(convert_error(caught), delay)
         if _is_power_of_two(repeated + 1):  # the same error is not logged each time
             _log_error(error, delay)
         if runs % GC_INTERVAL == 0:
@@ -134,6 +144,17 @@ def watch(
             cause = wait_for_change(paths, file_states, max(delay, timedelta(milliseconds=1)), wakeup)
             if cause == "hook":
                 wakeup.wait(started_at + debounce.total_seconds() - time.monotonic(), for_stop_only=True)
+
+
+def convert_error(error: Exception) -> GitschedError:
+    """Return the error to log: a failed system call with its reason, a bug with its place and an id for reports."""
+    if isinstance(error, GitschedError):
+        return error
+    found = convert_system_error(error)
+    if found is None:
+        LOGGER.debug("traceback of a bug", exc_info=error)
+        found = RunFault(f"this is a bug: {describe_fault(error)}; report it with the id, and change back what changed last")
+    return found
 
 
 def _is_power_of_two(number: int) -> bool:
@@ -158,6 +179,8 @@ def _wait_before_retry(wakeup: Wakeup, delay: timedelta, error: GitschedError) -
 def _log_error(error: GitschedError | None, delay: timedelta) -> None:
     if isinstance(error, Conflict):
         LOGGER.info("%s; planning again", error, extra={"fields": {"event": "conflict"}})
+    elif isinstance(error, RunFault):
+        LOGGER.error("%s; trying again without caches in %g s", error, delay.total_seconds(), extra={"fields": {"event": "bug"}})
     elif isinstance(error, Temporary):
         LOGGER.warning("%s; retrying in %g s", error, delay.total_seconds(), extra={"fields": {"event": "temporary"}})
     elif error is not None:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
+from gitsched.model.errors import Conflict, Permanent, Temporary
 from gitsched.watch import (
     MAX_BACKOFF,
     ReconcileAttempt,
@@ -78,14 +78,17 @@ def test_watch_polls_a_remote_and_pushes_the_output(
 class FailingReconciler:
     """A reconciler that raises the given errors in order and requests a stop at the last one."""
 
-    def __init__(self, wakeup: Wakeup, *errors: GitschedError) -> None:
-        self.errors, self.wakeup, self.runs = list(errors), wakeup, 0
+    def __init__(self, wakeup: Wakeup, *errors: Exception) -> None:
+        self.errors, self.wakeup, self.runs, self.dropped = list(errors), wakeup, 0, 0
 
     def watch_paths(self) -> list[Path]:
         return []
 
     def close_files(self) -> None:
         pass
+
+    def drop_caches(self) -> None:
+        self.dropped += 1
 
     def run(self, now: datetime) -> NoReturn:
         self.runs += 1
@@ -118,6 +121,31 @@ def test_watch_continues_after_errors() -> None:
     assert reconciler.runs == 4
     assert [type(attempt.error) for attempt in attempts.seen] == [Conflict, Permanent, Conflict, Permanent]
     assert [attempt.cause for attempt in attempts.seen] == ["start", "retry", "time", "retry"]
+
+
+def test_watch_continues_after_a_bug_and_drops_its_caches(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class FailingListener(Attempts):
+        def end(self, attempt: ReconcileAttempt) -> None:
+            super().end(attempt)
+            raise KeyError("of the report")
+
+    monkeypatch.setattr("gitsched.watch.loop.MIN_BACKOFF", timedelta(milliseconds=1))
+    wakeup, attempts = Wakeup(), FailingListener()
+    reconciler = FailingReconciler(wakeup, RuntimeError("secret"), ValueError("secret"), OSError("disk"), Permanent("no branch"))
+    watch(
+        reconciler,
+        interval=timedelta(milliseconds=1),
+        listener=attempts,
+        wakeup=wakeup,
+        now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    assert (reconciler.runs, reconciler.dropped) == (4, 2)
+    assert [attempt.cause for attempt in attempts.seen] == ["start", "retry", "retry", "retry"]
+    bugs = [record for record in caplog.records if record.levelname == "ERROR" and "internal error" in record.getMessage()]
+    assert len(bugs) == 2 + 4, "two runs, and the report of each run"
+    assert "secret" not in caplog.text
 
 
 def test_a_permanent_error_that_repeats_is_tried_and_logged_ever_less(caplog: pytest.LogCaptureFixture) -> None:
