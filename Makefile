@@ -35,6 +35,7 @@ fuzz: $(VENV)/.fuzz ## look for inputs that break a promise, FUZZ_SECONDS for ea
 
 faults: $(VENV)/.dev ## let every call of a run fail or end its process, and race with git gc; prints counts, takes hours
 	$(BIN)/python -m tests.faults.gc_races
+	$(BIN)/python -m tests.faults.syscalls --per-call 20
 	$(BIN)/python -m tests.faults
 
 soak: $(VENV)/.dev ## watch a local source, one that pushes and a URL for ten minutes; check memory, open files and lag

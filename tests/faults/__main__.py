@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.faults.scenes import SCENES
 from tests.faults.trials import Trial, check, list_trials, prepare, select
 
-_PEOPLE = {f"GIT_{role}_{what}": f"{what.lower()}@example.com" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+PEOPLE = {f"GIT_{role}_{what}": f"{what.lower()}@example.com" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 _MEMORY = Path("/dev/shm")
 
 
@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    os.environ.update(_PEOPLE, GIT_CONFIG_NOSYSTEM="1")
+    os.environ.update(PEOPLE, GIT_CONFIG_NOSYSTEM="1")
     failed = 0
     for name in options.scenes or SCENES:
         failed += run_scene(name, options.per_call, options.jobs, random.Random(options.seed))
@@ -64,4 +64,5 @@ def run_scene(name: str, per_call: int, jobs: int, generator: random.Random) -> 
     return len(failed)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

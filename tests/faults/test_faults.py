@@ -12,8 +12,9 @@ import pytest
 from tests.faults.calls import ALL_KILLED, GIT_FAULTS, KILL
 from tests.faults.scenes import SCENES, Scene
 from tests.faults.trials import Trial, check, list_trials, prepare, run_disturbed
-from tests.search_depth import count_examples
+from tests.search_depth import DEEP, count_examples
 
+NAMES = SCENES if DEEP else ("local", "push", "url")
 SAMPLE = 1
 SEED = 20261122
 Prepared = tuple[Scene, list[Trial]]
@@ -32,7 +33,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Prepar
 
 
 @pytest.mark.search
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_disturbed_run_leaves_the_old_or_the_new_output_and_the_next_run_heals_it(
     name: str, prepared: Callable[[str], Prepared]
 ) -> None:

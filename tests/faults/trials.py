@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,13 +87,18 @@ def select(trials: Sequence[Trial], per_call: int, generator: random.Random) -> 
 
 def check(scene: Scene, trial: Trial) -> list[str]:
     """Carry out a trial, and return what is wrong afterwards."""
+    return examine(scene, lambda: run_disturbed(scene, trial), may_die=trial.fault in (KILL, *GIT_FAULTS))
+
+
+def examine(scene: Scene, run: Callable[[], subprocess.CompletedProcess[str]], *, may_die: bool) -> list[str]:
+    """Carry out a run that something disturbs, and the next one, and return what is wrong afterwards."""
     scene.restore()
     with tempfile.TemporaryFile() as none, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         neighbour = None
         if scene.name == "shared":
             neighbour = fork_server.start(scene.list_arguments("plan"), scene.root, scene.environment, [none, out, err])
-        done = run_disturbed(scene, trial)
-        problems = _check_output(done, may_die=trial.fault in (KILL, *GIT_FAULTS))
+        done = run()
+        problems = _check_output(done, may_die=may_die)
         if neighbour is not None:
             code = neighbour.wait(60)
             err.seek(0)
