@@ -70,7 +70,7 @@ def profile_runs(mode: str, directory: Path, cache: Path, rounds: int, into: Pat
 def open_reconciler(directory: Path, cache: Path) -> Callable[[], Any]:
     """Return a function that reconciles, with caches between its calls."""
     from gitsched.reconcile import Reconciler
-    from gitsched.reconcile.run import RunSettings
+    from gitsched.reconcile.run_settings import RunSettings
 
     now = datetime.fromtimestamp(START + 86400, UTC)  # no commit of a round is in the future
     reconciler = Reconciler(RunSettings(now=now, cache=cache, location=str(directory)))

@@ -10,7 +10,7 @@ import click
 from gitsched.cli import exit_codes, options, output, scenario_options
 
 if TYPE_CHECKING:
-    from gitsched.reconcile.run import RunSettings
+    from gitsched.reconcile.run_settings import RunSettings
     from gitsched.report.blocks import Block
     from gitsched.simulate.scenario import Scenario
 
@@ -86,7 +86,7 @@ def command(
     if against is not None and not sweep:
         raise click.UsageError("--against requires --sweep")
     output.configure_logging(log_format)
-    from gitsched.reconcile.run import RunSettings
+    from gitsched.reconcile.run_settings import RunSettings
     from gitsched.simulate.scenario import Scenario
 
     settings = RunSettings(location=location, worktree=worktree, output=output_repository, **chosen)

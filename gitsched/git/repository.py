@@ -7,12 +7,14 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import datetime
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from gitsched.git.ancestry import CommitAncestry
+from gitsched.git.mirrored_refs import MirroredRefs, RepositoryLock
 from gitsched.git.objects import Signer, format_commit, parse_commit, write_pack
 from gitsched.git.process import run_git
 from gitsched.git.trees import BLOB, COMMIT, MAX_ENTRIES, TREE, RawObject, TreeEntry, TreeReader, hash_object, is_tree
@@ -46,18 +48,7 @@ class LostObject(Permanent):
     """An object of a repository that is no private clone is missing."""
 
 
-class RepositoryLock(Protocol):
-    """An exclusive lock on a repository."""
-
-    @property
-    def handles(self) -> tuple[int, ...]:
-        """The open lock file while the lock is held: git processes inherit it, so that the lock ends with the last of them."""
-
-    def hold(self) -> AbstractContextManager[None]:
-        """Hold the lock, also if this thread holds it already."""
-
-
-class Repository:
+class Repository(CommitAncestry, MirroredRefs):
     """An open repository with cached listings. `path` is its Git directory, `common_dir` the directory it shares with other
     worktrees.
 
@@ -137,105 +128,10 @@ class Repository:
             return None
         return found if isinstance(found, str) else None
 
-    def set_head(self, branch: str) -> None:
-        """Set HEAD of a private clone to a branch; there is no worktree to update."""
-        import pygit2
-
-        try:
-            with self.lock.hold() if self.lock is not None else nullcontext():
-                self._repo.set_head(f"refs/heads/{branch}")
-        except (OSError, ValueError, pygit2.GitError) as error:
-            raise Temporary(f"cannot set HEAD of {self.path}: {error}") from error
-
-    def set_ref(self, ref: str, oid: str) -> None:
-        """Set a ref that mirrors another repository, without checking its previous value."""
-        import pygit2
-
-        try:
-            with self.lock.hold() if self.lock is not None else nullcontext():
-                self._repo.references.create(ref, oid, force=True)
-        except (OSError, ValueError, pygit2.GitError) as error:
-            raise Temporary(f"cannot set {ref} in {self.path}: {error}") from error
-
-    def delete_ref(self, ref: str) -> None:
-        """Delete a ref that mirrors another repository."""
-        import pygit2
-
-        try:
-            with self.lock.hold() if self.lock is not None else nullcontext():
-                self._repo.lookup_reference(ref).delete()
-        except (KeyError, ValueError):
-            return
-        except (OSError, pygit2.GitError) as error:
-            raise Temporary(f"cannot delete {ref} in {self.path}: {error}") from error
-
     def head_branch(self) -> str | None:
         """Return the branch of HEAD, even without a commit; None when HEAD is detached."""
         target = self.read_symbolic_ref("HEAD")
         return target.removeprefix("refs/heads/") if target is not None and target.startswith("refs/heads/") else None
-
-    def has_ancestor(self, commit: str, ancestor: str) -> bool:
-        """Return whether `ancestor` is the commit or in its available history."""
-        import pygit2
-
-        try:
-            return commit == ancestor or bool(self._repo.descendant_of(commit, ancestor))
-        except (KeyError, ValueError, pygit2.GitError):
-            return False
-
-    def list_ancestors(self, heads: Sequence[str], excluded: str, limit: int) -> list[Commit]:
-        """Return at most `limit` commits: the heads and their ancestors, the newest first, without the excluded commit and its ancestors.
-
-        Where the clone is shallow, the commits that it has.
-        """
-        import pygit2
-
-        known = [head for head in heads if self.has(head)]
-        if not known:
-            return []
-        found: list[Commit] = []
-        try:
-            walker = self._repo.walk(known[0], pygit2.enums.SortMode.TIME)
-            for head in known[1:]:
-                walker.push(head)
-            if excluded and self.has(excluded):
-                walker.hide(excluded)
-            found += (self.commit(str(entry.id)) for entry in islice(walker, limit))
-        except (KeyError, ValueError, pygit2.GitError):
-            pass  # a commit is missing
-        return found
-
-    def find_merge_base(self, one: str, other: str) -> str | None:
-        """Return the best common ancestor of two commits; None when there is none in the available history."""
-        import pygit2
-
-        try:
-            found = self._repo.merge_base(one, other)
-        except (KeyError, ValueError, pygit2.GitError):
-            return None
-        return str(found) if found is not None else None
-
-    def merge_trees(self, ancestor: str, ours: str, theirs: str) -> str | None:
-        """Return the tree that has the changes from `ancestor` to both other trees; None when they conflict."""
-        import pygit2
-
-        try:
-            index = self._repo.merge_trees(ancestor, ours, theirs)
-            return None if index.conflicts else str(index.write_tree(self._repo))
-        except (KeyError, ValueError, pygit2.GitError):
-            return None
-
-    def merge_commits(self, ours: str, theirs: str) -> str | None:
-        """Return the tree that results from merging two commits; None when they conflict or no common ancestor is available."""
-        import pygit2
-
-        try:
-            if self._repo.merge_base(ours, theirs) is None:
-                return None
-            index = self._repo.merge_commits(ours, theirs)
-            return None if index.conflicts else str(index.write_tree(self._repo))
-        except (KeyError, ValueError, pygit2.GitError):
-            return None  # a shallow history ends before the common ancestor
 
     # Reading
 

@@ -15,7 +15,8 @@ from gitsched.model.errors import Conflict
 from gitsched.model.finding import Finding
 from gitsched.reconcile import pipeline
 from gitsched.reconcile.cache.caches import Caches, ParseCache
-from gitsched.reconcile.run import OutputMoved, RunResult, RunSettings, open_context
+from gitsched.reconcile.run import OutputMoved, RunResult, open_context
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.output_files import METADATA_FILES
 
 __all__ = ["Plan", "Reconciler", "RunResult", "RunSettings", "preview", "reconcile", "validate_source"]

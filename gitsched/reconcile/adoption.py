@@ -20,7 +20,8 @@ from gitsched.model.finding import Finding
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.output_commit import publish, update_caches, write
 from gitsched.reconcile.pipeline import read_plan_input
-from gitsched.reconcile.run import Fetched, Planned, RunContext, RunSettings, open_context
+from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.running_objects import ClusterInput, RunningObjectReader, list_cluster_directories
 from gitsched.render.run_metadata import write_commit_message
 from gitsched.report.summary import format_count

@@ -27,7 +27,8 @@ from gitsched.model.errors import Conflict, GitschedError, Permanent
 from gitsched.model.planned_files import NewBlob, PlannedFile
 from gitsched.reconcile.facts import open_facts
 from gitsched.reconcile.fetch import find_push_remote, read_source_config
-from gitsched.reconcile.run import RunContext, RunSettings, open_context
+from gitsched.reconcile.run import RunContext, open_context
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.scores import MAX_ATTEMPTS, find_file, make_author
 from gitsched.reconcile.source_reader import SourceReader
 from gitsched.render.yaml import dump

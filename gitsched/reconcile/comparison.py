@@ -28,7 +28,8 @@ from gitsched.reconcile.facts import find_recorded_facts
 from gitsched.reconcile.fetch import fetch, find_commit
 from gitsched.reconcile.output_commit import describe_manifest_changes, find_manifest_changes, write
 from gitsched.reconcile.pipeline import plan_source
-from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, RunSettings, make_result, make_review, open_context
+from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, make_result, make_review, open_context
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_commits import list_source_commits
 from gitsched.reconcile.source_locations import RuleLocations, locate_causes
 from gitsched.reconcile.source_tree import read_source_at

@@ -9,7 +9,8 @@ from gitsched.model.errors import Permanent
 from gitsched.model.urls import strip_credentials
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.pipeline import plan_source
-from gitsched.reconcile.run import RunSettings, open_context
+from gitsched.reconcile.run import open_context
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.delivery_tools import OutputBranch
 from gitsched.render.hub_directory import HUB_KUSTOMIZATION
 

@@ -15,7 +15,7 @@ from gitsched.manifests.parser import list_kustomize_resources
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.reconcile import preview
-from gitsched.reconcile.run import RunSettings
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.worktree_file import replace_file, resolve_worktree_file
 
 

@@ -17,7 +17,8 @@ from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, E
 from gitsched.model.finding import Finding, format_names
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.pipeline import plan_source
-from gitsched.reconcile.run import RunSettings, open_context
+from gitsched.reconcile.run import open_context
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_locations import RuleLocations, locate_explanation
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.cluster_description import describe_cluster

@@ -24,7 +24,8 @@ from gitsched.model.errors import Permanent
 from gitsched.reconcile.cache.caches import ParseCache
 from gitsched.reconcile.cache.plan_cache import make_cache_key
 from gitsched.reconcile.facts import fetch_facts
-from gitsched.reconcile.run import Fetched, OutputLocation, RunContext, RunSettings, TrustedConfig
+from gitsched.reconcile.run import Fetched, OutputLocation, RunContext, TrustedConfig
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_tree import read_config
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.output_files import (

@@ -14,7 +14,8 @@ from gitsched.model.fleet_status import ClusterStatus, FleetStatus, LastReport, 
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.rollout_input import list_output_commits
-from gitsched.reconcile.run import Fetched, RunSettings, open_context
+from gitsched.reconcile.run import Fetched, open_context
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.output_files import CLUSTERS, escape_segment
 
 

@@ -10,7 +10,8 @@ from gitsched.git.refs import read_note
 from gitsched.model.errors import Conflict, Permanent
 from gitsched.model.planned_files import NewBlob
 from gitsched.reconcile.fetch import MAX_FREEZE_LENGTH, fetch
-from gitsched.reconcile.run import RunContext, RunSettings, open_context
+from gitsched.reconcile.run import RunContext, open_context
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.output_files import FREEZE
 from gitsched.render.run_metadata import format_line
 

@@ -11,11 +11,12 @@ from gitsched.manifests.charts import CHART_FILE
 from gitsched.manifests.parsed_file import NOT_YAML, ParsedFile
 from gitsched.model.finding import Finding, Location, format_names
 from gitsched.reconcile.cache.caches import SourceFile
-from gitsched.reconcile.last_valid_documents import read_identity
+from gitsched.reconcile.last_valid_documents import make_findings, read_identity
 from gitsched.reconcile.source_history import SourceHistory
 from gitsched.reconcile.source_reader import SourceReader
 
 if TYPE_CHECKING:
+    from gitsched.decide.last_valid_files import LastValidFile
     from gitsched.reconcile.last_valid_documents import RestoredFile
 
 MAX_NAMED_FILES = 5
@@ -120,3 +121,11 @@ def _list_directories(path: str) -> Iterable[str]:
     while path:
         path = posixpath.dirname(path)
         yield path
+
+
+def list_restored_findings(
+    restored: Mapping[str, RestoredFile], kept: Mapping[str, LastValidFile], files: Mapping[str, SourceFile]
+) -> list[Finding]:
+    """Return the findings about files of which an earlier version counts."""
+    lost = [make_lost_finding(path, files[path].file) for path in kept if not files[path].broken and path != FILE]
+    return [*lost, *make_findings({path: file for path, file in restored.items() if path in kept})]

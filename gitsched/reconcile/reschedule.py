@@ -17,7 +17,8 @@ from gitsched.model.labels import Selector
 from gitsched.reconcile.explanation import describe_missing, find_key
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.pipeline import plan_source
-from gitsched.reconcile.run import Fetched, Planned, RunContext, RunSettings, open_context
+from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_reader import is_manifest_path
 from gitsched.reconcile.source_tree import load
 from gitsched.reconcile.worktree_file import resolve_worktree_file

@@ -1,25 +1,19 @@
-"""Settings of a run, the values that its steps pass on, and its result."""
+"""The values that the steps of a run pass on, and its result."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from hashlib import sha256
-from itertools import chain
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.gitsched.guard_config import GuardLimit
-from gitsched.apis.gitsched.operator_config import NO_OPERATOR_CONFIG, OperatorConfig
 from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.incremental_plan import IncrementalPlan
 from gitsched.decide.plan_input import PlanInput, SourceTree
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.plan_state import PreviousOutput
-from gitsched.diff.plans import ReviewedPlan
 from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, TreeEntry, open_source
-from gitsched.model.allow_list import AllowList, HostRule, TokenRule
 from gitsched.model.changes import RecordChange, SettingChange
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Conflict
@@ -28,95 +22,9 @@ from gitsched.model.observation import Observations
 from gitsched.model.time import EPOCH
 from gitsched.reconcile.cache.caches import Caches, ParseCache
 from gitsched.reconcile.cache.plan_cache import PlanCache
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
 from gitsched.report.review import WORKLOAD_STATES, Review
-
-
-class RunSettings(NamedTuple):
-    """Options of a run. None means the value of gitsched.yaml, else the default.
-
-    `location` is the path or URL of the source. `revision` and `worktree` (uncommitted files count) are for runs that write nothing.
-    `output` is another repository for the output, `push` the name or URL of a remote. `signing` is (ssh or gpg, key).
-
-    `allowed` are the digests of withheld changes that are allowed, `released_clusters` the clusters that held workloads may leave,
-    `guard_limits` limits that take precedence over those of gitsched.yaml.
-
-    `observations` is live or recorded. `hosts`, `status_hosts`, `remotes` and `tokens` are the allow-list, with an entry for each option:
-    the only hosts of metrics providers and of forges that live observations may query, the only other repositories that may be fetched,
-    and the only tokens that may be read. `trusted` says that documents of the source may choose which providers are queried.
-
-    `operator` is the content of `operator_file`; `open_context` fills in what the other fields leave open. `output_path` is the directory
-    in the output branch. `source_keys` are the public keys that must sign source commits, None for those of the trusted branch.
-
-    `reviewed` is the reviewed plan, where the source commit has no trailer with it; with `require_reviewed` no other plan is written.
-    `findings_only` says that the caller needs findings only, so that the location of the output does not matter.
-    `all_statuses` observes the commit statuses of all clusters, also where nothing waits for them.
-
-    `facts_repository` is the other repository that may have the facts branches. `facts_keys` are the public keys, by cluster, of which one
-    must have signed the branch of the cluster; the name "*" is for the branch of all clusters. Empty: signatures are not required.
-    """
-
-    now: datetime
-    cache: Path
-    location: str = "."
-    branch: str | None = None
-    revision: str | None = None
-    worktree: bool = False
-    output: str | None = None
-    output_branch: str | None = None
-    output_path: str | None = None
-    push: str | None = None
-    paths: tuple[str, ...] = ()
-    allowed: tuple[str, ...] = ()
-    released_clusters: tuple[str, ...] = ()
-    guard_limits: tuple[GuardLimit, ...] = ()
-    author: tuple[str, str] | None = None
-    signing: tuple[str, str] | None = None
-    observations: str = "live"
-    hosts: tuple[tuple[HostRule, ...], ...] = ()
-    status_hosts: tuple[tuple[HostRule, ...], ...] = ()
-    remotes: tuple[tuple[str, ...], ...] = ()
-    tokens: tuple[tuple[TokenRule, ...], ...] = ()
-    operator: OperatorConfig = NO_OPERATOR_CONFIG
-    operator_file: Path | None = None
-    source_keys: tuple[str, ...] | None = None
-    trusted: bool = True
-    reviewed: ReviewedPlan | None = None
-    require_reviewed: bool = False
-    findings_only: bool = False
-    all_statuses: bool = False
-    facts_repository: str | None = None
-    facts_keys: Mapping[str, tuple[str, ...]] = {}
-
-    @property
-    def allow(self) -> AllowList:
-        """What the operator allows to contact and to read."""
-        return AllowList(*(tuple(chain(*lists)) for lists in (self.hosts, self.status_hosts, self.remotes, self.tokens)))
-
-    def complete(self, operator: OperatorConfig) -> RunSettings:
-        """Return the settings with those of the operator's file where options leave them open."""
-        output, allow = operator.output, operator.allow
-        given = {(limit.scope, limit.effect) for limit in self.guard_limits}
-        return self._replace(
-            operator=operator,
-            output=self.output or output.repository or None,
-            output_branch=self.output_branch or output.branch or None,
-            output_path=output.path if self.output_path is None else self.output_path,
-            push=self.push or output.push or None,
-            author=self.author or output.author,
-            signing=self.signing or output.signing,
-            hosts=self.hosts or (allow.metrics,),
-            status_hosts=self.status_hosts or (allow.statuses,),
-            remotes=self.remotes or (allow.remotes,),
-            tokens=self.tokens or (allow.tokens,),
-            facts_repository=self.facts_repository or operator.facts_repository or None,
-            facts_keys=self.facts_keys or {cluster: (key,) for cluster, key in operator.facts_keys.items()},
-            source_keys=operator.source_keys if self.source_keys is None else self.source_keys,
-            guard_limits=(
-                *self.guard_limits,
-                *(limit for limit in operator.guard_limits if (limit.scope, limit.effect) not in given),
-            ),
-        )
 
 
 class TrustedConfig(NamedTuple):

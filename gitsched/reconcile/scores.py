@@ -23,7 +23,8 @@ from gitsched.model.finding import FieldOrigin, Finding, locate_origin
 from gitsched.model.planned_files import NewBlob, PlannedFile
 from gitsched.reconcile.facts import open_facts
 from gitsched.reconcile.fetch import fetch, find_push_remote
-from gitsched.reconcile.run import RunContext, RunSettings, open_context
+from gitsched.reconcile.run import RunContext, open_context
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_locations import locate_finding_rules
 from gitsched.reconcile.source_reader import SourceReader
 from gitsched.reconcile.source_tree import load

@@ -11,7 +11,8 @@ from gitsched.model.simulation import ImpactChange, Resilience, ResilienceChange
 from gitsched.reconcile.comparison import PlanComparison, PlannedCommit
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.pipeline import plan_source
-from gitsched.reconcile.run import RunSettings, open_context
+from gitsched.reconcile.run import open_context
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_locations import RuleLocations, locate_causes
 from gitsched.report.causes import list_cause_texts
 from gitsched.simulate.baseline import Baseline, make_baseline

@@ -27,6 +27,7 @@ from gitsched.model.tenants import TENANT
 from gitsched.model.tool_groups import TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
+from gitsched.reconcile.remote_policy import decide_remotes
 from gitsched.reconcile.run import BuildContext, Fetched, RunContext
 from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, list_manifests, read_source_file
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES, find_unread_entries
@@ -76,21 +77,6 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
     if check_output:
         _check_output_config(context, fetched, caches.tree)
     return caches.tree.source_tree
-
-
-def decide_remotes(context: RunContext, fetched: Fetched) -> RemotePolicy:
-    """Return what this run may read of other repositories: the only place that decides about it.
-
-    A run that may query metrics providers may fetch from the repositories that the operator allows. The settings of a commit under review
-    count only as far as trusted ones agree: those of the base of the comparison, else those of the last source commit that a run planned.
-    """
-    settings = context.settings
-    connect, fetchable = settings.observations == "live", settings.allow.remotes
-    if settings.trusted:
-        return RemotePolicy(connect, None, fetchable=fetchable)
-    trusted = fetched.trusted
-    known = trusted.commit is not None and (trusted.is_base or fetched.output_trusted)
-    return RemotePolicy(connect, trusted.config.source.kustomize.remotes if known else (), fetchable=fetchable)
 
 
 def read_source_at(context: RunContext, commit: Commit) -> SourceTree:
@@ -187,7 +173,10 @@ def read_source_tree(
         )
         found = read_tenant_files(owned, tenants, documents, reader, builds)
         kept = {path: file.last_valid for path, file in found.restored.items() if file.last_valid is not None}
-        findings += _list_restored_findings(found.restored, kept, found.files)
+        if found.restored:
+            from gitsched.reconcile.lost_documents import list_restored_findings  # most sources are valid
+
+            findings += list_restored_findings(found.restored, kept, found.files)
         findings += open_history().list_findings() if open_history is not None and found.restored else ()
         tree_cache = _make_tree_cache(tree, found.files, found.tree.config, findings, [], kept, False, config_valid)
         findings += [make_unverified_finding(unverified)] if unverified else ()
@@ -204,7 +193,10 @@ def read_source_tree(
     if kustomized is not None:
         last_valid_documents = [document for document in last_valid_documents if not kustomized.contains(document)]
     kept = {path: file.last_valid for path, file in restored.items() if file.last_valid is not None}
-    findings += _list_restored_findings(restored, kept, files)
+    if restored:
+        from gitsched.reconcile.lost_documents import list_restored_findings  # most sources are valid
+
+        findings += list_restored_findings(restored, kept, files)
     if open_history is not None and (restored or (kustomized is not None and kustomized.findings)):
         findings += open_history().list_findings()
     if unverified:
@@ -216,19 +208,6 @@ def read_source_tree(
     if unverified:
         made = made._replace(source_tree=made.source_tree._replace(unverified=unverified))
     return kustomized.add_to(made) if kustomized is not None else made
-
-
-def _list_restored_findings(
-    restored: Mapping[str, RestoredFile], kept: Mapping[str, LastValidFile], files: Mapping[str, SourceFile]
-) -> list[Finding]:
-    """Return the findings about files of which an earlier version counts."""
-    if not restored:
-        return []
-    from gitsched.reconcile.last_valid_documents import make_findings
-    from gitsched.reconcile.lost_documents import make_lost_finding
-
-    lost = [make_lost_finding(path, files[path].file) for path in kept if not files[path].broken and path != FILE]
-    return [*lost, *make_findings({path: file for path, file in restored.items() if path in kept})]
 
 
 def _narrow_remotes(builds: Callable[[], BuildContext], config: Config) -> BuildContext:

@@ -14,7 +14,8 @@ from gitsched.model.document import Key
 from gitsched.model.urls import strip_credentials
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.pipeline import plan_source
-from gitsched.reconcile.run import RunSettings, open_context
+from gitsched.reconcile.run import open_context
+from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.tenant_objects import TenantRights
 
 CORE_KINDS = frozenset(

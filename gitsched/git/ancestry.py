@@ -1,0 +1,90 @@
+"""How commits of a repository are related: ancestors, common ancestors and merges."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from gitsched.model.commit import Commit
+
+if TYPE_CHECKING:
+    import pygit2
+
+
+class CommitAncestry(ABC):
+    """What a repository says about the relations of its commits. In a shallow clone, the history ends early."""
+
+    _repo: pygit2.Repository
+
+    @abstractmethod
+    def has(self, oid: str) -> bool:
+        """Return whether the object is available."""
+
+    @abstractmethod
+    def commit(self, oid: str) -> Commit:
+        """Return the commit with this id."""
+
+    def has_ancestor(self, commit: str, ancestor: str) -> bool:
+        """Return whether `ancestor` is the commit or in its available history."""
+        import pygit2
+
+        try:
+            return commit == ancestor or bool(self._repo.descendant_of(commit, ancestor))
+        except (KeyError, ValueError, pygit2.GitError):
+            return False
+
+    def list_ancestors(self, heads: Sequence[str], excluded: str, limit: int) -> list[Commit]:
+        """Return at most `limit` commits: the heads and their ancestors, the newest first, without the excluded commit and its ancestors.
+
+        Where the clone is shallow, the commits that it has.
+        """
+        import pygit2
+
+        known = [head for head in heads if self.has(head)]
+        if not known:
+            return []
+        found: list[Commit] = []
+        try:
+            walker = self._repo.walk(known[0], pygit2.enums.SortMode.TIME)
+            for head in known[1:]:
+                walker.push(head)
+            if excluded and self.has(excluded):
+                walker.hide(excluded)
+            found += (self.commit(str(entry.id)) for entry in islice(walker, limit))
+        except (KeyError, ValueError, pygit2.GitError):
+            pass  # a commit is missing
+        return found
+
+    def find_merge_base(self, one: str, other: str) -> str | None:
+        """Return the best common ancestor of two commits; None when there is none in the available history."""
+        import pygit2
+
+        try:
+            found = self._repo.merge_base(one, other)
+        except (KeyError, ValueError, pygit2.GitError):
+            return None
+        return str(found) if found is not None else None
+
+    def merge_trees(self, ancestor: str, ours: str, theirs: str) -> str | None:
+        """Return the tree that has the changes from `ancestor` to both other trees; None when they conflict."""
+        import pygit2
+
+        try:
+            index = self._repo.merge_trees(ancestor, ours, theirs)
+            return None if index.conflicts else str(index.write_tree(self._repo))
+        except (KeyError, ValueError, pygit2.GitError):
+            return None
+
+    def merge_commits(self, ours: str, theirs: str) -> str | None:
+        """Return the tree that results from merging two commits; None when they conflict or no common ancestor is available."""
+        import pygit2
+
+        try:
+            if self._repo.merge_base(ours, theirs) is None:
+                return None
+            index = self._repo.merge_commits(ours, theirs)
+            return None if index.conflicts else str(index.write_tree(self._repo))
+        except (KeyError, ValueError, pygit2.GitError):
+            return None  # a shallow history ends before the common ancestor

@@ -1,0 +1,62 @@
+"""Refs of a private clone that mirror another repository: they are set without checking their previous value."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Protocol
+
+from gitsched.model.errors import Temporary
+
+if TYPE_CHECKING:
+    import pygit2
+
+
+class RepositoryLock(Protocol):
+    """An exclusive lock on a repository."""
+
+    @property
+    def handles(self) -> tuple[int, ...]:
+        """The open lock file while the lock is held: git processes inherit it, so that the lock ends with the last of them."""
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Hold the lock, also if this thread holds it already."""
+
+
+class MirroredRefs:
+    """What a repository can do with such refs. They are written under `lock`, if there is one."""
+
+    _repo: pygit2.Repository
+    path: str
+    lock: RepositoryLock | None
+
+    def set_head(self, branch: str) -> None:
+        """Set HEAD of a private clone to a branch; there is no worktree to update."""
+        import pygit2
+
+        try:
+            with self.lock.hold() if self.lock is not None else nullcontext():
+                self._repo.set_head(f"refs/heads/{branch}")
+        except (OSError, ValueError, pygit2.GitError) as error:
+            raise Temporary(f"cannot set HEAD of {self.path}: {error}") from error
+
+    def set_ref(self, ref: str, oid: str) -> None:
+        """Set a ref that mirrors another repository, without checking its previous value."""
+        import pygit2
+
+        try:
+            with self.lock.hold() if self.lock is not None else nullcontext():
+                self._repo.references.create(ref, oid, force=True)
+        except (OSError, ValueError, pygit2.GitError) as error:
+            raise Temporary(f"cannot set {ref} in {self.path}: {error}") from error
+
+    def delete_ref(self, ref: str) -> None:
+        """Delete a ref that mirrors another repository."""
+        import pygit2
+
+        try:
+            with self.lock.hold() if self.lock is not None else nullcontext():
+                self._repo.lookup_reference(ref).delete()
+        except (KeyError, ValueError):
+            return
+        except (OSError, pygit2.GitError) as error:
+            raise Temporary(f"cannot delete {ref} in {self.path}: {error}") from error
