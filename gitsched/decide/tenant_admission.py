@@ -196,17 +196,25 @@ def find_violation(document: RawDocument, key: Key, rules: Iterable[Tenant]) -> 
     return None
 
 
-def _check_object(document: RawDocument, key: Key, tenant: Tenant) -> tuple[str, str, str] | None:
-    """Return the code, what is not allowed, and the cure."""
+class _Refusal(NamedTuple):
+    """What a Tenant does not allow, and the cure."""
+
+    code: str
+    subject: str
+    cure: str
+
+
+def _check_object(document: RawDocument, key: Key, tenant: Tenant) -> _Refusal | None:
+    """Return what a Tenant does not allow; None if it allows an object."""
     group, kind = key.group, key.kind
     if tenant.closed:
-        return "tenant-closed", f"anything: {tenant.closed}", "correct the Tenant"
+        return _Refusal("tenant-closed", f"anything: {tenant.closed}", "correct the Tenant")
     if kind.endswith("List") and isinstance(document.body.get("items"), list):
-        return "tenant-kind", f"{key}, which stands for other objects", "write its items as objects of their own"
+        return _Refusal("tenant-kind", f"{key}, which stands for other objects", "write its items as objects of their own")
     if (group, kind) == TENANT_KIND:
-        return "tenant-kind", f"{key} in {_name_path(document)}", "define Tenants outside of the paths of all tenants"
+        return _Refusal("tenant-kind", f"{key} in {_name_path(document)}", "define Tenants outside of the paths of all tenants")
     if group == CONFIG_GROUP and kind not in _OWN_KINDS:
-        return "tenant-kind", f"{key}: documents of this kind count for all tenants", "let the platform define it"
+        return _Refusal("tenant-kind", f"{key}: documents of this kind count for all tenants", "let the platform define it")
     policy = group in reserved_groups and not is_unread_kind(group, kind) and (group, kind) != BUNDLE_KIND
     if not key.namespace:
         if tenant.allows_cluster_object(group, kind, key.name):
@@ -219,20 +227,20 @@ def _check_object(document: RawDocument, key: Key, tenant: Tenant) -> tuple[str,
             if declared or not document.namespace
             else "nothing declares that its kind is namespaced: add the kind to `kinds` in gitsched.yaml, or its definition"
         )
-        return "tenant-kind", f"the cluster-scoped {key}", f"{cure}, or remove the document"
+        return _Refusal("tenant-kind", f"the cluster-scoped {key}", f"{cure}, or remove the document")
     if not tenant.allows_namespace(key.namespace):
         names = ", ".join(tenant.namespaces) or "none"
-        return "tenant-namespace", f"{key}: its namespaces are {names}", "use one of these, or add it to spec.namespaces"
+        return _Refusal("tenant-namespace", f"{key}: its namespaces are {names}", "use one of these, or add it to spec.namespaces")
     if policy and tenant.policies == "None":
-        return "tenant-kind", f"policies, such as {key}", "set spec.policies, or let the platform define it"
+        return _Refusal("tenant-kind", f"policies, such as {key}", "set spec.policies, or let the platform define it")
     if policy and (group, kind) not in list_cluster_kinds():
         if not any(matches_kind(pattern, group, kind) for pattern in tenant.denied_kinds):
             return None
-        return "tenant-kind", f"the kind of {key}", "remove it from spec.kinds.deny, or remove the document"
+        return _Refusal("tenant-kind", f"the kind of {key}", "remove it from spec.kinds.deny, or remove the document")
     delivery = get_field(document.body, "spec", "delivery") if (group, kind) == BUNDLE_KIND else None
     if delivery not in (None, MANIFESTS) and not _may_deliver(tenant, str(delivery)):
         names = ", ".join(f"{kind}.{group}" for group, kind in _DELIVERY_KINDS.get(str(delivery), ()))
-        return (
+        return _Refusal(
             "tenant-kind",
             f"the delivery of {key} by {delivery}",
             f"name {names} in spec.kinds.allow, or use delivery: manifests",
@@ -240,7 +248,7 @@ def _check_object(document: RawDocument, key: Key, tenant: Tenant) -> tuple[str,
     special = is_delivering(group, kind) or (group, kind) in list_cluster_kinds()
     if tenant.allows_kind(group, kind, special):
         return None
-    return "tenant-kind", f"the kind of {key}", "name it in spec.kinds.allow, or remove the document"
+    return _Refusal("tenant-kind", f"the kind of {key}", "name it in spec.kinds.allow, or remove the document")
 
 
 def _may_deliver(tenant: Tenant, delivery: str) -> bool:

@@ -114,7 +114,7 @@ def _list_ignored(context: RunContext, fetched: Fetched, config: Config) -> Iter
     settings, named, output = context.settings, config.output, fetched.output
     where = f"{output.branch}{' in ' + fetched.prefix.rstrip('/') if fetched.prefix else ''}"
 
-    def make_finding(member: str, value: str, instead: str, cure: str) -> Finding:
+    def describe_ignored(member: str, value: str, instead: str, cure: str) -> Finding:
         message = f"{member} is {value}, and the operator has not confirmed it: {instead}. {cure}"
         return Finding("warning", "setting-ignored", message, _TOP, None, _find_field(context, fetched, member))
 
@@ -125,23 +125,23 @@ def _list_ignored(context: RunContext, fetched: Fetched, config: Config) -> Iter
             if settings.output
             else "decisions go to the source repository, if a run has put some there"
         )
-        yield make_finding(
+        yield describe_ignored(
             "output.repository", shown, instead, _say_how_to_confirm("--output-repository", "output.repository", shown)
         )
     if settings.output_branch is None and named.branch.removeprefix("refs/heads/") != output.branch:
         cure = _say_how_to_confirm("--output-branch", "output.branch", named.branch)
-        yield make_finding(
+        yield describe_ignored(
             "output.branch", named.branch, f"decisions stay on the branch {where}, where earlier runs have put them", cure
         )
     if settings.output_path is None and named.path != fetched.prefix.rstrip("/"):
         cure = f"To confirm it: output.path: '{named.path}' in {OPERATOR_FILE}"
-        yield make_finding(
+        yield describe_ignored(
             "output.path", named.path or "the root", f"decisions stay in {fetched.prefix.rstrip('/') or 'the root'}", cure
         )
     if named.signing is not None and tuple(named.signing) != settings.signing:
         shown = f"{named.signing.format}:{named.signing.key}"[:200]
         instead = "commits are signed with the key of the operator" if settings.signing else "commits are not signed"
-        yield make_finding("output.signing", shown, instead, _say_how_to_confirm("--sign", "output.signing", shown))
+        yield describe_ignored("output.signing", shown, instead, _say_how_to_confirm("--sign", "output.signing", shown))
 
 
 def _is_same_repository(one: str, other: str | None) -> bool:

@@ -83,6 +83,8 @@ def test_every_member_of_gitsched_json_is_documented() -> None:
     complete = complete._replace(
         kept_files={"a": "1"},
         guard={"frozen": "a holiday"},
+        adopted={"Deployment.apps/shop/web": "no status"},
+        tenants=({"name": "shop"},),
         rollouts=(RolloutRecord("shop", ()),),
         retained=(RetainedCopy(Key("apps", "Deployment", "shop", "web"), "ash", 1, ()),),
     )
