@@ -96,6 +96,11 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
     own = source.config
     if own.source.facts != fetched.trusted.config.source.facts:  # a commit does not choose whose facts count for it
         source = source._replace(config=own._replace(source=own.source._replace(facts=fetched.trusted.config.source.facts)))
+    required = context.settings.operator.required_tenants
+    if required or any(finding.code == "tenant-unreadable" for finding in source.other_findings):
+        from gitsched.reconcile.required_tenants import check_required_tenants  # few operators require Tenants
+
+        source = check_required_tenants(source, required, refuses=withholds)
     added: SourceWithFacts | None = None
     if fetched.facts != Facts():
         from gitsched.reconcile.cluster_facts import add_all_facts  # few sources have facts branches
@@ -132,7 +137,7 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
     # Observations are made again in each run and may change anything, and facts become stale: a plan with them is never the start of the
     # next one, nor is one with a rollout or with findings about settings.
     can_continue = observed.empty and not reported.findings and (added is None or not added.timed) and made_from.rollouts is None
-    can_continue = can_continue and source.config is own
+    can_continue = can_continue and source.config is own and not required
     return RunInput(made_from, can_continue, reported.changes)
 
 

@@ -30,7 +30,9 @@ def read_trusted_tenants(records: Sequence[Mapping[str, Any]]) -> tuple[Tenant, 
     for record in records:
         path, line = record.get("path"), record.get("line")
         location = Location(path, line, 1) if isinstance(path, str) and isinstance(line, int) else None
-        found.append(parse_tenant({"metadata": {"name": record.get("name")}, "spec": as_object(record.get("spec"))}, location))
+        body = {"metadata": {"name": record.get("name")}, "spec": as_object(record.get("spec"))}
+        closed = str(record.get("closed") or "")
+        found.append(read_closed_tenant(body, location, closed) if closed else parse_tenant(body, location))
     return tuple(found)
 
 
@@ -86,13 +88,26 @@ def read_tenants(documents: Iterable[RawDocument], trusted: Sequence[Mapping[str
         if not tenant.closed:
             records.append(_write_record(document))
     kept = {str(record.get("name")): record for record in trusted}
-    records += [kept[tenant.name] for tenant in own if tenant.closed and tenant.name in kept]
+    for tenant in own:
+        if not tenant.closed:
+            continue
+        records.append(kept[tenant.name] if tenant.name in kept else _write_closed_record(tenant))
+        if not tenant.paths and tenant.name not in kept:
+            findings.append(_report_unreadable(tenant))
     for tenant in known:
         if tenant.name not in names:
             text = f"{tenant.title} is removed: its rules still count in this run, because the trusted side has it"
             findings.append(Finding("warning", "tenant-changed", text, tenant.location, (TENANT, "", tenant.name), is_change=True))
     ordered = sorted(records, key=lambda record: str(record.get("name")))
     return FoundTenants(TenantPaths(known, own), tuple(ordered), tuple(findings))
+
+
+def _report_unreadable(tenant: Tenant) -> Finding:
+    text = (
+        f"{tenant.title} cannot be read: {tenant.closed}, and neither says which directories it is for; a run writes nothing, because they "
+        "would belong to the platform; correct the Tenant"
+    )
+    return Finding("error", "tenant-unreadable", text, tenant.location, (TENANT, "", tenant.name))
 
 
 def _parse(document: RawDocument) -> Tenant:
@@ -118,7 +133,7 @@ def _contains(tenant: Tenant, path: str) -> bool:
 
 def _describe_change(document: RawDocument, tenant: Tenant, known: Sequence[Tenant]) -> list[Finding]:
     before = next((other for other in known if other.name == tenant.name), None)
-    if not known or (before is not None and before._replace(location=None) == tenant._replace(location=None)):
+    if before is not None and before._replace(location=None) == tenant._replace(location=None):
         return []
     what = "differs from that of the trusted side" if before is not None else "is new"
     later = "what it allows in addition counts from the next run" if before is not None else "it counts at once"
@@ -137,4 +152,12 @@ def _write_record(document: RawDocument) -> dict[str, Any]:
     record: dict[str, Any] = {"name": document.name, "spec": spec}
     if document.origin is not None:
         record |= {"path": document.origin.path, "line": document.origin.line}
+    return record
+
+
+def _write_closed_record(tenant: Tenant) -> dict[str, Any]:
+    """Return a Tenant that allows nothing as gitsched.json has it, so that nothing below its paths counts when it is removed."""
+    record: dict[str, Any] = {"name": tenant.name, "spec": {"paths": list(tenant.paths)}, "closed": tenant.closed}
+    if tenant.location is not None:
+        record |= {"path": tenant.location.path, "line": tenant.location.line}
     return record

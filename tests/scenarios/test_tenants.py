@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from gitsched.model.errors import Permanent
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.comparison import compare_plans
 
@@ -172,6 +173,50 @@ def test_a_broken_tenant_without_an_earlier_version_allows_nothing(fleet: Fleet)
     assert "tenant-closed" in list_codes(fleet.reconcile())
     assert "clusters/dub-1/team-a/deployment-app.yaml" not in fleet.files()
     assert "clusters/dub-1/team-b/deployment-web.yaml" in fleet.files()
+
+
+def test_a_broken_tenant_allows_nothing_while_it_is_removed(fleet: Fleet) -> None:
+    """Its removal takes effect in the run after, as that of a valid one."""
+    fleet.commit({**BASE, "tenants/a.yaml": BASE["tenants/a.yaml"].replace("policies: Cluster", "policies: 3"), **ROLES})
+    fleet.reconcile()
+    fleet.commit({"tenants/a.yaml": None}, hour=1)
+    assert {"tenant-closed", "tenant-changed"} <= set(list_codes(fleet.reconcile(1)))
+    assert ROLE_FILE not in fleet.files()
+
+
+def test_nothing_is_written_while_the_paths_of_a_tenant_are_unknown(fleet: Fleet) -> None:
+    fleet.commit({**BASE, "tenants/a.yaml": BASE["tenants/a.yaml"].replace("paths: [teams/a]", "paths: 7"), **ROLES})
+    assert "tenant-unreadable" in list_codes(fleet.preview())
+    with pytest.raises(Permanent, match=r"nothing is written: .*tenants/a.yaml:.* correct the Tenant"):
+        fleet.reconcile()
+    assert fleet.head is None
+
+
+def test_the_first_tenants_of_a_source_count_at_once_and_are_reported(fleet: Fleet) -> None:
+    files = {name: text for name, text in BASE.items() if not name.startswith("tenants/")}
+    fleet.commit({**files, **ROLES})
+    fleet.reconcile()
+    assert ROLE_FILE in fleet.files()
+    fleet.commit({name: text for name, text in BASE.items() if name.startswith("tenants/")}, hour=1)
+    changed = [
+        finding.message
+        for finding in compare_plans(fleet.settings(1), "HEAD~1").run.plan.findings
+        if finding.code == "tenant-changed"
+    ]
+    assert "Tenant team-a is new: it counts at once" in changed
+    assert "tenant-kind" in list_codes(fleet.reconcile(1))
+
+
+def test_the_operator_requires_tenants(fleet: Fleet, tmp_path: Path) -> None:
+    operator = tmp_path / "operator.yaml"
+    operator.write_text("apiVersion: gitsched.io/v1alpha1\nkind: OperatorConfig\nspec: {tenants: {required: [team-a, team-*]}}\n")
+    fleet.commit(BASE)
+    fleet.reconcile(operator_file=operator)
+    fleet.commit({"tenants/a.yaml": None}, hour=1)
+    (message,) = (one.message for one in fleet.preview(1, operator_file=operator).plan.findings if one.code == "tenant-required")
+    assert "does not define: team-a;" in message
+    with pytest.raises(Permanent, match="the operator requires Tenants"):
+        fleet.reconcile(1, operator_file=operator)
 
 
 def test_a_tenant_in_its_own_path_allows_nothing(fleet: Fleet) -> None:

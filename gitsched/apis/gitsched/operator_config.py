@@ -39,7 +39,8 @@ class OperatorConfig(NamedTuple):
     `source_keys` are the public keys of which one must sign a source commit; None leaves it to `source.verify` of the trusted branch.
     `facts_keys` are the public keys that must sign the facts branch of a cluster, by cluster; `facts_repository` may have these branches.
     `guard_limits` take precedence over those
-    of gitsched.yaml; so does `hold_stateful`, unless it is None. `tenants` is the section as written.
+    of gitsched.yaml; so does `hold_stateful`, unless it is None. The source must define a Tenant for each of
+    the names in `required_tenants`, which are patterns.
     """
 
     output: OperatorOutput = OperatorOutput()
@@ -48,7 +49,7 @@ class OperatorConfig(NamedTuple):
     facts_keys: Mapping[str, str] = {}
     guard_limits: tuple[GuardLimit, ...] = ()
     hold_stateful: bool | None = None
-    tenants: Mapping[str, Any] = {}
+    required_tenants: tuple[str, ...] = ()
     facts_repository: str = ""
 
 
@@ -66,7 +67,7 @@ def parse_operator_config(spec: Mapping[str, Any]) -> OperatorConfig:
         _parse_facts_keys(root.get_section("facts").get_section("keys")),
         tuple(_list_guard_limits(guard)),
         guard.get_bool("holdStateful", True) if guard.values.get("holdStateful") is not None else None,
-        root.get_section("tenants").values,
+        root.get_section("tenants").get_strings("required"),
         root.get_section("facts").get_string("repository"),
     )
 

@@ -115,6 +115,7 @@ def parse_tenant(body: Body, location: Location | None = None) -> Tenant:
 def read_closed_tenant(body: Body, location: Location | None, reason: str) -> Tenant:
     """Return a Tenant that allows nothing below the paths of a document that cannot be used, for a `reason`."""
     paths = get_field(body, "spec", "paths")
+    paths = [paths] if isinstance(paths, str) else paths
     name = str(get_field(body, "metadata", "name") or "")
     return Tenant(name, tuple(map(normalize_path, _read_texts(paths))), location=location, closed=reason)
 
