@@ -14,7 +14,7 @@ from gitsched.decide.validation import list_document_findings, list_ignored_code
 from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, finding_sort_key
-from gitsched.model.plain_documents import describe_defect, describe_unreadable
+from gitsched.model.plain_documents import describe_defect, describe_unreadable, with_string_keys
 from gitsched.model.scheduling import CandidateResult
 from gitsched.model.system_errors import is_bug
 from gitsched.model.time import EPOCH, parse_time
@@ -121,13 +121,14 @@ def _read_document(body: Body, ignored: frozenset[str]) -> tuple[RawDocument, li
     try:
         result = validate_document(body, ignored)
         findings = list_document_findings(body, ignored) if result.issues else []
-        return make_raw_document(result.body, None, any(issue.severity == "error" for issue in result.issues)), findings
+        broken = any(issue.severity == "error" for issue in result.issues)
+        return make_raw_document(with_string_keys(result.body), None, broken), findings
     except Exception as error:
         if not is_bug(error):
             raise
         from gitsched.decide.fault_isolation import make_fault_finding  # only after a bug
 
-        document = make_raw_document(body, None, broken=True)
+        document = make_raw_document(with_string_keys(body), None, broken=True)
         return document, [make_fault_finding(document, error)]
 
 

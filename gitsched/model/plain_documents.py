@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from math import isfinite
+from operator import is_
 from typing import Any
 
 MAX_DEPTH = 200
 """Collections that may be nested, as in files."""
+_KEY_TYPES = (str, int, float, type(None))
+"""The types of keys that validation reports, or that it reads as strings. No JSON encoder accepts others."""
 _INTEGERS = range(-(2**63), 2**64)
 
 
@@ -20,6 +23,10 @@ def describe_unreadable(body: Any) -> str:
         depth += 1
         if depth > MAX_DEPTH:
             return f"collections are nested more than {MAX_DEPTH} deep"
+        names = (name for value in level if isinstance(value, dict) for name in value)
+        unwritable = next((name for name in names if not isinstance(name, _KEY_TYPES)), "")
+        if unwritable != "":
+            return f"a key is a {type(unwritable).__name__}, which JSON does not have"
         members = (member for value in level for member in (value.values() if isinstance(value, dict) else value))
         level = [member for member in members if isinstance(member, dict | list)]
     identity = (body.get("apiVersion"), body.get("api"), body.get("kind"))
@@ -48,6 +55,19 @@ def describe_defect(body: Any) -> str:
         if depth > MAX_DEPTH:
             return f"collections are nested more than {MAX_DEPTH} deep"
     return ""
+
+
+def with_string_keys(value: Any) -> Any:
+    """Return a value with strings as keys of all mappings, so that they have an order: itself if it has no others."""
+    if isinstance(value, dict):
+        names = [name if isinstance(name, str) else repr(name) for name in value]
+        members = [with_string_keys(member) for member in value.values()]
+        same = all(map(is_, names, value)) and all(map(is_, members, value.values()))
+        return value if same else dict(zip(names, members, strict=True))
+    if isinstance(value, list):
+        members = [with_string_keys(member) for member in value]
+        return value if all(map(is_, members, value)) else members
+    return value
 
 
 def _describe_scalar_defect(value: Any) -> str:

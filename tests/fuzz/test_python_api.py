@@ -63,6 +63,25 @@ def test_values_that_are_no_documents_are_findings(documents: list[Any], previou
     gitsched.validate(documents)
 
 
+@pytest.mark.parametrize("key", [1, None, (1, 2)], ids=repr)
+def test_keys_that_are_no_strings_are_findings_wherever_they_are(key: Any) -> None:
+    """Beside strings, they have no order, and most have no JSON."""
+    for documents, config in SEEDS:
+        for number, body in enumerate(documents):
+            for place in (("metadata", "labels"), ("kind",), ("status",)):
+                changed: list[Any] = json.loads(json.dumps(documents))
+                parent, value = {}, changed[number]
+                for name in place:
+                    parent, value = value, value.get(name) if isinstance(value, dict) else None
+                if isinstance(value, dict):
+                    value[key] = "x"
+                elif place and isinstance(parent, dict):
+                    parent[place[-1]] = {key: "x", "other": "y"}
+                found = gitsched.schedule(changed, now=NOW, config=config)
+                assert all(finding.code != "internal-error" for finding in found.findings), body["kind"]
+                gitsched.validate([changed[number]])
+
+
 @pytest.mark.parametrize("text", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59-12:00"])
 def test_times_at_the_ends_of_the_calendar_do_not_overflow(text: str) -> None:
     for documents, config in SEEDS:
