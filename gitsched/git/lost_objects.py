@@ -16,8 +16,9 @@ _TIMEOUT = 60.0
 _HEADS = "refs/heads/"
 
 
-def describe_loss(repository: Repository, error: LostObject) -> Permanent:
+def describe_loss(error: LostObject) -> Permanent:
     """Return the error with the command that moves the incomplete branch back to its newest complete commit."""
+    repository = Repository(error.path)
     for ref in _list_branches(repository):
         if not _is_complete(repository, ref):
             return Permanent(f"{error}; {_describe_cure(repository, ref)}")

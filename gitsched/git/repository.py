@@ -45,7 +45,11 @@ def open_repository(path: str | Path) -> Repository:
 
 
 class LostObject(Permanent):
-    """An object of a repository that is no private clone is missing."""
+    """An object is missing in a repository that is no private clone; `path` is its Git directory."""
+
+    def __init__(self, message: str, path: str) -> None:
+        super().__init__(message)
+        self.path = path
 
 
 class Repository(CommitAncestry, MirroredRefs):
@@ -327,7 +331,7 @@ class Repository(CommitAncestry, MirroredRefs):
             # While git removes garbage, another process may be about to write what it removed by mistake.
             if self.is_collecting_garbage:
                 return Temporary(message)
-            return (LostObject if isinstance(error, KeyError) else Permanent)(message)
+            return LostObject(message, self.path) if isinstance(error, KeyError) else Permanent(message)
         self.on_damage()
         return Temporary(f"{message}; the private clone will be fetched again")
 

@@ -50,7 +50,7 @@ class Reconciler:
         except LostObject as error:
             from gitsched.git.lost_objects import describe_loss  # only for a damaged repository
 
-            raise describe_loss(self.source.repository, error) from error
+            raise describe_loss(error) from error
 
     def close_files(self) -> None:
         """Close the packs of a local source, which git may have combined; libgit2 would keep them open. A fetch closes those of a clone."""

@@ -34,6 +34,7 @@ CALLS = (
     "mkdir",
     "getdents64",
 )
+"""Not getdents64: git takes an error there for the end of a directory, and so a server loses what it received."""
 ERRORS = ("ENOSPC", "EIO", "EINTR", "EACCES")
 ITSELF = "gitsched"
 PROGRAMS = (ITSELF, "push", "fetch", "update-ref")
