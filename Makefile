@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test search fuzz faults soak docs bench lock clean
+.PHONY: help demo test search fuzz faults soak docs bench doubling lock clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -46,6 +46,9 @@ docs: $(VENV)/.docs ## build the documentation in build/site; a broken link fail
 
 bench: $(VENV)/.dev ## time and memory per stage, compared with git and PyYAML
 	$(BIN)/python -m benchmarks
+
+doubling: $(VENV)/.dev ## double one dimension of the input after the other, print how the time grows, and fail unless it is linear
+	$(BIN)/python -m benchmarks.doubling
 
 # Dependencies as pyproject.toml allows them, and the tools that build and describe a release. The versions in the files stay where they still fit;
 # `make lock UPGRADE=--upgrade` takes the newest ones.

@@ -79,11 +79,11 @@ def plan_incrementally(
 def _plan_from_cache(context: RunContext, fetched: Fetched, times: PlanTimes, cache: PlanCache) -> IncrementalPlan | None:
     totals, repository, tree = cache.header.totals, context.source.repository, fetched.source.tree
     reader = SourceReader(repository, context.caches.files, totals.config)
-    diff = read_source_diff(repository, tree, cache, reader, times.now)
+    finder = TemplateFinder(repository, tree, cache, reader)
+    diff = read_source_diff(repository, tree, cache, reader, finder, times.now)
     if diff is None:
         return None
-    find = partial(find_template, repository, tree, cache, reader)
-    templates = LazyTemplates(diff.documents, find, partial(_read_templates, context, fetched))
+    templates = LazyTemplates(diff.documents, finder.find, partial(_read_templates, context, fetched))
     records = open_records(context, fetched)
     holds = make_holds_loader(templates) if totals.config.guard.hold_stateful else None
     snapshot = Snapshot(cache.api_documents, templates, frozenset(), records, totals.config, *times, load_holds=holds)
@@ -150,7 +150,9 @@ class RecoverableOutcomes(Mapping[Key, Outcome]):
         return self._count
 
 
-def read_source_diff(repository: Repository, tree: str, cache: PlanCache, reader: SourceReader, now: datetime) -> SourceDiff | None:
+def read_source_diff(
+    repository: Repository, tree: str, cache: PlanCache, reader: SourceReader, finder: TemplateFinder, now: datetime
+) -> SourceDiff | None:
     """Return the templates whose file changed since the last plan, and those to decide anyway; None if anything else changed."""
     totals, last_tree = cache.header.totals, cache.header.source_tree
     if not repository.has(last_tree):
@@ -172,20 +174,33 @@ def read_source_diff(repository: Repository, tree: str, cache: PlanCache, reader
         documents.update(matched)
         findings[path] = after.findings
     for key in sorted(due - documents.keys()):
-        document = find_template(repository, tree, cache, reader, key)
+        document = finder.find(key)
         if document is None:
             return None
         documents[key] = document
     return SourceDiff(documents, findings)
 
 
-def find_template(repository: Repository, tree: str, cache: PlanCache, reader: SourceReader, key: Key) -> Document | None:
-    """Return the document of a workload from its source file; None if it has no row or the file has other documents now."""
-    row = cache.read_workload(key)
-    known = row is not None and cache.has_source_file(row.source_path)
-    file = _read_file_at(repository, tree, row.source_path, reader) if row is not None and known else None
-    found = match_documents(file.documents, file.documents, cache.header.totals.kind_scopes) if file is not None else None
-    return found.get(key) if found else None
+class TemplateFinder:
+    """Finds the templates of a source tree by identity. Reads each file once, because many workloads can share a file."""
+
+    def __init__(self, repository: Repository, tree: str, cache: PlanCache, reader: SourceReader) -> None:
+        self._repository, self._tree, self._cache, self._reader = repository, tree, cache, reader
+        self._files: dict[str, Mapping[Key, Document]] = {}
+
+    def find(self, key: Key) -> Document | None:
+        """Return the document of a workload from its source file; None if it has no row or the file has other documents now."""
+        row = self._cache.read_workload(key)
+        if row is None or not self._cache.has_source_file(row.source_path):
+            return None
+        if row.source_path not in self._files:
+            self._files[row.source_path] = self._read(row.source_path)
+        return self._files[row.source_path].get(key)
+
+    def _read(self, path: str) -> Mapping[Key, Document]:
+        file = _read_file_at(self._repository, self._tree, path, self._reader)
+        scopes = self._cache.header.totals.kind_scopes
+        return (match_documents(file.documents, file.documents, scopes) if file is not None else None) or {}
 
 
 def _read_file_at(repository: Repository, tree: str, path: str, reader: SourceReader) -> SourceFile | None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+
+from gitsched.reconcile import Reconciler
+from gitsched.reconcile.source_reader import SourceReader
 
 from .conftest import Fleet, at_hour, cluster, deployment, policy
 
@@ -104,3 +108,22 @@ def test_a_recovered_cluster_does_not_get_the_workload_back(fleet: Fleet, hour: 
     fleet.commit({"first.yaml": cluster("first")}, hour=hour)
     fleet.reconcile(hour)
     assert fleet.where(WEB) == ["second"]
+
+
+def test_a_run_reads_a_file_once_however_many_of_its_workloads_are_due(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    read_source = SourceReader.read
+
+    def record(self: SourceReader, blob: str, path: str, *more: Any) -> Any:
+        read.append(path)
+        return read_source(self, blob, path, *more)
+
+    fill(fleet, tolerate=600)
+    fleet.commit({"first.yaml": DOWN, "web.yaml": "---\n".join(deployment(name) for name in ("web", *"abcdefghijkl"))}, hour=1)
+    session = Reconciler(fleet.settings(1))
+    for minutes in (0, 1):  # the second run changes nothing, and saves what the third one starts from
+        session.run(at_hour(1 + minutes * MINUTE))
+    monkeypatch.setattr(SourceReader, "read", record)
+    assert session.run(at_hour(1 + 10 * MINUTE)).changed
+    assert fleet.binding("l-deployment")["spec"]["clusters"][0]["name"] == "second"
+    assert read.count("web.yaml") == 1
