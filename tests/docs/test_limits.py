@@ -1,0 +1,47 @@
+"""The page about limits has the numbers of the code, and names tests that exist."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from functools import reduce
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROW = re.compile(
+    r"^\| (?P<what>[^|]+) \| (?P<limit>[^|]+) \| (?P<beyond>[^|]+) \| "
+    r"`(?P<path>[^`]+\.py)` `(?P<name>[\w.]+)` \| (?:`(?P<test>[^`]+)`)? ?\|$",
+    re.MULTILINE,
+)
+PAGE = (ROOT / "docs" / "limits.md").read_text()
+ROWS = [row.groupdict() for row in ROW.finditer(PAGE)]
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+UNTESTED = 13
+"""Limits without a test that exceeds them; the number may only shrink."""
+
+
+def read_number(text: str) -> float:
+    """Return the number and unit at the start of a limit."""
+    number, unit = re.match(r"([\d,]+)(?: (\w+))?", text).groups()  # type: ignore[union-attr]
+    return int(number.replace(",", "")) * UNITS.get(unit, 1)
+
+
+def test_every_row_is_understood() -> None:
+    assert len(ROWS) == len(re.findall(r"^\| .* `[a-z_/]+\.py` `", PAGE, re.MULTILINE)) > 40
+    assert sum(row["test"] is None for row in ROWS) <= UNTESTED
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["what"])
+def test_a_limit_is_that_of_the_code(row: dict[str, str]) -> None:
+    module = importlib.import_module("gitsched." + row["path"].removesuffix(".py").replace("/", "."))
+    assert reduce(getattr, row["name"].split("."), module) == read_number(row["limit"])
+
+
+@pytest.mark.parametrize("test", sorted({row["test"] for row in ROWS if row["test"]}))
+def test_a_named_test_exists(test: str) -> None:
+    path, _, name = test.partition("::")
+    functions = {node.name for node in ast.walk(ast.parse((ROOT / path).read_text())) if isinstance(node, ast.FunctionDef)}
+    assert name in functions or (not name and any(function.startswith("test_") for function in functions))
