@@ -14,13 +14,12 @@ from gitsched.collect.quantization import quantize_amounts, quantize_nodes, sett
 from gitsched.kubectl.proxy import ClusterReader
 from gitsched.model.cluster_facts import FALSE, TRUE, ClusterFacts, CollectedCluster, NodeCount, Readiness
 from gitsched.model.document import Body, as_object, get_field, list_objects
-from gitsched.model.quantity import NANO, parse_quantity
+from gitsched.model.pod_requests import sum_pod_requests
+from gitsched.model.quantity import MAX_AMOUNT, NANO, parse_quantity
 from gitsched.report.summary import format_count
 
 MAX_NODES, MAX_PODS = 20_000, 500_000
 """Objects that are read of one cluster: more than Kubernetes supports."""
-MAX_AMOUNT = 2**63 - 1
-"""The largest amount that Kubernetes counts with."""
 MAX_NOTES = 10
 """Notes about single objects of one cluster; the others are counted."""
 _RESOURCES = frozenset(("cpu", "memory", "pods", "ephemeral-storage"))
@@ -187,35 +186,12 @@ def _add_pod(total: Amounts, pod: Body, usable: set[str], notes: _Notes) -> None
     if node and not (isinstance(node, str) and node in usable):
         return
     try:
-        requests = _sum_requests(spec)
+        requests = sum_pod_requests(spec, _read_requests, _read_amounts(spec.get("overhead"), "overhead"))
     except _InvalidAmountError as error:
         namespace, name = (str(get_field(pod, "metadata", member))[:253] for member in ("namespace", "name"))
         notes.add(f"the requests of pod {namespace}/{name} are not counted: {error}")
         requests = {}
     _add_to(total, {**requests, "pods": NANO})
-
-
-def _sum_requests(spec: Body) -> Amounts:
-    """Return what the scheduler reserves for a pod: its containers and sidecars together, or its largest init container with the
-    sidecars that run before it; at pod level where given; and the overhead (k8s.io/component-helpers/resource)."""
-    total: Amounts = {}
-    sidecars: Amounts = {}
-    largest: Amounts = {}
-    for container in list_objects(spec.get("initContainers")):
-        requests = _read_requests(container)
-        if container.get("restartPolicy") == "Always":
-            _add_to(sidecars, requests)
-            peak = dict(sidecars)
-        else:
-            peak = dict(sidecars)
-            _add_to(peak, requests)
-        largest = {name: max(largest.get(name, 0), peak.get(name, 0)) for name in (*largest, *peak)}
-    for requests in (*(_read_requests(container) for container in list_objects(spec.get("containers"))), sidecars):
-        _add_to(total, requests)
-    total = {name: max(total.get(name, 0), largest.get(name, 0)) for name in (*total, *largest)}
-    total |= _read_requests(spec)
-    _add_to(total, _read_amounts(spec.get("overhead"), "overhead"))
-    return total
 
 
 def _read_requests(container: Body) -> Amounts:

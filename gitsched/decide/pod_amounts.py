@@ -10,6 +10,7 @@ from gitsched.apis.replicas import count_copy_replicas
 from gitsched.kinds.replicas import MAX_REPLICAS, ReplicaCount, read_replicas
 from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Key, as_object, get_field, list_objects, parse_api_group
+from gitsched.model.pod_requests import sum_pod_requests
 from gitsched.model.quantity import NANO, parse_quantity
 
 _COUNTS: Final = (
@@ -172,21 +173,8 @@ def parse_whole_number(value: Any) -> int | None:
 
 
 def _sum_requests(pod: Body) -> dict[str, int]:
-    """Return what a pod requests: its containers together, or one of its init containers, or what the pod has as a whole; limits stand
-    for missing requests."""
-    total: dict[str, int] = {}
-    for container in list_objects(pod.get("containers")):
-        for name, amount in _read_container(container).items():
-            total[name] = total.get(name, 0) + amount
-    for container in list_objects(pod.get("initContainers")):
-        always = container.get("restartPolicy") == "Always"
-        for name, amount in _read_container(container).items():
-            total[name] = total.get(name, 0) + amount if always else max(total.get(name, 0), amount)
-    for name, amount in _read_container(pod).items():
-        total[name] = max(total.get(name, 0), amount)
-    for name, amount in _read_quantities(pod.get("overhead"), _UNKNOWN_AMOUNT).items():
-        total[name] = total.get(name, 0) + amount
-    return total
+    """Return what a pod requests; limits stand for missing requests."""
+    return sum_pod_requests(pod, _read_container, _read_quantities(pod.get("overhead"), _UNKNOWN_AMOUNT))
 
 
 def _read_container(container: Body) -> dict[str, int]:

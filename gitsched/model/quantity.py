@@ -18,6 +18,8 @@ _DECIMAL_SUFFIX = {power: suffix for suffix, power in _DECIMAL.items()}
 
 NANO = 10**9
 """The smallest unit of a quantity is a nano."""
+MAX_AMOUNT = 2**63 - 1
+"""The largest amount that Kubernetes counts with: an int64."""
 
 
 class Quantity(NamedTuple):

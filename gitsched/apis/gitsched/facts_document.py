@@ -8,11 +8,9 @@ from typing import Any, Final
 from gitsched.model.cluster_facts import FACTS_KIND, ClusterFacts, NodeCount, Readiness
 from gitsched.model.document import Body, as_object
 from gitsched.model.finding import Issue, Pointer
-from gitsched.model.quantity import NANO, parse_quantity
+from gitsched.model.quantity import MAX_AMOUNT, NANO, parse_quantity
 from gitsched.model.time import format_time, parse_time
 
-MAX_AMOUNT: Final = 2**63 - 1
-"""The largest amount that Kubernetes counts with: an int64."""
 MAX_RESOURCES: Final = 200
 """Resources of one list; a node reports about ten."""
 _AMOUNTS: Final = ("capacity", "allocatable", "allocated")
