@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import click
 
@@ -23,6 +24,7 @@ from gitsched.model.scheduling import Outcome
 if TYPE_CHECKING:
     from gitsched.report.review import Review
 
+Rendered = TypeVar("Rendered")
 FailOn = Literal["error", "unschedulable", "none"]
 DEFAULT_WIDTH = 160
 """The width if stdout is not a terminal and COLUMNS is not set."""
@@ -210,6 +212,38 @@ def list_report_writers(
         return write_annotations(findings, paths)
 
     return {"sarif": sarif, "junit": junit, ANNOTATIONS: annotations}
+
+
+class ReviewRenderer:
+    """Renders a review. Entries on which that fails because of a bug are left out of `review`, which has a finding about each instead."""
+
+    def __init__(self, review: Review) -> None:
+        self.review = review
+
+    def render(self, write: Callable[[Review], Rendered]) -> Rendered:
+        try:
+            return write(self.review)
+        except Exception as error:
+            from gitsched.model.system_errors import is_bug
+
+            if not is_bug(error):
+                raise
+            from gitsched.report.isolated_review import isolate_review  # only after a bug
+
+            self.review = isolate_review(self.review, write)
+            return write(self.review)
+
+    def list_writers(self, *, only_new: bool = False) -> dict[str, ReportWriter]:
+        """Return the writers of the formats that all commands support; `only_new` leaves out findings that the base has, too."""
+
+        def render(form: str) -> str:
+            def write(review: Review) -> str:
+                findings = review.new_findings if only_new else review.findings
+                return list_report_writers(findings, review.outcomes, review.changed_paths)[form]()
+
+            return self.render(write)
+
+        return {form: partial(render, form) for form in list_report_writers(())}
 
 
 def format_outputs(review: Review) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gitsched.cli import options, output, scenario_options
+
+if TYPE_CHECKING:
+    from gitsched.report.review import Review
 
 MAX_CHARS, MIN_CHARS = 65_024, 16_384
 """The default and minimum length of a comment. GitHub allows 65,536 characters; the rest is reserved for the program that posts it."""
@@ -102,38 +105,40 @@ def command(
 
             found = found._replace(resilience=assess_resilience(compared, scenario_options.FAILURE_DOMAINS[resilience]))
 
+    rendered = output.ReviewRenderer(found)
+
     def markdown() -> str:
-        return write_markdown(found, max_chars, comment_id)
+        return rendered.render(lambda review: write_markdown(review, max_chars, comment_id))
 
     def page() -> str:
         from gitsched.reconcile.explanation import explain_workloads
         from gitsched.report.page import FleetView, write_page
 
-        return write_page(
-            found,
-            FleetView(compared.run.plan.cluster_facts, explain_workloads(compared.context.source.repository, compared.run.plan)),
-        )
+        def write(review: Review) -> str:
+            explained = explain_workloads(compared.context.source.repository, compared.run.plan, review.outcomes)
+            return write_page(review, FleetView(compared.run.plan.cluster_facts, explained))
+
+        return rendered.render(write)
 
     def data() -> dict[str, Any]:
         if found.resilience is None:
-            return serialize_review(found)
+            return rendered.render(serialize_review)
         from gitsched.report.serialization import serialize_losses
 
-        return {**serialize_review(found), "resilience": serialize_losses(found.resilience)}
+        return {**rendered.render(serialize_review), "resilience": serialize_losses(found.resilience)}
 
     if form == "markdown":
         output.show_text(markdown())
     elif form == "html":
         output.show(page())
     else:
-        output.show_as(form, lambda width: write_plan(found, width), data)
-    findings = found.new_findings if base is not None else found.findings
-    writers = output.list_report_writers(findings, found.outcomes, found.changed_paths)
+        output.show_as(form, lambda width: rendered.render(lambda review: write_plan(review, width)), data)
+    writers = rendered.list_writers(only_new=base is not None)
     writers |= {
         "markdown": markdown,
         "html": page,
         "json": lambda: output.format_json(data()),
-        "env": lambda: output.format_outputs(found),
+        "env": lambda: rendered.render(output.format_outputs),
     }
     output.write_reports(wanted, writers)
-    return output.get_review_code(found, fail_on, detailed=detailed)
+    return output.get_review_code(rendered.review, fail_on, detailed=detailed)

@@ -64,7 +64,11 @@ def command(
     with output.show_progress("Reconciling"):
         run = reconcile(RunSettings(location=location, output=output_repository, **chosen))
     found = make_review(run)
-    output.show_as(form, lambda width: write_run(found, width), lambda: serialize_review(found))
-    writers = output.list_report_writers(found.findings, found.outcomes)
-    output.write_reports(wanted, {**writers, "env": lambda: output.format_outputs(found)})
-    return output.get_review_code(found, fail_on)
+    rendered = output.ReviewRenderer(found)
+    output.show_as(
+        form,
+        lambda width: rendered.render(lambda review: write_run(review, width)),
+        lambda: rendered.render(serialize_review),
+    )
+    output.write_reports(wanted, {**rendered.list_writers(), "env": lambda: rendered.render(output.format_outputs)})
+    return output.get_review_code(rendered.review, fail_on)

@@ -15,6 +15,7 @@ from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, Explanation
 from gitsched.model.finding import Finding, format_names
+from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.run import open_context
@@ -118,8 +119,8 @@ def _add_document_errors(found: Explanation, key: Key, findings: Iterable[Findin
     )
 
 
-def explain_workloads(repository: Repository, plan: Plan) -> dict[Key, Explanation]:
-    """Explain every workload of a complete plan, for the HTML report."""
+def explain_workloads(repository: Repository, plan: Plan, outcomes: Iterable[Outcome]) -> dict[Key, Explanation]:
+    """Explain the workloads with these outcomes of a complete plan, for the HTML report."""
     decisions = plan.decisions
     found: dict[Key, Explanation] = {}
     locations: RuleLocations = {}
@@ -127,7 +128,7 @@ def explain_workloads(repository: Repository, plan: Plan) -> dict[Key, Explanati
     assert plan.details is not None, "only a complete plan has all references"
     references = explain_references(decisions, plan.details.delivered, plan.details.missing)
     companions = explain_companions(plan.details.companions, decisions)
-    for key in plan.outcomes:
+    for key in (outcome.key for outcome in outcomes):
         template = decisions.templates.get(key) or own.get(key)
         explanation = explain_workload(decisions, template) if template else None
         if explanation:

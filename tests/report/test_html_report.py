@@ -82,7 +82,8 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> str:
     reconciler = Reconciler(settings)
     run = reconciler.run(NOW, preview=True, complete=True)
     return write_page(
-        make_review(run), FleetView(run.plan.cluster_facts, explain_workloads(reconciler.source.repository, run.plan))
+        make_review(run),
+        FleetView(run.plan.cluster_facts, explain_workloads(reconciler.source.repository, run.plan, run.plan.outcomes.values())),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -156,6 +157,33 @@ def test_two_bad_edits_of_an_application_in_a_row_keep_it_where_it_is(fleet: Fle
         run = fleet.reconcile(hour)
         assert any(finding.severity == "error" for finding in run.plan.findings)
         assert fleet.delivered("default/configmap-web") == ["default.ash"]
+
+
+REPORTS = (
+    ("report.serialization._serialize_move", "json"),
+    ("report.markdown_sections._write_first_reason", "markdown"),
+    ("report.text._format_reasons", "text"),
+    ("report.junit._write_workload_case", "junit"),
+    ("reconcile.explanation.explain_workload", "html"),
+)
+
+
+@pytest.mark.parametrize(("stage", "form"), REPORTS)
+def test_a_bug_in_a_report_leaves_out_one_entry(
+    fleet: Fleet, stage: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {f"{name}.yaml": deployment(name) for name in ("bad", "good")}
+    fleet.commit({"ash.yaml": cluster("ash"), **files, "policy.yaml": policy("")})
+    failures = break_function(monkeypatch, stage)
+    report = tmp_path / "report"
+    options = ["-o", form] if form in ("json", "markdown", "text", "html") else ["--report", f"{form}={report}"]
+    code = main(["plan", "-C", str(fleet.path), *options])
+    text = capsys.readouterr().out if "-o" in options else report.read_text()
+    assert failures
+    assert code == 1
+    assert "internal-error" in text
+    assert "good" in text
+    assert SECRET not in text
 
 
 def test_the_exit_code_says_that_there_is_an_error_and_not_a_bug_of_the_run(

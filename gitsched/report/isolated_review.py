@@ -1,0 +1,85 @@
+"""Render a review on one of whose entries rendering fails because of a bug: without that entry, and with a finding about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gitsched.model.fault import describe_fault
+from gitsched.model.finding import Finding
+from gitsched.model.system_errors import is_bug
+from gitsched.report.review import Review
+
+_FIELDS = (
+    *("findings", "outcomes", "moves", "recorded", "record_changes", "retained", "retained_copies", "ended_copies", "rollouts"),
+    "setting_changes",
+)
+"""The members of a review with an entry for each object or setting."""
+MAX_FAULTS = 20
+"""Entries that are left out of one report; with more faults the report fails."""
+
+
+def isolate_review(review: Review, render: Callable[[Review], object]) -> Review:
+    """Return the review without the entries on which `render` fails, and with an error finding about each.
+
+    Raise the error if `render` fails without any entry, or on too many.
+    """
+    findings: list[Finding] = []
+    shown = review
+    for field in _FIELDS:
+        shown = _replace(shown, field, ())
+    for field in _FIELDS:
+        entries = list(getattr(review, field))
+        while True:
+            position, error = _find_failing(shown, field, entries, render)
+            if error is None:
+                break
+            if position is None or len(findings) == MAX_FAULTS:
+                raise error
+            findings.append(_make_finding(entries.pop(position), error))
+        shown = _replace(shown, field, entries)
+    return shown._replace(findings=(*shown.findings, *dict.fromkeys(findings)))
+
+
+def _replace(review: Review, field: str, entries: Sequence[Any]) -> Review:
+    members: dict[str, Any] = {field: tuple(entries)}
+    return review._replace(**members)
+
+
+def _find_failing(
+    review: Review, field: str, entries: Sequence[Any], render: Callable[[Review], object]
+) -> tuple[int | None, Exception | None]:
+    """Return the position of the first entry on which rendering fails, None if it fails without any; and the error, None without one."""
+    error = _try(review, field, entries, render)
+    if error is None:
+        return None, None
+    if (failure := _try(review, field, (), render)) is not None:
+        return None, failure
+    good, bad = 0, len(entries)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        found = _try(review, field, entries[:middle], render)
+        good, bad, error = (middle, bad, error) if found is None else (good, middle, found)
+    return good, error
+
+
+def _try(review: Review, field: str, entries: Sequence[Any], render: Callable[[Review], object]) -> Exception | None:
+    try:
+        render(_replace(review, field, entries))
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        return error
+    return None
+
+
+def _make_finding(entry: Any, error: Exception) -> Finding:
+    key = getattr(entry, "key", None)
+    location = getattr(entry, "location", None) if isinstance(entry, Finding) else None
+    resource = entry.resource if isinstance(entry, Finding) else getattr(key, "resource", None)
+    name = f"{key}" if key is not None else "an entry"
+    message = (
+        f"{describe_fault(error)} while a report about {name} was written: the report leaves it out, and what was committed is not "
+        "affected; report this bug with the id"
+    )
+    return Finding("error", "internal-error", message, location, resource)
