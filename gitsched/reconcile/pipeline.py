@@ -12,10 +12,12 @@ from functools import partial
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.guard_settings import NO_GUARD_INPUT
 from gitsched.decide.plan import InMemoryCaches, gc_paused, make_plan
-from gitsched.decide.plan_input import PlanInput
+from gitsched.decide.plan_input import PlanInput, SourceTree
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.plan_state import compute_plan_times
+from gitsched.decide.registry import policy_apis
 from gitsched.model.errors import Conflict
+from gitsched.model.finding import Finding
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.allowances import list_allowed_changes, read_releases
 from gitsched.reconcile.cache.caches import Caches
@@ -112,8 +114,13 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
         from gitsched.reconcile.setting_findings import report_settings  # few commits change settings
 
         reported = report_settings(context, fetched, own, refuses=withholds)
+    contacts: tuple[Finding, ...] = ()
+    if _may_change_contacts(fetched, source):
+        from gitsched.reconcile.contact_changes import find_contact_changes, list_contact_documents  # few sources query metrics
+
+        contacts = find_contact_changes(context, fetched, list_contact_documents(source.documents))
     observed = observe(context, fetched, source, now)
-    source = source._replace(other_findings=(*source.other_findings, *observed.findings, *reported.findings))
+    source = source._replace(other_findings=(*source.other_findings, *observed.findings, *reported.findings, *contacts))
     previous = read_previous_output(context, fetched)
     time = fetched.time if added is None else max(fetched.time, added.stale_since)
     if source.variants:
@@ -137,7 +144,7 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
     # Observations are made again in each run and may change anything, and facts become stale: a plan with them is never the start of the
     # next one, nor is one with a rollout or with findings about settings.
     can_continue = observed.empty and not reported.findings and (added is None or not added.timed) and made_from.rollouts is None
-    can_continue = can_continue and source.config is own and not required
+    can_continue = can_continue and source.config is own and not required and not contacts
     return RunInput(made_from, can_continue, reported.changes)
 
 
@@ -150,6 +157,16 @@ def _needs_setting_report(context: RunContext, fetched: Fetched, config: Config)
         or (settings.output_branch is None and fetched.output.branch != output.branch.removeprefix("refs/heads/"))
         or (settings.output_path is None and fetched.prefix.rstrip("/") != output.path)
     )
+
+
+def _may_change_contacts(fetched: Fetched, source: SourceTree) -> bool:
+    """Return whether the planned commit has documents that may name hosts, and differs from the trusted one."""
+    trusted = fetched.trusted.commit
+    if trusted is None or trusted.tree == fetched.source.tree:
+        return False
+    groups = {group for api in policy_apis.values() if api.metrics is not None for group in api.metrics.groups}
+    kinds = {api.scoring.definition for api in policy_apis.values() if api.scoring is not None}
+    return any(document.group in groups or (document.group, document.kind) in kinds for document in source.documents)
 
 
 def _make_plan(made_from: PlanInput, caches: Caches) -> tuple[Plan, bool]:

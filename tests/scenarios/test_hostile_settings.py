@@ -142,6 +142,31 @@ def test_the_plan_of_a_hostile_pull_request_says_what_it_does(
         assert "output.branch" in text.replace("\\", "")
 
 
+def test_a_plan_says_whom_changed_documents_would_contact(trusted: Fleet, server: Server) -> None:
+    attack(trusted, server, "x")
+    port = server.url.rpartition(":")[2]
+    hosts, tokens = ((parse_host_rule(f"127.0.0.1:{port}"),),), ((parse_token_rule("env:OPERATOR_TOKEN@127.0.0.1"),),)
+    for allowed, verdict in (
+        ({}, "It is not contacted: the operator does not allow its host 127.0.0.1"),
+        ({"hosts": hosts}, "does not allow to read the environment variable OPERATOR_TOKEN"),
+        ({"hosts": hosts, "tokens": tokens}, "The operator allows it"),
+    ):
+        run = compare_plans(trusted.settings(1, observations="recorded", **{**NOTHING, **allowed}), "HEAD~1").run
+        found = {one.resource[0]: one for one in run.plan.findings if one.code == "sensitive-contact" and one.resource is not None}
+        assert set(found) == {"GlobalMetricsProvider", "ClusterScores"}
+        for finding in found.values():
+            assert (
+                f"queries {server.url}, with the token in the environment variable OPERATOR_TOKEN, and did not before"
+                in finding.message
+            )
+            assert verdict in finding.message
+            assert finding.location is not None
+            assert finding.location.line > 4
+    assert server.seen == []
+    trusted.reconcile(1, **NOTHING)
+    assert not [one for one in trusted.reconcile(2, **NOTHING).plan.findings if one.code == "sensitive-contact"]
+
+
 def check_untouched(fleet: Fleet, run: RunResult, server: Server) -> None:
     """A run has contacted nobody, and has written only where earlier runs have."""
     assert server.seen == []
