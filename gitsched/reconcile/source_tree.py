@@ -122,7 +122,7 @@ def read_source_tree(
     last = None if tenants else last
     if last is not None and last.tree == tree and last.valid:
         return last
-    if last is not None and last.valid:
+    if last is not None and last.valid and repository.has(last.tree):  # a private clone that was made anew does not have it
         updated = _read_changed_files(repository, tree, cache, last)
         if updated is not None:
             return updated

@@ -126,10 +126,15 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise Permanent(f"{RUN_METADATA} of the output branch is not JSON: {error}") from error
+        raise Permanent(
+            f"{RUN_METADATA} of the output branch is not JSON: {error}; revert the commit that changed the file"
+        ) from error
     if not isinstance(value, dict) or value.get("formatVersion") != FORMAT_VERSION:
         found = value.get("formatVersion") if isinstance(value, dict) else None
-        raise Permanent(f"{RUN_METADATA} of the output branch has format version {found!r}; this gitsched reads {FORMAT_VERSION}")
+        raise Permanent(
+            f"{RUN_METADATA} of the output branch has format version {found!r}; this gitsched reads {FORMAT_VERSION}: use a newer one, or "
+            "revert the commit that changed the file"
+        )
     findings = value.get("findings")
     retained: tuple[RetainedCopy, ...] = ()
     if value.get("retainedCopies"):

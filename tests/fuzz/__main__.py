@@ -119,7 +119,16 @@ def fuzz_with_coverage(atheris: ModuleType, session: Session, seed: int, found: 
         random = Random(seed)
         return atheris.Mutate(data, size) if random.random() < 0.1 else mutate_text(data, random, seeds)[:size]
 
-    arguments = [sys.argv[0], str(found), f"-seed={seed}", "-max_len=60000", "-verbosity=0", "-timeout=300", "-rss_limit_mb=4096"]
+    arguments = [
+        sys.argv[0],
+        str(found),
+        f"-artifact_prefix={found}-",
+        f"-seed={seed}",
+        "-max_len=60000",
+        "-verbosity=0",
+        "-timeout=300",
+        "-rss_limit_mb=4096",
+    ]
     atheris.Setup(arguments, run, custom_mutator=change)
     atheris.Fuzz()
 

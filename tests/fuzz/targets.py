@@ -23,7 +23,7 @@ from gitsched.apis.gitsched.facts_document import read_facts
 from gitsched.apis.gitsched.tenant import parse_tenant, read_closed_tenant
 from gitsched.decide.validation import validate_document
 from gitsched.manifests.parser import parse_file
-from gitsched.model.document import Body, as_object
+from gitsched.model.document import Body, as_object, get_field, list_objects
 from gitsched.model.errors import GitschedError
 from gitsched.model.finding import Finding
 from gitsched.reconcile.operator_settings import read_operator_config
@@ -75,8 +75,14 @@ def list_about_others(findings: list[Finding]) -> list[str]:
 
 
 def list_decided(documents: list[Body]) -> list[Body]:
-    """Return the documents without the digest of all that decisions of Open Cluster Management are made from."""
-    return [body for body in documents if body.get("kind") != "DecisionBasis"]
+    """Return the documents without the digest of what decisions of Open Cluster Management are made from, and without messages, which count
+    all clusters."""
+    return [_remove_messages(body) for body in documents if body.get("kind") != "DecisionBasis"]
+
+
+def _remove_messages(body: Body) -> Body:
+    conditions = [{**condition, "message": ""} for condition in list_objects(get_field(body, "status", "conditions"))]
+    return {**body, "status": {**as_object(body.get("status")), "conditions": conditions}}
 
 
 def check_findings(findings: list[Finding] | tuple[Finding, ...]) -> None:

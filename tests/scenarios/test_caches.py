@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -215,3 +216,18 @@ def test_a_cache_directory_without_end_is_named(fleet: Fleet, tmp_path: Path) ->
     (tmp_path / "two").symlink_to(tmp_path / "one")
     with pytest.raises(Permanent, match="symbolic links"):
         Reconciler(fleet.settings(0, cache=tmp_path / "one" / "cache"))
+
+
+def test_a_resident_process_goes_on_when_its_private_clone_and_the_history_are_gone(fleet: Fleet, tmp_path: Path) -> None:
+    """The tree that it read last is neither in the new clone nor on the remote."""
+    fleet.commit(start())
+    resident = Reconciler(fleet.settings(0, location=fleet.path.as_uri()))
+    resident.run(resident.settings.now)
+    shutil.rmtree(fleet.cache)
+    fleet.write({"apps/app-1.yaml": deployment("app-1", 7)})
+    fleet.git("commit", "-q", "--amend", "-a", "-m", "Other")
+    fleet.git("reflog", "expire", "--expire=now", "--all")
+    fleet.git("gc", "-q", "--prune=now")
+    run = resident.run(resident.settings.now)
+    assert [move.key.name for move in run.plan.moves] == ["app-1"]
+    assert fleet.head == run.after
