@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -36,6 +37,7 @@ _OBJECT_TYPES = {COMMIT: "commit", TREE: "tree", BLOB: "blob"}
 _PERMANENT_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _owner_validation_lock = threading.Lock()
 _pack_counter = count()
+_MAX_COLLECTION_TIME = 12 * 3600.0
 
 
 def open_repository(path: str | Path) -> Repository:
@@ -272,8 +274,11 @@ class Repository(CommitAncestry, MirroredRefs):
 
     @property
     def is_collecting_garbage(self) -> bool:
-        """Whether `git gc` runs in the repository."""
-        return (Path(self.common_dir) / "gc.pid").exists()
+        """Whether `git gc` runs in the repository. Like git, ignore the file of one that was killed half a day ago."""
+        try:
+            return time.time() - (Path(self.common_dir) / "gc.pid").stat().st_mtime < _MAX_COLLECTION_TIME
+        except FileNotFoundError:
+            return False
 
     def _has_on_disk(self, oids: Iterable[bytes]) -> bool:
         import pygit2

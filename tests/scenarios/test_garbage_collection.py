@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -142,3 +143,12 @@ def test_the_error_about_a_lost_object_names_the_command_that_repairs_the_branch
     assert pair.reconcile(2).after is not None
     pair.git("rev-list", "--objects", "--quiet", "placements")
     assert expected.keys() < pair.files().keys()
+
+
+def test_a_collection_that_was_killed_yesterday_does_not_count(pair: Fleet, before: set[Path]) -> None:
+    pid = pair.path / ".git/gc.pid"
+    pid.write_text("1 host\n")
+    os.utime(pid, (0, 0))
+    assert before < add_workloads(pair, 2)
+    assert pair.reconcile(1).after is not None
+    assert list((pair.path / ".git/objects/pack").glob("*.pack")) == []
