@@ -233,6 +233,10 @@ class ReviewRenderer:
             self.review = isolate_review(self.review, write)
             return write(self.review)
 
+    def show_as(self, form: str, text: Callable[[Review, int], str], data: Callable[[Review], dict[str, Any]]) -> None:
+        """Write the review as text for the current width, or as JSON or YAML."""
+        show_as(form, lambda width: self.render(lambda review: text(review, width)), lambda: self.render(data))
+
     def list_writers(self, *, only_new: bool = False) -> dict[str, ReportWriter]:
         """Return the writers of the formats that all commands support; `only_new` leaves out findings that the base has, too."""
 

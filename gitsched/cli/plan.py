@@ -120,24 +120,24 @@ def command(
 
         return rendered.render(write)
 
-    def data() -> dict[str, Any]:
-        if found.resilience is None:
-            return rendered.render(serialize_review)
+    def serialize(review: Review) -> dict[str, Any]:
+        if review.resilience is None:
+            return serialize_review(review)
         from gitsched.report.serialization import serialize_losses
 
-        return {**rendered.render(serialize_review), "resilience": serialize_losses(found.resilience)}
+        return {**serialize_review(review), "resilience": serialize_losses(review.resilience)}
 
     if form == "markdown":
         output.show_text(markdown())
     elif form == "html":
         output.show(page())
     else:
-        output.show_as(form, lambda width: rendered.render(lambda review: write_plan(review, width)), data)
+        rendered.show_as(form, write_plan, serialize)
     writers = rendered.list_writers(only_new=base is not None)
     writers |= {
         "markdown": markdown,
         "html": page,
-        "json": lambda: output.format_json(data()),
+        "json": lambda: output.format_json(rendered.render(serialize)),
         "env": lambda: rendered.render(output.format_outputs),
     }
     output.write_reports(wanted, writers)

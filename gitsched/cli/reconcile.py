@@ -65,10 +65,6 @@ def command(
         run = reconcile(RunSettings(location=location, output=output_repository, **chosen))
     found = make_review(run)
     rendered = output.ReviewRenderer(found)
-    output.show_as(
-        form,
-        lambda width: rendered.render(lambda review: write_run(review, width)),
-        lambda: rendered.render(serialize_review),
-    )
+    rendered.show_as(form, write_run, serialize_review)
     output.write_reports(wanted, {**rendered.list_writers(), "env": lambda: rendered.render(output.format_outputs)})
     return output.get_review_code(rendered.review, fail_on)
