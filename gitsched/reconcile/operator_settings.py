@@ -25,6 +25,8 @@ def read_operator_config(path: Path) -> OperatorConfig:
             data = file.read(MAX_SIZE + 1)
     except OSError as error:
         raise Permanent(f"the operator's settings cannot be read: {path}: {error.strerror}") from error
+    if len(data) > MAX_SIZE:
+        raise Permanent(f"the operator's settings are not read: {path} has more than {MAX_SIZE} bytes; remove keys or hosts")
     parsed = parse_file(data, path=_NAME, validate=validate_document)
     if [issue.code for issue in parsed.issues] == ["missing-name"]:  # a settings file needs no name
         parsed = parse_file(data + b"\nmetadata: {name: operator}\n", path=_NAME, validate=validate_document)

@@ -19,7 +19,7 @@ ROW = re.compile(
 PAGE = (ROOT / "docs" / "limits.md").read_text()
 ROWS = [row.groupdict() for row in ROW.finditer(PAGE)]
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-UNTESTED = 13
+UNTESTED = 7
 """Limits without a test that exceeds them; the number may only shrink."""
 
 
