@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gitsched.model.changes import Cause, ManifestChange, Move, RecordChange, RetainedWorkload
+from gitsched.model.changes import Cause, ManifestChange, Move, RecordChange
 from gitsched.model.finding import Finding
 from gitsched.model.markdown import format_code, format_code_block, format_text
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.report.causes import describe_unproved, list_cause_texts, list_common_causes, list_reasons
-from gitsched.report.retained_copies import COPIES_SHOWN, describe_retained_copies
+from gitsched.report.markdown_kept import write_held, write_retained, write_retained_copies, write_rollouts
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses, format_loss_row, list_loss_headers
 from gitsched.report.summary import (
@@ -89,12 +89,12 @@ def write_sections(data: CommentData, detail: DetailLevel, identity: str) -> str
         _write_summary(data, detail),
         _write_causes(data, detail),
         _write_moves(moves, detail, omitted),
-        _write_retained_copies(review, detail),
-        _write_rollouts(review, detail, omitted),
+        write_retained_copies(review, detail.retained),
+        write_rollouts(review, detail.retained, omitted),
         _write_reasons(moves, detail, omitted),
         _write_record_changes(review, detail, omitted),
-        _write_held(review, detail, omitted),
-        _write_retained(review, detail, omitted),
+        write_held(review, detail.retained, omitted),
+        write_retained(review, detail.retained, omitted),
         _write_losses(review, detail, omitted),
         _write_cluster_deltas(data, detail, omitted),
         _write_findings(data, detail, omitted),
@@ -243,74 +243,6 @@ def _write_record_changes(review: Review, detail: DetailLevel, omitted: list[str
         lines.append(f"| … and {more} more | | | |")
     title = describe_record_changes(review.record_changes)
     return "\n".join([f"**{title[0].upper()}{title[1:]}:**", "", *lines])
-
-
-def _write_held(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
-    """Return the workloads with data that keep their clusters until they are released."""
-    if not review.held:
-        return ""
-    from gitsched.report.held import describe_held, describe_held_workload  # few runs hold a workload
-
-    entries = [describe_held_workload(*entry) for entry in [*review.held.items()][: detail.retained]]
-    lines = [f"- {format_text(where, _MAX_LINE)}; {format_text(release.strip(), _MAX_LINE)}" for where, release in entries]
-    more = len(review.held) - detail.retained
-    if more > 0:
-        omitted.append(f"{more} held workloads")
-        lines.append(f"- and {more} more")
-    return f"**{describe_held(review.held)[0]}**\n\n" + "\n".join(lines)
-
-
-def _write_rollouts(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
-    """Return which clusters get a change in which wave, and what the others wait for."""
-    if not review.rollouts:
-        return ""
-    from gitsched.report.rollouts import describe_rollout  # few runs roll out in waves
-
-    parts = []
-    for rollout in review.rollouts[: max(detail.retained, 1)]:
-        title, *lines = describe_rollout(rollout)
-        shown = [f"- {format_text(line.strip(), _MAX_LINE)}" for line in lines[:ROLLOUT_LINES]]
-        more = [f"- and {len(lines) - ROLLOUT_LINES} more"] if len(lines) > ROLLOUT_LINES else []
-        parts.append(f"**{format_text(title, _MAX_LINE)}**\n\n" + "\n".join([*shown, *more]))
-    if len(review.rollouts) > len(parts):
-        omitted.append(f"{len(review.rollouts) - len(parts)} rollouts")
-    return "\n\n".join(parts)
-
-
-ROLLOUT_LINES = 20
-"""Lines of one rollout that a comment has."""
-
-
-def _write_retained_copies(review: Review, detail: DetailLevel) -> str:
-    """Return the copies that stay for an overlap."""
-    if not review.retained_copies:
-        return ""
-    lines = describe_retained_copies(review.retained_copies, min(detail.retained, COPIES_SHOWN))
-    return "**Copies that stay for an overlap:**\n\n" + "\n".join(f"- {format_text(line, _MAX_LINE)}" for line in lines)
-
-
-def _write_retained(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
-    """Return the workloads that the change affects but that keep their placement because of scheduling history."""
-    if not review.retained:
-        return ""
-    moved = {move.key for move in review.moves}
-    lines = [
-        _write_retained_workload(workload, "moves only to" if workload.key in moved else "stays on")
-        for workload in review.retained[: detail.retained]
-    ]
-    more = len(review.retained) - detail.retained
-    if more > 0:
-        omitted.append(f"{more} that keep their placement")
-        lines.append(f"- and {more} more")
-    number = len(review.retained)
-    title = "1 affected workload keeps its placement" if number == 1 else f"{number} affected workloads keep their placement"
-    return f"**{title} because of scheduling history:**\n\n" + "\n".join(lines)
-
-
-def _write_retained_workload(retained: RetainedWorkload, verb: str) -> str:
-    current, rescheduled = (format_code(format_clusters(each)) for each in (retained.current, retained.if_rescheduled))
-    workload, remedy = format_code(format_key(retained.key)), format_text(retained.remedy, _MAX_LINE)
-    return f"- {workload} {verb} {current}; if rescheduled: {rescheduled}; {remedy}"
 
 
 def _write_losses(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
