@@ -19,14 +19,12 @@ class HubDelivery(NamedTuple):
 class HubObjects(NamedTuple):
     """The kinds in which a hub of the API records its decisions (`records`) and delivers manifests (`deliveries`), as (group, kind).
 
-    All workloads of a hub are known where one of the kinds `sufficient` is complete. `reduce_record` returns what is kept of a record,
-    `read_placement` the object that a record places and its clusters (None for another record), and `read_delivery` what a delivery
-    applies (None where it is not for a cluster).
+    `reduce_record` returns what is kept of a record, `read_placement` the object that a record places and its clusters (None for another
+    record), and `read_delivery` what a delivery applies (None where it is not for a cluster).
     """
 
     records: frozenset[tuple[str, str]]
     deliveries: frozenset[tuple[str, str]]
-    sufficient: frozenset[tuple[str, str]]
     reduce_record: Callable[[Body], Body]
     read_placement: Callable[[Body], tuple[Key, ClusterReplicas] | None]
     read_delivery: Callable[[Body], HubDelivery | None]

@@ -144,7 +144,7 @@ def _compare(
             in_place += 1
         elif outcome.previous_targets and move is not None:  # an earlier run placed it
             groups["moving"].append(AdoptedObject(key, move.before, move.after, move.reason))
-        elif outcome.api in running.partial:
+        elif outcome.api in running.partial and not any(name in running.records for name, _ in outcome.records):
             groups["unknown"].append(AdoptedObject(key, after=outcome.replicas_by_cluster, reason=UNKNOWN_REASON))
         elif outcome.targets:
             groups["new"].append(AdoptedObject(key, after=outcome.replicas_by_cluster, reason=outcome.reason))
@@ -155,9 +155,9 @@ def _compare(
         one = AdoptedObject(
             change.subject, _list_targets(change.before), _list_targets(change.after), _describe_change(change, record)
         )
-        is_unknown = not change.before and change.api in running.partial
-        one = one._replace(reason=UNKNOWN_REASON) if is_unknown else one
-        has_gaps = record is not None and record.missing
+        has_gaps = bool(record is not None and record.missing)
+        is_unknown = not change.before and (has_gaps or (change.api in running.partial and change.subject not in running.records))
+        one = one._replace(reason=UNKNOWN_REASON) if is_unknown and not has_gaps else one
         name = "unknown" if is_unknown else "held" if has_gaps else "moving" if change.before else "new"
         groups[name].append(one)
     unselected, foreign = _list_others(plan, running)

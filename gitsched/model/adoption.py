@@ -15,7 +15,8 @@ class RunningObjects(NamedTuple):
     """The objects of a running fleet.
 
     `records` are what a hub recorded: bindings, decisions. `clusters` says where each object runs. `complete` are the names of the policy
-    APIs whose workloads are all known, so that one which is not among them runs nowhere; `partial` those of which some may be missing.
+    APIs whose workloads are all known, so that one which is not among them runs nowhere; `partial` those of which some may be missing, as
+    of every dump: nothing in a dump says that it has all namespaces.
     `observed` are the clusters all of whose objects were read from themselves or from a directory, which `has_clusters` says was tried.
     `complete_kinds` are the kinds (group, kind) of hubs of which all objects are known.
     """

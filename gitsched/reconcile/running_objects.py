@@ -64,12 +64,11 @@ class RunningObjectReader:
 
     def read(self) -> RunningObjects:
         """Return everything that was read."""
-        complete = {hub.api for hub in self._hubs if hub.objects.sufficient & self._complete} | self._not_running
-        partial = {hub.api for hub in self._hubs} - complete if self._has_dumps else set[str]()
+        partial = {hub.api for hub in self._hubs} - self._not_running if self._has_dumps else set[str]()
         return RunningObjects(
             self._records,
             self._clusters,
-            frozenset(complete),
+            self._not_running,
             frozenset(partial),
             frozenset(self._observed),
             frozenset(self._complete),

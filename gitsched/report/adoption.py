@@ -63,7 +63,8 @@ def _list_lines(report: AdoptionReport) -> Iterator[str]:
         if found:
             yield ""
             yield f"{title}:"
-            yield from map(_format_object, found[:MAX_ROWS])
+            elsewhere = "unknown" if found is adoption.unknown else "nowhere"
+            yield from (_format_object(one, elsewhere) for one in found[:MAX_ROWS])
             if len(found) > MAX_ROWS:
                 yield f"  and {len(found) - MAX_ROWS} more, see -o json"
 
@@ -76,12 +77,11 @@ def _describe_result(report: AdoptionReport) -> str:
     return f"Branch {report.branch} has all of this already."
 
 
-def _format_object(one: AdoptedObject) -> str:
-    places = _format_clusters(one.before) or "unknown"
+def _format_object(one: AdoptedObject, elsewhere: str) -> str:
+    """Return a line about an object; `elsewhere` says where it runs if it runs in no known cluster."""
+    places = _format_clusters(one.before) or elsewhere
     if one.after or one.reason:
-        places = (
-            f"{places} -> {_format_clusters(one.after) or 'nowhere'}" if one.before else _format_clusters(one.after) or "nowhere"
-        )
+        places = f"{places} -> {_format_clusters(one.after) or 'nowhere'}"
     return f"  {one.key}  {places}{f'  {one.reason}' if one.reason else ''}"
 
 

@@ -95,17 +95,22 @@ def test_every_object_of_a_hub_is_delivered_where_it_runs(large: Fleet, running:
 
 
 @pytest.mark.parametrize(
-    ("name", "in_place", "unknown"), [("statuses", 316, 0), ("bindings", 32, 285), ("works", 316, 0), ("only bindings", 309, 8)]
+    ("name", "in_place", "unknown"),
+    [("statuses", 316, 0), ("bindings", 32, 285), ("works", 316, 0), ("only bindings", 309, 8), ("half", 145, 172)],
 )
 def test_a_partial_dump_moves_nothing(
     large: Fleet, running: RunningFleet, tmp_path: Path, name: str, in_place: int, unknown: int
 ) -> None:
-    """Without statuses, cut in the bindings, cut in the last Works, without decisions and Works."""
+    """Without statuses, cut in the bindings, cut in the last Works, without decisions and Works, with
+    every other binding."""
     path = tmp_path / "hub.yaml"
     if name == "statuses":
         path = Path(write_json(path, remove_status(running.dump)))
     elif name == "only bindings":
         path = Path(write_json(path, (body for body in running.dump if body["kind"] == "ResourceBinding")))
+    elif name == "half":
+        bindings = (body for body in running.dump if body["kind"] == "ResourceBinding")
+        path = Path(write_json(path, (body for at, body in enumerate(bindings) if at % 2)))
     elif name == "bindings":
         path.write_text(format_dump(running.dump[:60])[:60_000])
     else:
@@ -404,6 +409,8 @@ def test_a_placement_without_known_decisions_keeps_the_clusters_of_its_works(tmp
         "kind": "PlacementDecision",
         "metadata": {"name": "one-decision-1", "namespace": "ops", "labels": labels},
     }
+    nowhere = take_over(fleet, write_json(tmp_path / "decisions.json", [decision]), dry_run=True).adoption
+    assert ([one.key.kind for one in nowhere.unknown], nowhere.held, nowhere.new) == (["ConfigMap", "Placement"], (), ())
     (held,) = take_over(fleet, write_json(tmp_path / "hub.json", [decision, *works])).adoption.held
     assert (held.key.kind, *held.before) == ("Placement", "b", "c")
     assert not fleet.preview(1).plan.moves

@@ -14,7 +14,6 @@ from gitsched.apis.karmada.binding.resource_binding import (
 )
 from gitsched.apis.karmada.names import (
     APPLIED_PLACEMENT_ANNOTATION,
-    BINDING,
     RECORD_KINDS,
     WORK_GROUP,
     WORK_VERSION,
@@ -82,7 +81,6 @@ def read_placement(binding: Body) -> tuple[Key, ClusterReplicas] | None:
 HUB_OBJECTS = HubObjects(
     frozenset(RECORD_KINDS),
     frozenset({(WORK_GROUP, WORK)}),
-    frozenset({(WORK_GROUP, BINDING), (WORK_GROUP, WORK)}),
     reduce_binding,
     read_placement,
     read_work,

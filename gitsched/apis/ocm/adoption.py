@@ -43,7 +43,6 @@ def read_manifest_work(body: Body) -> HubDelivery | None:
 HUB_OBJECTS = HubObjects(
     frozenset({(names.GROUP, names.PLACEMENT), (names.GROUP, names.PLACEMENT_DECISION)}),
     frozenset({(names.WORK_GROUP, MANIFEST_WORK)}),
-    frozenset({(names.GROUP, names.PLACEMENT_DECISION), (names.WORK_GROUP, MANIFEST_WORK)}),
     reduce_record,
     lambda _: None,
     read_manifest_work,
@@ -87,7 +86,7 @@ class OcmAdoption:
         clusters = self._clusters[placement]
         if decisions and not all("decisions" in body["status"] for _, body in decisions):
             missing.append("its PlacementDecisions have no status")
-        elif not decisions and "ocm" not in self._running.complete:
+        elif not decisions and "ocm" not in self._running.complete and not self._is_recorded_empty(placement):
             missing.append("its PlacementDecisions are not known")
         if not clusters:
             alone = [workload for workload in followers if len(workload.references) == 1]
@@ -102,6 +101,11 @@ class OcmAdoption:
         yield AdoptedRecord(placement, record, placement, where, tuple(missing))
         for key, body in decisions:
             yield AdoptedRecord(key, body, placement, where, tuple(missing))
+
+    def _is_recorded_empty(self, placement: Key) -> bool:
+        """Return whether the hub says that a Placement has no clusters."""
+        known = self._running.records.get(placement)
+        return known is not None and get_field(known, "status", "numberOfSelectedClusters") == 0
 
     def _find_running(self, workload: OcmWorkload) -> ClusterReplicas:
         """Return the clusters that have an object of a workload."""

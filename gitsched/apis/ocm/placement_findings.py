@@ -73,6 +73,8 @@ def describe_skipped(skipped: SkippedPlacement) -> str:
         return f"{skipped.invalid_set.key} has an invalid selector: {skipped.reason}"
     if skipped.placement.scheduling_disabled:
         return f"it has the annotation {names.SCHEDULING_DISABLED_ANNOTATION}"
+    if skipped.is_kept:
+        return "it keeps the decisions with which it was adopted, because what is known about them is incomplete"
     return "it is being deleted"
 
 

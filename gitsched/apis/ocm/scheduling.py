@@ -214,13 +214,15 @@ def _count_by_cluster(decision_counts: Mapping[str, int], fleet: Fleet) -> list[
 
 
 class SkippedPlacement(NamedTuple):
-    """A Placement that keeps its decisions without scheduling: it is disabled or being deleted, or `invalid_set` is invalid."""
+    """A Placement that keeps its decisions without scheduling: it is disabled or being deleted, `invalid_set` is invalid, or it `is_kept`
+    as it was adopted."""
 
     placement: OcmPlacement
     previous: PreviousDecisions
     record: Body | None
     invalid_set: Document | None
     reason: str
+    is_kept: bool = False
 
 
 class SchedulingRun(NamedTuple):
@@ -270,7 +272,7 @@ def schedule_placements(
             is_kept = keeps_decisions(placement.document, previous_decisions.clusters)
             if is_kept or placement.skipped or not isinstance(eligible, EligibleClusters):
                 invalid_set, reason = (None, "") if isinstance(eligible, EligibleClusters) or placement.skipped else eligible
-                skipped[key] = SkippedPlacement(placement, previous_decisions, records[key], invalid_set, reason)
+                skipped[key] = SkippedPlacement(placement, previous_decisions, records[key], invalid_set, reason, is_kept)
                 continue
             result = schedule_placement(
                 placement, eligible, previous_decisions, decision_index.count_other_decisions(placement_name), records[key], context
