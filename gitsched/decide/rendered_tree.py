@@ -151,7 +151,8 @@ def render(
     facts = dict(decisions.cluster_facts)
     facts |= {name: ClusterInfo(name, {}) for name in retiring if name not in facts}
     own = list_namespace_manifests(decisions.templates, protected)
-    _add_needed_namespaces(manifests, rendered.values(), own, protected)
+    select = _select_namespaces(decisions, own)
+    _add_needed_namespaces(manifests, rendered.values(), select, protected)
     if any(path.startswith(f"{HUB}/") for path in files) or find_blob(HUB_KUSTOMIZATION) is not None:
         files |= complete_hub_directory(files, delivery.argocd.namespace)
     known = cache.last_tree.directories if cache.last_tree else {}
@@ -162,7 +163,7 @@ def render(
         manifests |= {name: {**kept, **manifests.get(name, {})}} if kept else {}
         workloads, replicas = counts.get(name, (0, 0))
         facts[name] = facts[name]._replace(workloads=workloads, replicas=replicas)
-        complete = add_namespace_manifests(manifests.get(name, {}), own)
+        complete = add_namespace_manifests(manifests.get(name, {}), select(name))
         directories[name] = _render_directory(facts[name], complete, known.get(name), protected)
         files.update(directories[name].files)
     if retained:
@@ -339,10 +340,22 @@ def _keep_namespace(path: str, templates: Mapping[Key, Document], protected: Ite
     return plan_namespace(template) if template is not None else write_namespace(name)
 
 
+def _select_namespaces(
+    decisions: DecisionSet, own: Mapping[str, tuple[str, PlannedFile]]
+) -> Callable[[str], Mapping[str, tuple[str, PlannedFile]]]:
+    """Return what gives the Namespaces of the source that a cluster may get."""
+    tenancy = decisions.input.tenancy if decisions.input is not None else None
+    if tenancy is None or not own:
+        return lambda _: own
+    from gitsched.decide.tenant_namespaces import make_namespace_filter  # few sources have tenants
+
+    return make_namespace_filter(own, decisions.templates, decisions.catalog, tenancy)
+
+
 def _add_needed_namespaces(
     manifests: dict[str, dict[str, PlannedFile]],
     workloads: Iterable[WorkloadFiles],
-    own: Mapping[str, tuple[str, PlannedFile]],
+    select: Callable[[str], Mapping[str, tuple[str, PlannedFile]]],
     protected: Container[str],
 ) -> None:
     """Add the Namespaces of objects that a delivery tool builds, unless a workload delivers them."""
@@ -350,7 +363,7 @@ def _add_needed_namespaces(
         for cluster, names in workload.namespaces.items():
             for name in names:
                 if name not in protected:
-                    path, file = own.get(escape_segment(name)) or (namespace_path(name), write_namespace(name))
+                    path, file = select(cluster).get(escape_segment(name)) or (namespace_path(name), write_namespace(name))
                     manifests.setdefault(cluster, {}).setdefault(path, file)
 
 

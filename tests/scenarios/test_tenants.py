@@ -159,6 +159,19 @@ def test_a_directory_that_differs_in_letters_only_belongs_to_the_tenant(tenants:
     assert list_files(tenants, run)["clusters/dub-1/platform/configmap-shared.yaml"] == before
 
 
+def test_a_namespace_of_a_tenant_stays_out_of_clusters_that_its_tenant_does_not_allow(tenants: Fleet) -> None:
+    """The platform has a ResourceQuota in the namespace there, so the cluster gets a Namespace, but not the tenant's."""
+    path = "_/namespace-team-a.yaml"
+    before = tenants.files()
+    labels = "{name: team-a, labels: {pod-security.kubernetes.io/enforce: privileged}}"
+    tenants.commit({"teams/a/ns.yaml": f"apiVersion: v1\nkind: Namespace\nmetadata: {labels}\n"})
+    files = list_files(tenants, tenants.preview())
+    changed = {
+        cluster for cluster in ("dub-1", "nyc-1") if files[f"clusters/{cluster}/{path}"] != before[f"clusters/{cluster}/{path}"]
+    }
+    assert changed == {"dub-1"}
+
+
 def test_a_removed_or_broken_tenant_still_counts(tenants: Fleet) -> None:
     tenants.commit({"tenants/a.yaml": BASE["tenants/a.yaml"].replace("paths: [teams/a]", "paths: 7"), **ROLES}, hour=1)
     assert "tenant-kind" in list_codes(tenants.reconcile(1))
