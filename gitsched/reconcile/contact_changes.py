@@ -16,7 +16,7 @@ from gitsched.reconcile.source_locations import locate_finding_rules
 from gitsched.reconcile.source_reader import SourceReader, make_origin
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 
-CODE: Final = "sensitive-contact"
+SENSITIVE_CONTACT: Final = "sensitive-contact"
 MAX_FINDINGS: Final = 20
 """Findings of one run; the last one counts the others."""
 _MAX_DEPTH = 8
@@ -50,7 +50,7 @@ def find_contact_changes(context: RunContext, fetched: Fetched, documents: Itera
                 findings.append(_make_finding(document, contact, pointer, context.settings.allow))
     if len(findings) > MAX_FINDINGS:
         more = f"{len(findings) - MAX_FINDINGS} more changes of whom documents have gitsched contact are not shown"
-        findings = [*findings[:MAX_FINDINGS], Finding("warning", CODE, more, is_change=True)]
+        findings = [*findings[:MAX_FINDINGS], Finding("warning", SENSITIVE_CONTACT, more, is_change=True)]
     return locate_finding_rules(findings, repository)
 
 
@@ -113,4 +113,4 @@ def _make_finding(document: RawDocument, contact: Contact, pointer: Pointer, all
     message = f"{document.kind} {document.name} queries {shown}{token}, and did not before. {verdict}"
     resource = (document.kind, document.namespace, document.name)
     field = FieldOrigin(document.origin, pointer)
-    return Finding("warning", CODE, message, locate_origin(document.origin), resource, field, is_change=True)
+    return Finding("warning", SENSITIVE_CONTACT, message, locate_origin(document.origin), resource, field, is_change=True)

@@ -229,7 +229,7 @@ def test_a_changed_provider_url_is_planned_with_recorded_values_and_reported(
     for observations in ("live", "recorded"):
         run = tenant.preview(1, revision="proposal", observations=observations, trusted=False)
         assert other_server.seen == []
-        assert codes(run) == {"krake-provider-changed"}
+        assert codes(run) == {"krake-provider-changed", "sensitive-contact"}
         assert run.plan.moves == ()
     assert codes(tenant.preview(1, revision="main", observations="recorded", trusted=False)) == set(), (
         "nothing else is other than before"
@@ -286,7 +286,9 @@ def test_a_new_provider_is_reported_with_its_location(tenant: Fleet, prometheus:
     tenant.git("checkout", "-q", "-b", "proposal")
     other = global_provider_yaml("prometheus", f"{{url: '{prometheus.url}'}}").replace("name: p}", "name: other}")
     tenant.commit({"metrics/other.yaml": f"{global_metric_yaml('c', 'other')}---\n{other}"}, hour=1)
-    (finding,) = tenant.preview(1, revision="proposal", observations="live", trusted=False).plan.findings
+    found = tenant.preview(1, revision="proposal", observations="live", trusted=False).plan.findings
+    (finding,) = (one for one in found if one.code == "krake-provider-changed")
+    assert {one.code for one in found} == {"krake-provider-changed", "sensitive-contact"}
     assert str(finding).startswith("metrics/other.yaml:6:1: warning: GlobalMetricsProvider other")
     assert (
         "is newer than the source commit of the output branch: it is not queried, and its values are unknown until the next reconcile"
