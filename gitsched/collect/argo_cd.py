@@ -11,6 +11,7 @@ from typing import Any, Final
 from gitsched.collect.sources import CLUSTER_NAME, MAX_CLUSTERS, ClusterTarget, FoundClusters
 from gitsched.kubectl.client import KubectlOptions
 from gitsched.kubectl.proxy import ClusterReader
+from gitsched.model.allow_list import is_loopback_host
 from gitsched.model.cluster_facts import ClusterFacts, CollectedCluster
 from gitsched.model.document import Body, as_object, as_string_map, get_field
 from gitsched.model.urls import parse_http_url
@@ -18,7 +19,6 @@ from gitsched.model.urls import parse_http_url
 NAMESPACE: Final = "argocd"
 _TYPE_LABEL: Final = "argocd.argoproj.io/secret-type"
 _OWN_SERVER: Final = "https://kubernetes.default.svc"
-_LOOPBACK: Final = frozenset(("localhost", "127.0.0.1", "::1"))
 _MAX_VALUE: Final = 1 << 20
 _USER = "argocd"
 
@@ -87,7 +87,7 @@ def make_kubeconfig(server: str, config: Mapping[str, Any]) -> str:
     Raises UnusableSecretError. Source of the members: argo-cd/pkg/apis/application/v1alpha1, ClusterConfig.
     """
     url = parse_http_url(server)
-    if url is None or url.username or (url.scheme != "https" and url.hostname not in _LOOPBACK):
+    if url is None or url.username or (url.scheme != "https" and not is_loopback_host(url.hostname or "")):
         raise UnusableSecretError("its server is no https URL")
     for member in ("execProviderConfig", "awsAuthConfig"):
         if config.get(member):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -67,9 +67,9 @@ def _rank(entry: tuple[int, str, datetime]) -> tuple[int, bool, datetime]:
     return age, state != FAILURE, since
 
 
-def _list_entries(observations: Mapping[Any, Any], documents: Any) -> Iterator[tuple[str, str, str, datetime]]:
+def _list_entries(observations: Mapping[Any, Any], reports: Iterable[ClusterReport]) -> Iterator[tuple[str, str, str, datetime]]:
     for key, status in observations.items():
         if isinstance(key, tuple) and len(key) == 4 and key[0] == DELIVERY_STATUS and isinstance(status, DeliveryStatus):
             yield str(key[2]), str(key[3]), status.state, status.since or status.time
-    for report in documents:
+    for report in reports:
         yield report.cluster, report.commit, STATES.get(report.health, ""), report.since

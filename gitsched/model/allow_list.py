@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
-from gitsched.model.urls import parse_http_url
+from gitsched.model.urls import parse_http_url, read_address
 
 OPERATOR_FILE: Final = "the operator's settings"
 """How messages name the file of --operator-settings."""
@@ -78,7 +78,7 @@ class AllowList(NamedTuple):
         if parts is None:
             return "its address is not an http or https URL"
         rules = self.statuses if purpose is STATUSES else self.metrics
-        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+        host, port = read_address(parts)
         matching = [rule for rule in rules if rule.matches(host, port)]
         shown = f"[{host}]" if ":" in host else host
         allowing = f"{purpose.option} {shown}, or {shown} in allow.hosts.{purpose.setting} of {OPERATOR_FILE}"
@@ -97,7 +97,7 @@ class AllowList(NamedTuple):
         noun = f"the environment variable {name}" if kind == "env" else f"the file {name}"
         rules = [rule for rule in self.tokens if rule.source == kind and _same_source(kind, rule.name, name)]
         parts = parse_http_url(url)
-        host, port = (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)) if parts else ("", None)
+        host, port = read_address(parts) if parts is not None else ("", None)
         if parts is None or (parts.scheme != "https" and not is_loopback_host(host)):
             return f"{noun} is not read, because a token is sent over https only; use https"
         allowing = f"--allow-token {kind}:{name}@{host}, or {kind}: {name} in allow.tokens of {OPERATOR_FILE}"

@@ -18,6 +18,11 @@ def parse_http_url(url: str) -> SplitResult | None:
     return parts if is_valid else None
 
 
+def read_address(parts: SplitResult) -> tuple[str, int]:
+    """Return the host and the port of a parsed http or https URL, by default that of the scheme."""
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+
 def strip_credentials(url: str | None) -> str | None:
     """Return the URL of a repository without credentials, or None for a local path.
 
