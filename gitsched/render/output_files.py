@@ -190,7 +190,7 @@ def _get_value(body: Body, path: str) -> Any:
     value: Any = body
     for name in path.split("."):
         if isinstance(value, list):
-            value = value[int(name)] if name.isdigit() and int(name) < len(value) else None
+            value = value[int(name)] if name.isdecimal() and len(name) < 10 and int(name) < len(value) else None
         else:
             value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -236,5 +236,7 @@ def parse_int_or_percent(value: Any, total: int) -> int:
     match = _PERCENTAGE.fullmatch(value) if isinstance(value, str) else None
     if match:
         return math.ceil(int(match[1]) / 100 * total)
-    number = int(value) if isinstance(value, (int, float)) or (isinstance(value, str) and value.isdecimal()) else 0
+    number = (
+        int(value) if isinstance(value, (int, float)) or (isinstance(value, str) and value.isdecimal() and len(value) < 10) else 0
+    )
     return number if number > 0 else 0

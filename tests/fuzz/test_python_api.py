@@ -47,6 +47,31 @@ def test_no_documents_records_or_settings_raise_an_unexpected_error(start: int) 
         assert "internal-error" not in codes, seed
 
 
+@pytest.mark.parametrize("metadata", [1.5, [1], "x", True])
+def test_a_placed_application_whose_metadata_is_no_mapping_is_a_finding(metadata: Any) -> None:
+    """Krake computes versions of broken documents, too: records without a name may belong to them."""
+    body = {"api": "kubernetes", "kind": "Application", "metadata": metadata, "spec": {"manifest": []}}
+    record = {
+        "api": "kubernetes",
+        "kind": "Application",
+        "metadata": {"name": "", "namespace": "default"},
+        "status": {"state": "RUNNING"},
+    }
+    found = gitsched.schedule([body], previous=[record], now=NOW)
+    assert {finding.code for finding in found.findings} & {"wrong-type", "invalid-document", "missing-name"}
+    assert all(finding.code != "internal-error" for finding in found.findings)
+
+
+def test_a_decision_group_with_an_index_of_many_digits_is_no_bug() -> None:
+    for documents, config in SEEDS:
+        records = json.loads(json.dumps(gitsched.schedule(documents, now=NOW, config=config).documents))
+        for record in records:
+            labels = record.setdefault("metadata", {}).setdefault("labels", {})
+            labels["cluster.open-cluster-management.io/decision-group-index"] = "9" * 5000
+        found = gitsched.schedule(documents, previous=records, now=NOW, config=config)
+        assert all(finding.code != "internal-error" for finding in found.findings)
+
+
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters())
 JSON = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=4), max_leaves=10

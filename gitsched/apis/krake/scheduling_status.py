@@ -136,7 +136,8 @@ def _is_own_failure(record: Body) -> bool:
 
 def digest_version(body: Body) -> str:
     """Return a digest of a document's version: its spec and the metadata that users write."""
-    metadata = body.get("metadata") or {}
+    found = body.get("metadata")
+    metadata = found if isinstance(found, dict) else {}  # broken documents have a version, too
     parts = [body.get("spec"), {name: metadata[name] for name in VERSIONED_METADATA if metadata.get(name)}]
     try:
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"))

@@ -194,7 +194,7 @@ def _read_rollout_groups(
     for _, body in decisions:
         labels = read_labels(body)
         index = labels.get(names.GROUP_INDEX_LABEL, "0")
-        group_index = int(index) if index.isdecimal() else 0
+        group_index = int(index) if index.isdecimal() and len(index) < 10 else 0
         group = clusters_by_group.setdefault((group_index, labels.get(names.GROUP_NAME_LABEL, "")), [])
         entries = list_objects(get_field(body, "status", "decisions"))
         group += [name for entry in entries if (name := str(entry.get("clusterName"))) in clusters and name not in assigned]
