@@ -16,6 +16,7 @@ import pygit2
 import yaml
 
 from gitsched.git.output import OutputRepository
+from gitsched.git.refs import NOTES_REF
 from gitsched.reconcile import Reconciler, RunResult, RunSettings, pipeline, preview, run_with_retries
 from gitsched.render.output_files import METADATA_FILES
 
@@ -64,7 +65,8 @@ class SharedRepository:
         return str(found.target) if found is not None else None
 
     def refs(self) -> dict[str, str]:
-        return {ref.name: str(ref.target) for ref in self.repository.references.objects if ref.name != "refs/notes/gitsched"}
+        """Return the commits of the branches. A run without a commit may write the note that a killed one did not."""
+        return {ref.name: str(ref.target) for ref in self.repository.references.objects if ref.name != NOTES_REF}
 
     def list_ancestors(self, oid: str) -> list[str]:
         """Return a commit and its ancestors by first parents, the newest first."""
