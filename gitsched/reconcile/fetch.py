@@ -68,6 +68,7 @@ def fetch(context: RunContext, base: Commit | None = None) -> Fetched:
     if location.record is not None or location.has_notes:
         from gitsched.reconcile.recorded_output import (
             find_last_reconciled,
+            find_later_location,
             find_recorded_location,
             is_chosen_by_operator,
         )  # only if there was an earlier run
@@ -75,6 +76,11 @@ def fetch(context: RunContext, base: Commit | None = None) -> Fetched:
         location = find_recorded_location(context, location, config, partial(_open_location, context))
         if base is None and (last := find_last_reconciled(source, location)) is not None:
             trusted = TrustedConfig(settled if last.tree == tree else _read_config_or_defaults(context, last.tree), last)
+            other_named = trusted.config.output.branch.removeprefix("refs/heads/") != location.output.branch
+            if settings.output_branch is None and (other_named or last.oid not in (commit.oid, *commit.parents)):
+                later = find_later_location(context, location, trusted, commit, partial(_open_location, context))
+                if later is not None and (last := find_last_reconciled(source, later)) is not None:
+                    location, trusted = later, TrustedConfig(_read_config_or_defaults(context, last.tree), last)
         config = trusted.config.output._replace(branch=location.output.branch, path=location.prefix.rstrip("/"))
         if config.push != settled.output.push:
             location = _open_location(context, config)

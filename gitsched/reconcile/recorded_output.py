@@ -9,12 +9,14 @@ from gitsched.apis.gitsched.output_config import OutputConfig
 from gitsched.git import OutputRepository, Repository, SourceRepository
 from gitsched.git.refs import list_remote_refs
 from gitsched.model.commit import Commit
-from gitsched.reconcile.run import Fetched, OutputLocation, RunContext
+from gitsched.reconcile.run import Fetched, OutputLocation, RunContext, TrustedConfig
 from gitsched.reconcile.source_notes import OPERATOR_OUTPUTS, OutputNote, read_output_note
 from gitsched.render.output_files import CLUSTERS, PLACEMENTS, RUN_METADATA, STATUS
 
 MAX_DIRECTORIES = 2_000
 """Directories of an output branch that are searched for gitsched.json."""
+MAX_PARENTS = 1_000
+"""Commits of the source that are searched for those of earlier runs."""
 _HEADS, _TRACKING = "refs/heads/", "refs/remotes/origin/"
 _OUTPUT_DIRECTORIES = frozenset((CLUSTERS, STATUS, PLACEMENTS))
 
@@ -51,6 +53,37 @@ def find_last_reconciled(source: SourceRepository, location: OutputLocation) -> 
         if oid and source.fetch_commit(oid):
             return source.repository.commit(oid)
     return None
+
+
+def find_later_location(
+    context: RunContext, found: OutputLocation, trusted: TrustedConfig, planned: Commit, open_location: OpenLocation
+) -> OutputLocation | None:
+    """Return the location where a later run has decided than the last one at `found`, so that a commit cannot send decisions back to a
+    branch that the operator has left; None if there is none. Runs count in the order of the first parents of the planned commit."""
+    source, order = context.source, {oid: age for age, oid in enumerate(_list_first_parents(context.source.repository, planned))}
+    last = trusted.commit
+    if last is None or last.oid not in order:
+        return None
+    later: list[tuple[int, str]] = []
+    for branch, head in sorted(_list_heads(found.output).items()):
+        age = order.get(read_output_note(found.output.repository, head).source, len(order))
+        is_named = branch == trusted.config.output.branch.removeprefix(_HEADS)
+        if branch != found.output.branch and (age < order[last.oid] or (age == order[last.oid] and is_named)):
+            later.append((age, branch))
+    for _, branch in sorted(later):
+        other = _open_directory(context, trusted.config.output._replace(branch=branch), open_location)
+        if _is_own(source, other):
+            return other
+    return None
+
+
+def _list_first_parents(repository: Repository, commit: Commit) -> Iterator[str]:
+    """Yield a commit and its first parents, as far as they are available."""
+    for _ in range(MAX_PARENTS):
+        yield commit.oid
+        if not commit.parents or not repository.has(commit.parents[0]):
+            return
+        commit = repository.commit(commit.parents[0])
 
 
 def is_chosen_by_operator(location: OutputLocation) -> bool:

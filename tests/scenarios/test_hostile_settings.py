@@ -215,6 +215,25 @@ def test_the_operator_moves_the_output_once_and_later_runs_stay_there(trusted: F
     assert "setting-ignored" not in {finding.code for finding in run.plan.findings}
 
 
+@pytest.mark.parametrize("runs", [0, 1], ids=["at once", "after a run"])
+def test_a_merge_cannot_send_decisions_back_to_a_branch_that_the_operator_left(trusted: Fleet, runs: int) -> None:
+    trusted.commit({"gitsched.yaml": f"{HEAD}  output: {{branch: elsewhere}}\n"}, hour=1)
+    trusted.reconcile(1, **NOTHING)
+    trusted.reconcile(2, output_branch="elsewhere", **NOTHING)
+    for hour in range(3, 3 + runs):
+        trusted.commit({}, hour=hour)
+        trusted.reconcile(hour, **NOTHING)
+    before = trusted.head
+    trusted.commit({"gitsched.yaml": f"{HEAD}  output: {{branch: placements}}\n", "echo.yaml": None}, hour=5)
+    for hour in (5, 6):
+        run = trusted.reconcile(hour, **NOTHING)
+        assert (run.branch, trusted.head) == ("elsewhere", before)
+        assert "setting-ignored" in {finding.code for finding in run.plan.findings}
+    assert trusted.reconcile(7, output_branch="placements", **NOTHING).branch == "placements"
+    trusted.commit({}, hour=8)
+    assert trusted.reconcile(8, **NOTHING).branch == "placements"
+
+
 def test_a_first_run_does_not_write_to_a_repository_that_the_operator_does_not_name(fleet: Fleet, tmp_path: Path) -> None:
     other = bare(tmp_path / "other.git")
     fleet.commit({"gitsched.yaml": f"{HEAD}  output: {{repository: '{other}'}}\n"})
