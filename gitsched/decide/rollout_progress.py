@@ -226,6 +226,8 @@ def _describe_report(verdict: _Verdict, reports: KnownReports) -> str:
         deadline = f" before {format_time(verdict.time)}" if verdict.state == FAILURE and verdict.time is not None else ""
         return "" if verdict.state == SUCCESS else f"no report about the change{deadline}"
     if about.state == SUCCESS:
+        if verdict.time is not None and about.time > verdict.time:
+            return f"healthy only from {format_time(about.time)} on, which is in the future: check its clock"
         return "" if verdict.state == SUCCESS or verdict.time is None else f"healthy, succeeds at {format_time(verdict.time)}"
     unhealthy = last.unhealthy[:2] if last is not None else ()
     names = "; ".join(f"{one.key.title} is {one.health}{f': {one.message}' if one.message else ''}" for one in unhealthy)

@@ -221,6 +221,8 @@ def determine_result(
     known = report if report is not None and report.time >= applied_at else None
     if known is not None and known.state == SUCCESS:
         success_time = add_duration(known.time, strategy.min_success_time)
+        if known.time > now and deadline is not None:  # a clock that is ahead does not suspend the deadline
+            return (FAILURE, deadline) if deadline <= now else ("", min(deadline, success_time))
         return (SUCCESS if success_time <= now else ""), success_time
     if known is not None and known.state == FAILURE:
         return FAILURE, known.time

@@ -193,6 +193,16 @@ def test_a_missed_deadline_is_a_failure(waves: Waves) -> None:
     assert (waves.updated("two"), codes(run)) == (["ash"], ["rollout-stopped"])
 
 
+def test_a_report_from_the_future_does_not_suspend_the_deadline(waves: Waves) -> None:
+    waves.commit(rollout=rollout(PER_GROUP))
+    waves.commit(web=web("two"))
+    future = report("ash", waves.fleet.head, hour=40_000)
+    run = waves.commit(**{"reports/ash": future})
+    assert run.plan.next_wakeup == at_hour(waves.hour + 1), "the deadline"
+    run = waves.reconcile(wait=1)
+    assert (waves.updated("two"), codes(run)) == (["ash"], ["rollout-stopped"])
+
+
 def test_failures_up_to_the_limit_do_not_stop_it(waves: Waves) -> None:
     waves.commit(rollout=rollout("{type: Progressive, progressive: {maxConcurrency: 1, maxFailures: 1}}"))
     waves.commit(web=web("two"))
