@@ -134,3 +134,45 @@ def test_a_recorded_name_that_is_no_cluster_does_not_retire(fleet: Fleet, name: 
         fleet.reconcile(1 + minute * MINUTE)
         assert fleet.load("gitsched.json")["retiring"] == {}
     assert {path.split("/")[1] for path in fleet.files() if path.startswith("clusters/")} == {"ash", "bru"}
+
+
+OCM = """\
+apiVersion: cluster.open-cluster-management.io/v1
+kind: ManagedCluster
+metadata: {name: ash, labels: {cluster.open-cluster-management.io/clusterset: default}}
+spec: {hubAcceptsClient: true}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSet
+metadata: {name: default}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSetBinding
+metadata: {name: default, namespace: shop}
+spec: {clusterSet: default}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata: {name: web, namespace: shop}
+spec: {clusterSets: [default]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: web, namespace: shop, annotations: {cluster.open-cluster-management.io/placement: web}}
+data: {a: b}
+"""
+
+
+@pytest.mark.parametrize("content", ["", "kind: [", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"])
+def test_a_damaged_placement_decision_is_decided_again(fleet: Fleet, content: str) -> None:
+    fleet.commit({"ocm.yaml": OCM})
+    fleet.reconcile()
+    before = fleet.files()
+    (path,) = (path for path in before if "/placementdecision/" in path)
+    replace(fleet, path, "100644", content)
+    fleet.reconcile(1)
+    fleet.reconcile(72)
+    after = fleet.files()
+    assert {path: blob for path, blob in after.items() if path.startswith(("clusters/", "status/"))} == {
+        path: blob for path, blob in before.items() if path.startswith(("clusters/", "status/"))
+    }

@@ -28,7 +28,7 @@ from gitsched.apis.ocm.placement import (
 )
 from gitsched.apis.ocm.previous_decisions import BASIS_KEY, DecisionBasis, DecisionIndex, PreviousDecisions, read_basis
 from gitsched.apis.ocm.prioritizers import AddOnScores, PrioritizerScores
-from gitsched.model.document import Body, Document, Key
+from gitsched.model.document import Body, Document, Key, get_field, list_objects
 from gitsched.schedule.fleet import Candidate, Fleet
 from gitsched.schedule.scores import BalanceScore, ExternalScore, NormalizedScore, SteadyScore
 from gitsched.schedule.selection import (
@@ -277,7 +277,8 @@ def schedule_placements(
             result = schedule_placement(
                 placement, eligible, previous_decisions, decision_index.count_other_decisions(placement_name), records[key], context
             )
-            if unchanged and (recorded := records[key]) is not None:
+            recorded = records[key] if unchanged else None
+            if recorded is not None and _is_complete(recorded, previous_decisions):
                 result = result._replace(decisions=previous_decisions.records(key.namespace), record=recorded)
             elif result.record != records[key] or decision_index.has_changed(placement_name, result.decisions):
                 basis = DecisionBasis(digest, time_step)
@@ -289,6 +290,14 @@ def schedule_placements(
             break
         time_step, unchanged = wakeup, False
     return SchedulingRun(results, skipped, wakeup, time, basis)
+
+
+def _is_complete(record: Body, recorded: PreviousDecisions) -> bool:
+    """Return whether the recorded PlacementDecisions are those that the record of their Placement lists: they are files of a branch that a
+    person may have edited."""
+    groups = list_objects(get_field(record, "status", "decisionGroups"))
+    names = [name for group in groups if isinstance(listed := group.get("decisions"), list) for name in listed]
+    return (names, get_field(record, "status", "numberOfSelectedClusters")) == (list(recorded.decisions), len(recorded.clusters))
 
 
 def describe_missing_sets(result: PlacementResult) -> str:
