@@ -66,7 +66,8 @@ def find_later_location(
         return None
     later: list[tuple[int, str]] = []
     for branch, head in sorted(_list_heads(found.output).items()):
-        age = order.get(read_output_note(found.output.repository, head).source, len(order))
+        noted = read_output_note(found.output.repository, head).source
+        age = order[noted] if noted in order and noted else len(order)  # files of a worktree have no id, and most branches no note
         is_named = branch == trusted.config.output.branch.removeprefix(_HEADS)
         if branch != found.output.branch and (age < order[last.oid] or (age == order[last.oid] and is_named)):
             later.append((age, branch))
