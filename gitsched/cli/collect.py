@@ -141,12 +141,13 @@ def command(
 
     output.configure_logging(log_format)
     kubectl = KubectlOptions("", kubeconfig, timeout, executable)
+    listed: tuple[str, ...] = ()
     if all_contexts:
         from gitsched.collect.collector import list_all_contexts
 
         named = {text.partition("=")[2] or text for text in contexts}
-        contexts = (*contexts, *(context for context in list_all_contexts(kubectl) if context not in named))
-    wanted = CollectOptions(kubectl, contexts, sources, own, seconds, refresh, facts_branch, output_branch)
+        listed = tuple(context for context in list_all_contexts(kubectl) if context not in named)
+    wanted = CollectOptions(kubectl, contexts, sources, own, seconds, refresh, facts_branch, output_branch, listed)
     with output.show_progress("Observing"):
         run = collect_facts(RunSettings(location=location, **chosen), wanted, write=not dry_run)
     proposed = propose_clusters(run.collection, api, write_clusters) if write_clusters is not None else []

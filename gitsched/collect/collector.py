@@ -60,7 +60,7 @@ def collect(
     found: FoundClusters, sources: Sequence[Source], find_facts: FindFacts, observed: datetime, seconds: float
 ) -> Collection:
     """Observe the clusters that are found already, and those that the sources name."""
-    notes, failures = list(found.notes), []
+    notes, failures = list(found.notes), [(text, False) for text in found.failures]
     targets, ready = list(found.targets), list(found.clusters)
     for source in sources:
         origin = f"{source.name}{f' in {source.options.context}' if source.options.context else ''}"

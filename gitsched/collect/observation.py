@@ -67,13 +67,19 @@ class _Nodes:
         self.capacity: Amounts = {}
         self.allocatable: Amounts = {}
         self.usable: set[str] = set()
+        self._names: set[str] = set()
         self.regions: Counter[str] = Counter()
         self.zones: Counter[str] = Counter()
         self.providers: Counter[str] = Counter()
 
     def add(self, node: Body, notes: _Notes) -> None:
-        """Add a node; one with an amount that cannot be is only counted."""
+        """Add a node; one with an amount that cannot be is only counted. Of two nodes with the same name the first one counts."""
         name, status, spec = get_field(node, "metadata", "name"), as_object(node.get("status")), as_object(node.get("spec"))
+        if isinstance(name, str):
+            if name in self._names:
+                notes.add(f"the server lists node {name[:253]} twice: the first one counts")
+                return
+            self._names.add(name)
         self.total += 1
         conditions = list_objects(status.get("conditions"))
         is_ready = any(condition.get("type") == "Ready" and condition.get("status") == TRUE for condition in conditions)

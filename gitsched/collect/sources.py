@@ -35,27 +35,38 @@ class ClusterTarget(NamedTuple):
 
 
 class FoundClusters(NamedTuple):
-    """What a source knows: clusters whose facts it has itself, clusters to connect to, and notes about those that are left out."""
+    """What a source knows: clusters whose facts it has itself, clusters to connect to, and notes about those that are left out. `failures`
+    are the clusters that the user named and that cannot be observed."""
 
     clusters: tuple[tuple[str, CollectedCluster], ...] = ()
     targets: tuple[ClusterTarget, ...] = ()
     notes: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
 
 
-def find_contexts(contexts: Iterable[str], options: KubectlOptions) -> FoundClusters:
-    """Return the clusters of contexts. A context is written as its name, or as CLUSTER=NAME."""
+def find_contexts(contexts: Iterable[str], options: KubectlOptions, listed: Iterable[str] = ()) -> FoundClusters:
+    """Return the clusters of contexts. `contexts` are those that the user wrote, as NAME or CLUSTER=NAME; `listed` are names from the
+    kubeconfig, which can contain "="."""
     targets: list[ClusterTarget] = []
     notes: list[str] = []
+    failures: list[str] = []
     for text in contexts:
         cluster, separator, context = text.partition("=")
         if not separator:
             context = cluster
-        if CLUSTER_NAME.fullmatch(cluster):
+        if not CLUSTER_NAME.fullmatch(cluster):
+            failures.append(f"--context {text:.100}: {cluster[:100]!r} is no name of a cluster; write --context CLUSTER=CONTEXT")
+        elif not context:  # kubectl would take the current context, which can be another cluster
+            failures.append(f"--context {text:.100}: the name of the context is empty; write --context CLUSTER=CONTEXT")
+        else:
             targets.append(ClusterTarget(cluster, f"context {context}", options._replace(context=context)))
+    for context in listed:
+        if CLUSTER_NAME.fullmatch(context):
+            targets.append(ClusterTarget(context, f"context {context}", options._replace(context=context)))
         else:
             cure = f"name it with --context CLUSTER={context:.100}"
-            notes.append(f"the context {context:.100} is left out: {cluster[:100]!r} is no name of a cluster; {cure}")
-    return FoundClusters((), tuple(targets), tuple(notes))
+            notes.append(f"the context {context:.100} is left out: {context[:100]!r} is no name of a cluster; {cure}")
+    return FoundClusters((), tuple(targets), tuple(notes), tuple(failures))
 
 
 def read_hub(reader: ClusterReader, hub: HubClusters, origin: str, observed: datetime) -> FoundClusters:

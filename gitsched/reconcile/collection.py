@@ -43,7 +43,8 @@ _HEADER = "# Written by `gitsched collect`.\n"
 
 
 class CollectOptions(NamedTuple):
-    """What to collect: `contexts` as NAME or CLUSTER=NAME, `sources` as (name, context), or the cluster `own`, in which gitsched runs.
+    """What to collect: `contexts` as NAME or CLUSTER=NAME, `listed` contexts by their names in the kubeconfig, `sources` as
+    (name, context), or the cluster `own`, in which gitsched runs.
 
     `seconds` limit each cluster. `refresh` is the age at which unchanged facts are written again, None for half of source.facts.staleAfter.
     `branch` is the branch to commit to, `output_branch` the output branch about which the cluster `own` reports; "" for those that the
@@ -58,6 +59,7 @@ class CollectOptions(NamedTuple):
     refresh: timedelta | None = None
     branch: str = ""
     output_branch: str = ""
+    listed: tuple[str, ...] = ()
 
 
 class CollectedFile(NamedTuple):
@@ -155,7 +157,7 @@ def _list_targets(options: CollectOptions) -> tuple[FoundClusters, list[Source]]
         Source(name, readers[name], options.kubectl._replace(context=context or options.kubectl.context))
         for name, context in options.sources
     ]
-    return find_contexts(options.contexts, options.kubectl), sources
+    return find_contexts(options.contexts, options.kubectl, options.listed), sources
 
 
 def _open_destination(context: RunContext, options: CollectOptions) -> _Destination:

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from gitsched.collect.collector import list_all_contexts
+from gitsched.collect.sources import find_contexts
 from gitsched.kubectl.client import KubectlOptions
 from gitsched.model.errors import Permanent
 from gitsched.reconcile import RunSettings, reconcile
@@ -616,6 +617,35 @@ def test_a_resident_process_writes_the_same_commit_as_a_new_one(tmp_path: Path) 
         run(context, NOW + timedelta(minutes=70))
         found.append(git(fleet, "rev-parse", "placements"))
     assert found[0] == found[1] != first, "facts about a cluster became stale in between"
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("Dub_1", "'Dub_1' is no name of a cluster"),
+        ("../x=fake", "'../x' is no name of a cluster"),
+        ("--kubeconfig=x", "'--kubeconfig' is no name of a cluster"),
+        ("dub=", "the name of the context is empty"),
+    ],
+)
+def test_a_context_that_cannot_be_observed_as_written_is_a_failure(
+    collect: Collect, tmp_path: Path, written: str, reason: str
+) -> None:
+    fleet = make_repository(tmp_path / "fleet", {"gitsched.yaml": CONFIG % "{branch: facts}"})
+    run = collect(fleet, contexts=(written, "ash=fake"))
+    assert [result.cluster for result in run.collection.results] == ["ash"], "the others are observed"
+    ((failure, temporary),) = run.collection.failures
+    assert (failure.startswith(f"--context {written}: {reason}"), temporary) == (True, False), failure
+
+
+def test_a_name_of_the_kubeconfig_with_an_equals_sign_is_no_other_context() -> None:
+    found = find_contexts((), KubectlOptions(), ("dub", "ash=dub"))
+    assert [(target.cluster, target.options.context) for target in found.targets] == [("dub", "dub")]
+    assert found.notes == (
+        "the context ash=dub is left out: 'ash=dub' is no name of a cluster; name it with --context CLUSTER=ash=dub",
+    )
+    (target,) = find_contexts(("ash=ash=dub",), KubectlOptions()).targets
+    assert target.options.context == "ash=dub"
 
 
 def test_without_contexts_nothing_is_collected(tmp_path: Path) -> None:

@@ -112,13 +112,22 @@ def test_a_node_with_an_amount_that_cannot_be_is_not_counted(servers: Servers) -
         assert result.collected.facts.allocatable["cpu"] == "8", "the other nodes count"
 
 
+def test_a_node_that_is_listed_twice_is_counted_once(servers: Servers) -> None:
+    twice = servers.add("twice")
+    twice.lists["/api/v1/nodes"] = [make_node("n1", cpu="1"), make_node("n1", cpu="9")]
+    result = servers.observe()["twice"]
+    assert result.collected is not None, result
+    assert (result.collected.facts.nodes, result.collected.facts.allocatable["cpu"]) == ((1, 1), "1")
+    assert result.notes == ("the server lists node n1 twice: the first one counts",)
+
+
 def test_objects_of_wrong_types_are_survived_and_ten_thousand_nodes_counted(servers: Servers) -> None:
     wrong, large = servers.add("wrong"), servers.add("large")
     wrong.lists["/api/v1/nodes"] += WRONG
     wrong.lists["/api/v1/pods"] += WRONG
     kinds = {"kind": "APIGroupDiscoveryList", "items": [1, {"versions": [{"version": "v1\n", "resources": 3}]}]}
     wrong.answers |= {"/apis": kinds, "/version": {"gitVersion": ["v1"]}}
-    large.lists["/api/v1/nodes"] = [make_node("n1", cpu="1")] * 10_000
+    large.lists["/api/v1/nodes"] = [make_node(f"n{number}", cpu="1") for number in range(1, 10_001)]
     large.lists["/api/v1/pods"] = [make_pod("web")] * 1_000
     found = {name: result.collected for name, result in servers.observe().items()}
     assert found["wrong"] is not None
