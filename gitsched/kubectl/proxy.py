@@ -31,6 +31,8 @@ _CHUNK = 1 << 16
 _START_TIMEOUT = 20.0
 """Seconds in which `kubectl proxy` must listen."""
 _EXIT_TIMEOUT = 5.0
+_PROMPT = b"Please enter Username"
+"""The beginning of what kubectl prints to stdout, without a line end, where it has no credentials."""
 _MAX_SOCKET_PATH = 100
 """Bytes of the path of a Unix socket that every system accepts."""
 _MAX_MESSAGE = 300
@@ -177,17 +179,26 @@ class ClusterReader:
         self._wait_until_it_listens(self._process)
 
     def _wait_until_it_listens(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait for the line that kubectl prints when it listens."""
+        """Wait for the line that kubectl prints when it listens. A prompt, such as for a user name, is no line."""
         assert process.stdout is not None
+        limit = min(_START_TIMEOUT, max(0.1, self._end - time.monotonic()))
+        end, printed = time.monotonic() + limit, b""
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
-            limit = min(_START_TIMEOUT, max(0.1, self._end - time.monotonic()))
-            if not selector.select(limit):
-                raise Temporary(f"kubectl proxy did not start within {limit:g} s{self._read_errors()}")
-        if not os.read(process.stdout.fileno(), _CHUNK):
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_EXIT_TIMEOUT)
-            raise classify_error("proxy", self._read_errors().removeprefix(": ") or "it ended without a message")
+            while b"\n" not in printed:
+                if not selector.select(max(0.0, end - time.monotonic())):
+                    raise Temporary(f"kubectl proxy did not start within {limit:g} s{self._read_errors()}")
+                piece = os.read(process.stdout.fileno(), _CHUNK)
+                printed = (printed + piece)[-_CHUNK:]
+                if piece:
+                    continue
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_EXIT_TIMEOUT)
+                if printed.startswith(_PROMPT):
+                    raise Permanent(
+                        "kubectl proxy asks for a user name: the kubeconfig has no credentials for the context; check its user"
+                    )
+                raise classify_error("proxy", self._read_errors().removeprefix(": ") or "it ended without a message")
 
     def _read_errors(self) -> str:
         """Return the last line that kubectl printed to stderr, after a colon; "" if there is none."""

@@ -179,6 +179,23 @@ def drip(listening: socket.socket) -> None:
         connection.close()
 
 
+def test_a_context_without_credentials_says_so(tmp_path: Path) -> None:
+    """kubectl asks for a user name where a server with TLS needs one and the user of the context does not exist."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        """\
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+contexts: [{name: dub, context: {cluster: c, user: missing}}]
+"""
+    )
+    found = find_contexts(["dub"], KubectlOptions("", str(kubeconfig)))
+    (result,) = collect(found, [], lambda _: None, NOW, 20.0).results
+    assert "asks for a user name: the kubeconfig has no credentials for the context" in result.failure
+    assert not result.temporary
+
+
 def test_without_kubectl_the_failure_says_so() -> None:
     found = find_contexts(["dub=fake"], KubectlOptions(executable="no-kubectl"))
     (result,) = collect(found, [], lambda _: None, NOW, 5.0).results
