@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -56,14 +56,16 @@ def command(location: str, dry_run: bool, log_format: str, **chosen: Any) -> int
 
 
 def write_scores(root: Path | None, location: str, scored: ScoreFile) -> None:
-    """Write the file. Raises Permanent without a worktree, and for a path outside of it."""
+    """Write the file. Raises Permanent without a worktree, for a path outside of it, in .git or of a symlink, and for a file of others."""
     from gitsched.model.errors import Permanent
+    from gitsched.reconcile.scores import check_replaceable
+    from gitsched.reconcile.worktree_file import resolve_worktree_file
 
     if root is None:
         raise Permanent(f"{location} is not a worktree, so the scores cannot be written: set source.facts.branch to commit them")
-    path = root / PurePosixPath(scored.path)
-    if not path.resolve().is_relative_to(root.resolve()):
-        raise Permanent(f"{scored.path} is not a path inside the worktree")
+    path = resolve_worktree_file(root, scored.path)
+    if path.exists():
+        check_replaceable(scored.path, path.read_bytes())
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(scored.text, "utf-8")
 

@@ -219,6 +219,8 @@ def _make_file(context: RunContext, reader: SourceReader, one: _Measured, tree: 
     if one.failure:
         return ScoreFile(name, path, "", 0, False, one.failure)
     before = find_file(reader.repository, tree, path)
+    if before is not None:
+        check_replaceable(path, reader.repository.blob(before))
     previous = _read_previous(reader, one.scoring, name, path, before)
     documents = one.scoring.build_documents(
         ScoreInput(one.definition.body, one.clusters, one.values, previous, context.settings.now)
@@ -226,6 +228,14 @@ def _make_file(context: RunContext, reader: SourceReader, one: _Measured, tree: 
     text = _HEADER.format(kind=one.definition.kind, name=name) + "---\n".join(map(dump, documents))
     changed = before is None or reader.repository.blob(before) != text.encode()
     return ScoreFile(name, path, text, len(documents), changed)
+
+
+def check_replaceable(path: str, content: bytes) -> None:
+    """Raise Permanent for a file that `gitsched scores` has not written: spec.path must not replace other documents or settings."""
+    if not content.startswith(_MARK):
+        raise Permanent(
+            f"{path} has other content than scores, and is left alone: set spec.path to another file, or remove this one"
+        )
 
 
 def find_file(repository: Repository, tree: str | None, path: str) -> str | None:

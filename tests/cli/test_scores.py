@@ -19,6 +19,7 @@ pytestmark = pytest.mark.usefixtures("local_servers")
 HEAD = "apiVersion: gitsched.io/v1alpha1\nkind: ClusterScores\nmetadata: {name: default}\nspec:\n  scores:\n"
 PUSHED = HEAD + "  - name: cpuratio\n    static: {ash: 88, bru: 66, cph: 40, dub: 10, edi: 0}\n    range: {worst: 0, best: 100}\n"
 ASKED = HEAD + "  - name: cpuratio\n    prometheus: {url: 'URL', query: 'free by (cluster)', label: cluster}\n"
+SETTINGS = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {}\n"
 AT = ("--now", "2026-03-02T08:00:00Z")
 
 
@@ -219,6 +220,31 @@ def test_nothing_is_written_outside_of_the_worktree(gitsched: Run, commit: Calla
     commit(place, source=PUSHED.replace("spec:\n", f"spec:\n  path: {path}\n"))
     done = gitsched("scores", *AT)
     assert (done.returncode, "is not a path inside the repository" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("target", [".git", "gitsched.yaml"])
+def test_scores_are_not_written_through_a_symlink(gitsched: Run, commit: Callable[..., None], place: Path, target: str) -> None:
+    (place / "gitsched.yaml").write_text(SETTINGS)
+    (place / "link.yaml").symlink_to(target)
+    path = "link.yaml/scores.yaml" if target == ".git" else "link.yaml"
+    commit(place, source=PUSHED.replace("spec:\n", f"spec:\n  path: {path}\n"))
+    done = gitsched("scores", *AT)
+    assert (done.returncode, "is not a path inside the worktree" in done.stderr) == (1, True), done.stderr
+    assert not (place / ".git/scores.yaml").exists()
+    assert (place / "gitsched.yaml").read_text() == SETTINGS
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_scores_do_not_replace_a_file_with_other_content(
+    gitsched: Run, commit: Callable[..., None], place: Path, ignored: bool
+) -> None:
+    (place / "settings.yaml").write_text(SETTINGS)
+    if ignored:
+        (place / ".gitignore").write_text("settings.yaml\n")
+    commit(place, source=PUSHED.replace("spec:\n", "spec:\n  path: settings.yaml\n"))
+    done = gitsched("scores", *AT)
+    assert (done.returncode, "settings.yaml has other content than scores" in done.stderr) == (1, True), done.stderr
+    assert (place / "settings.yaml").read_text() == SETTINGS
 
 
 def test_a_missing_definition_is_reported(gitsched: Run, place: Path) -> None:
