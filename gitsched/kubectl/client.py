@@ -90,6 +90,12 @@ class KubectlClient:
         """Return the contexts of the kubeconfig, sorted."""
         return sorted(filter(None, self._run(["config", "get-contexts", "--output=name"]).splitlines()))
 
+    def check_context(self) -> None:
+        """Raise Permanent if the context names no server: kubectl would then query localhost:8080, whatever answers there."""
+        server = self._run(["config", "view", "--minify", "--output=jsonpath={.clusters[0].cluster.server}"])
+        if not server.strip():
+            raise Permanent(f"the context {self._options.context} has no server: correct its cluster in the kubeconfig")
+
     def _get(self, resource: str, namespace: str, names: Sequence[str]) -> list[Body]:
         where = _select_namespace(namespace)
         output = self._run(["get", resource, *where, "--ignore-not-found", "--output=json", "--", *names])

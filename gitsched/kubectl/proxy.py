@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from gitsched.kubectl.client import KubectlOptions, MissingObject, classify_error
+from gitsched.kubectl.client import KubectlClient, KubectlOptions, MissingObject, classify_error
 from gitsched.model.document import Body, get_field
 from gitsched.model.errors import Permanent, Temporary
 
@@ -166,6 +166,8 @@ class ClusterReader:
             self._directory.cleanup()
             self._directory = tempfile.TemporaryDirectory(prefix="gitsched-", dir="/tmp")
         options = self.options
+        if options.context:
+            KubectlClient(options).check_context()
         where = [f"--{name}={value}" for name, value in (("context", options.context), ("kubeconfig", options.kubeconfig)) if value]
         command = [options.executable, "proxy", *where, f"--unix-socket={self._socket}", "--append-server-path"]
         with (Path(self._directory.name) / "errors").open("wb") as errors:

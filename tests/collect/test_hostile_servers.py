@@ -180,7 +180,7 @@ def drip(listening: socket.socket) -> None:
 
 
 def test_a_context_without_credentials_says_so(tmp_path: Path) -> None:
-    """kubectl asks for a user name where a server with TLS needs one and the user of the context does not exist."""
+    """kubectl would ask for a user name where a server with TLS needs one and the user of the context does not exist."""
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(
         """\
@@ -192,7 +192,7 @@ contexts: [{name: dub, context: {cluster: c, user: missing}}]
     )
     found = find_contexts(["dub"], KubectlOptions("", str(kubeconfig)))
     (result,) = collect(found, [], lambda _: None, NOW, 20.0).results
-    assert "asks for a user name: the kubeconfig has no credentials for the context" in result.failure
+    assert "cannot locate user missing" in result.failure
     assert not result.temporary
 
 
@@ -200,3 +200,16 @@ def test_without_kubectl_the_failure_says_so() -> None:
     found = find_contexts(["dub=fake"], KubectlOptions(executable="no-kubectl"))
     (result,) = collect(found, [], lambda _: None, NOW, 5.0).results
     assert "no-kubectl is not on the PATH: install kubectl" in result.failure
+
+
+@pytest.mark.parametrize("clusters", ["[]", "[{name: c, cluster: {}}]"], ids=["no entry", "no server"])
+def test_a_context_without_a_server_is_not_observed_on_this_machine(tmp_path: Path, clusters: str) -> None:
+    """kubectl queries localhost:8080 for such a context."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        f"apiVersion: v1\nkind: Config\nclusters: {clusters}\ncontexts: [{{name: dub, context: {{cluster: c}}}}]\n"
+    )
+    found = find_contexts(["dub"], KubectlOptions("", str(kubeconfig)))
+    (result,) = collect(found, [], lambda _: None, NOW, 20.0).results
+    assert (result.collected, result.temporary) == (None, False)
+    assert "cannot locate cluster" in result.failure or "the context dub has no server" in result.failure
