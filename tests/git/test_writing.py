@@ -43,7 +43,7 @@ def write_tree(git, at: Path, files: dict[str, bytes], index: Path) -> str:
     return subprocess.run(["env", env, "git", "write-tree"], cwd=at, capture_output=True, check=True).stdout.decode().strip()
 
 
-@settings(max_examples=count_examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=count_examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(before=FILES, after=FILES)
 def test_trees_are_those_that_git_writes(before, after, bare: Path, git, tmp_path: Path):
     repository = open_repository(bare)

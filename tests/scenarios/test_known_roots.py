@@ -53,7 +53,7 @@ def apply(fleet: Fleet, files: dict[str, str | None], hour: int) -> None:
     fleet.commit(existing, hour=hour)
 
 
-@settings(max_examples=count_examples(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=count_examples(2), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(names=st.lists(st.sampled_from(sorted(CHANGES)), min_size=1, max_size=5))
 def test_a_run_with_a_cache_publishes_what_a_run_without_one_does(
     tmp_path_factory: pytest.TempPathFactory, names: list[str]

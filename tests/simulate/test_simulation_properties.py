@@ -54,7 +54,7 @@ def baselines(draw: st.DrawFn) -> Baseline:
     return make_baseline(again.decisions, Config(), NOW, {})
 
 
-@settings(max_examples=count_examples(40))
+@settings(max_examples=count_examples(20))
 @given(baselines(), st.sampled_from(NAMES), st.booleans())
 def test_workloads_that_a_loss_cannot_affect_are_not_scheduled(baseline: Baseline, name: str, unreachable: bool) -> None:
     complete = baseline._replace(relevant_clusters=dict.fromkeys(baseline.relevant_clusters))
@@ -62,7 +62,7 @@ def test_workloads_that_a_loss_cannot_affect_are_not_scheduled(baseline: Baselin
     assert simulate(baseline, scenario) == simulate(complete, scenario)
 
 
-@settings(max_examples=count_examples(40))
+@settings(max_examples=count_examples(20))
 @given(baselines(), st.sampled_from(NAMES))
 def test_no_workload_stays_on_a_lost_cluster_and_each_replica_is_counted_once(baseline: Baseline, name: str) -> None:
     found = simulate(baseline, Scenario(lose=(FailureDomain("cluster", name),)))
