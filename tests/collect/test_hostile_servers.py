@@ -179,20 +179,30 @@ def drip(listening: socket.socket) -> None:
         connection.close()
 
 
-def test_a_context_without_credentials_says_so(tmp_path: Path) -> None:
-    """kubectl would ask for a user name where a server with TLS needs one and the user of the context does not exist."""
+@pytest.mark.parametrize(
+    ("user", "message"),
+    [
+        ("", "asks for a user name: the kubeconfig has no credentials for the context"),
+        (", user: empty", "asks for a user name: the kubeconfig has no credentials for the context"),
+        (", user: missing", "cannot locate user missing"),
+    ],
+    ids=["no user", "no credentials", "a user without an entry"],
+)
+def test_a_context_without_credentials_says_so(tmp_path: Path, user: str, message: str) -> None:
+    """kubectl asks for a user name where a server with TLS needs one."""
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(
-        """\
+        f"""\
 apiVersion: v1
 kind: Config
-clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
-contexts: [{name: dub, context: {cluster: c, user: missing}}]
+clusters: [{{name: c, cluster: {{server: "https://127.0.0.1:1"}}}}]
+contexts: [{{name: dub, context: {{cluster: c{user}}}}}]
+users: [{{name: empty, user: {{}}}}]
 """
     )
     found = find_contexts(["dub"], KubectlOptions("", str(kubeconfig)))
     (result,) = collect(found, [], lambda _: None, NOW, 20.0).results
-    assert "cannot locate user missing" in result.failure
+    assert message in result.failure
     assert not result.temporary
 
 
