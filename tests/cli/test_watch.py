@@ -108,9 +108,8 @@ class Attempts:
         self.seen.append(attempt)
 
 
-def test_watch_continues_after_errors() -> None:
-    wakeup, attempts = Wakeup(), Attempts()
-    reconciler = FailingReconciler(wakeup, Conflict("race"), Permanent("no such branch"), Conflict("race"), Permanent("still none"))
+def watch_quickly(reconciler: FailingReconciler, attempts: Attempts, wakeup: Wakeup) -> None:
+    """Watch with the shortest interval until the reconciler requests a stop."""
     watch(
         reconciler,
         interval=timedelta(milliseconds=1),
@@ -118,6 +117,12 @@ def test_watch_continues_after_errors() -> None:
         wakeup=wakeup,
         now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
     )
+
+
+def test_watch_continues_after_errors() -> None:
+    wakeup, attempts = Wakeup(), Attempts()
+    reconciler = FailingReconciler(wakeup, Conflict("race"), Permanent("no such branch"), Conflict("race"), Permanent("still none"))
+    watch_quickly(reconciler, attempts, wakeup)
     assert reconciler.runs == 4
     assert [type(attempt.error) for attempt in attempts.seen] == [Conflict, Permanent, Conflict, Permanent]
     assert [attempt.cause for attempt in attempts.seen] == ["start", "retry", "time", "retry"]
@@ -134,13 +139,7 @@ def test_watch_continues_after_a_bug_and_drops_its_caches(
     monkeypatch.setattr("gitsched.watch.loop.MIN_BACKOFF", timedelta(milliseconds=1))
     wakeup, attempts = Wakeup(), FailingListener()
     reconciler = FailingReconciler(wakeup, RuntimeError("secret"), ValueError("secret"), OSError("disk"), Permanent("no branch"))
-    watch(
-        reconciler,
-        interval=timedelta(milliseconds=1),
-        listener=attempts,
-        wakeup=wakeup,
-        now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
-    )
+    watch_quickly(reconciler, attempts, wakeup)
     assert (reconciler.runs, reconciler.dropped) == (4, 2)
     assert [attempt.cause for attempt in attempts.seen] == ["start", "retry", "retry", "retry"]
     bugs = [record for record in caplog.records if record.levelname == "ERROR" and "internal error" in record.getMessage()]
@@ -151,13 +150,7 @@ def test_watch_continues_after_a_bug_and_drops_its_caches(
 def test_a_permanent_error_that_repeats_is_tried_and_logged_ever_less(caplog: pytest.LogCaptureFixture) -> None:
     wakeup, attempts = Wakeup(), Attempts()
     reconciler = FailingReconciler(wakeup, *(Permanent("there is no remote 'origin'") for _ in range(7)))
-    watch(
-        reconciler,
-        interval=timedelta(milliseconds=1),
-        listener=attempts,
-        wakeup=wakeup,
-        now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
-    )
+    watch_quickly(reconciler, attempts, wakeup)
     delays = [attempt.delay for attempt in attempts.seen]
     assert all(later > 1.5 * earlier for earlier, later in pairwise(delays))
     assert len(caplog.records) == 3, "the first, the second and the fourth"
