@@ -40,9 +40,11 @@ class RolloutGate:
         self._retained = {(copy.workload, copy.cluster) for copy in retained}
         self.result = RolloutResult()
         self._source, self._given, self._decisions = source, given, decisions
-        documents = decisions.catalog.api_documents.get(ROLLOUT_KIND, ())
-        self._specs = [parse_rollout(document) for document in documents]
-        self._keys = {spec.name: document.key for spec, document in zip(self._specs, documents, strict=True)}
+        self._specs = [parse_rollout(document) for document in decisions.catalog.api_documents.get(ROLLOUT_KIND, ())]
+        if any(key[:2] == ROLLOUT_KIND for key in decisions.catalog.broken):
+            from gitsched.decide.broken_rollouts import list_broken_rollouts  # most Rollouts are valid
+
+            self._specs += list_broken_rollouts(decisions.catalog)
         self._findings: list[Finding] = []
         self._moves = {move.key: move for move in moves}
         self._labels = {name: facts.labels for name, facts in decisions.cluster_facts.items()}
@@ -62,9 +64,13 @@ class RolloutGate:
             step = self._advance(spec, record, [rendered[key] for key in members[spec.name]], reports)
             for held in step.record.held:
                 files[held.workload] = self._comparison.keep(files[held.workload], held)
+            if spec.broken:
+                from gitsched.decide.broken_rollouts import make_broken_finding  # most Rollouts are valid
+
+                self._findings.append(make_broken_finding(spec, step))
             steps.append((spec, step))
         has_reports = reports.exist or self._is_reporting()
-        findings = list_rollout_findings(steps, members, has_reports)
+        findings = list_rollout_findings([entry for entry in steps if not entry[0].broken], members, has_reports)
         self.result = RolloutResult(
             tuple(step.status for _, step in steps if step.status.clusters),
             tuple(step.record for _, step in steps if step.record.changed or step.record.held),
@@ -109,6 +115,11 @@ class RolloutGate:
                     urgent.add(cluster)
                 else:
                     changes.setdefault(cluster, []).append(held)
+        if spec.broken:
+            from gitsched.decide.broken_rollouts import hold_changes  # most Rollouts are valid
+
+            step = hold_changes(spec, record, changes)
+            return step._replace(record=step.record._replace(held=(*step.record.held, *kept)))
         groups = spec.divide(clusters, self._labels)
         head = next(iter(self._given.list_commits()), "")
         step = advance(spec, groups, record, changes, frozenset(urgent), reports, self._source.times, head)
@@ -145,11 +156,11 @@ class RolloutGate:
                 if spec.selectors is None or spec.selects(template) or names.intersection(files.outcome.policy.split(", "))
             ]
             if tenancy is not None and found:
-                found = [spec for spec in found if tenancy.may_act(self._keys[spec.name], key)]
-                found.sort(key=lambda spec: tenancy.find_owner(self._keys[spec.name]) != PLATFORM)
+                found = [spec for spec in found if tenancy.may_act(spec.document.key, key)]
+                found.sort(key=lambda spec: (spec.broken, tenancy.find_owner(spec.document.key) != PLATFORM))
             if found:
                 members[found[0].name].append(key)
-            for other in found[1:]:
+            for other in (spec for spec in found[1:] if not spec.broken):
                 shared.setdefault((found[0].name, other.name), []).append(key)
         self._add_dependents(members, rendered)
         by_name = {spec.name: spec for spec in self._specs}
@@ -177,11 +188,12 @@ class RolloutGate:
 
     def _list_policies(self, spec: RolloutSpec) -> frozenset[str]:
         """Return the names, as outcomes have them, of the policies that a rollout selects."""
-        wanted = {(selector.group, selector.kind) for selector in spec.selectors or ()}
+        wanted = {selector.kind for selector in spec.selectors or ()}
         documents: Iterator[Document] = (
             document
-            for kind in wanted
-            for document in self._decisions.catalog.api_documents.get(kind, ())
+            for kind, found in self._decisions.catalog.api_documents.items()
+            if kind[1] in wanted
+            for document in found
             if spec.selects(document)
         )
         return frozenset(name for document in documents for name in (document.key.title, str(document.key)))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.last_valid_files import LastValidFile
-from gitsched.manifests.parsed_file import NOT_YAML, ParsedDocument, ParsedFile
-from gitsched.model.document import parse_api_group
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS, NOT_YAML, ParsedDocument, ParsedFile
+from gitsched.model.document import Origin, parse_api_group
 from gitsched.model.finding import Finding, Location, format_names
+from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.source_history import FileVersion
 from gitsched.reconcile.source_reader import SourceReader, make_origin
@@ -105,7 +106,24 @@ class LastValidDocuments:
             used = [self._combine(path, used)]
         documents = [make_raw_document(p.body, make_origin(p, path, entry.version.blob)) for entry in used for p in entry.found]
         documents += [make_raw_document(bodies[identity], origin, broken=True) for identity, origin in broken.items()]
+        documents += self._find_hidden_rollouts(path, blob, file, documents) if file.unreadable else ()
         return RestoredFile(tuple(documents), _make_last_valid(used[0]) if used else None, versions)
+
+    def _find_hidden_rollouts(
+        self, path: str, blob: str, file: ParsedFile, documents: Sequence[RawDocument]
+    ) -> Iterator[RawDocument]:
+        """Yield the Rollouts that a syntax error hides and of which there is no earlier version: changes wait for them."""
+        data = self._reader.repository.blob(blob)
+        if ROLLOUT_KIND[1].encode() not in data or len(data) > DEFAULT_LIMITS.size:
+            return
+        from gitsched.manifests.unreadable_text import UNKNOWN_NAME, find_unreadable_objects  # few broken files have Rollouts
+
+        known = {document.name for document in documents if (document.group, document.kind) == ROLLOUT_KIND}
+        for line, body in find_unreadable_objects(data.decode("utf-8", "replace"), file, *ROLLOUT_KIND):
+            name = body["metadata"]["name"]
+            if name not in known and (name != UNKNOWN_NAME or not known):
+                origin = Origin(path, blob, 0, -1, line, 1)
+                yield make_raw_document(body, origin, broken=True)
 
     def _combine(self, path: str, used: list[_UsedVersion]) -> _UsedVersion:
         """Combine documents of several versions to one version of the file, so that the output branch can keep it."""

@@ -7,9 +7,12 @@ from itertools import count
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gitsched.apis.gitsched.rollout import parse_broken_rollout
+from gitsched.model.document import Document, Key
 from gitsched.model.time import format_time
 from gitsched.reconcile import Reconciler
 from gitsched.reconcile.fleet_status import read_fleet_status
@@ -328,11 +331,72 @@ def test_a_broken_document_keeps_what_waits(waves: Waves) -> None:
     assert waves.updated("three") == ["ash"]
 
 
+DEPLOYMENTS = "[{apiVersion: apps/v1, kind: Deployment, name: web}]"
+BROKEN = "{type: Progressive, progressive: {minSuccessTime: soon}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (rollout(BROKEN, DEPLOYMENTS), "Deployment web"),
+        (rollout(PER_GROUP).replace("{decisionGroups", "[decisionGroups"), "everything"),
+        (rollout(PER_GROUP) + "---\n" + rollout(PER_GROUP, DEPLOYMENTS), "everything"),
+    ],
+    ids=["workload", "syntax", "twice"],
+)
+def test_a_rollout_that_was_never_valid_holds_what_it_names(waves: Waves, text: str, named: str) -> None:
+    run = waves.commit(rollout=text, web=web("two"))
+    assert waves.updated("one") == list(STAGES)
+    finding = next(finding for finding in run.plan.findings if finding.code == "rollout-broken")
+    assert (
+        named in finding.message
+        and "Deployment.apps/default/web keeps" in finding.message
+        and finding.location.path == "rollout.yaml"
+    )
+    assert waves.commit(web=web("three")).plan.rollouts[0].state == "stopped"
+    assert waves.updated("one") == list(STAGES)
+    waves.commit(rollout=rollout(PER_GROUP))
+    assert waves.updated("three") == ["ash"], "a corrected one goes on with the first wave"
+
+
+@pytest.mark.parametrize(
+    ("spec", "selected"),
+    [
+        ("{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: [web]}]}", ["web", "api"]),
+        ("{resourceSelectors: [{kind: Deployment, name: web}], rolloutStrategy: 3}", ["web"]),
+        ("{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: [app]}}]}", ["web", "api"]),
+        ("{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {app: web}}}]}", ["web"]),
+        ("{resourceSelectors: [{apiVersion: apps/v1, kind: Job}]}", []),
+        ("{resourceSelectors: [{apiVersion: apps/v1}]}", None),
+        ("{resourceSelectors: {kind: Deployment}}", None),
+        ("[nonsense]", None),
+    ],
+)
+def test_what_can_be_read_of_a_broken_rollout_selects_at_least_what_a_corrected_one_would(
+    spec: str, selected: list[str] | None
+) -> None:
+    def make(body: Any) -> Document:
+        return Document(Key("apps", body["kind"], "default", body["metadata"]["name"]), "apps/v1", body, None)
+
+    found = parse_broken_rollout(make({"kind": "Rollout", "metadata": {"name": "x"}, "spec": yaml.safe_load(spec)}))
+    assert (found.selectors is None) == (selected is None)
+    templates = [make({"kind": "Deployment", "metadata": {"name": name, "labels": {"app": name}}}) for name in ("web", "api")]
+    assert [one.key.name for one in templates if found.selects(one)] == (selected or [])
+
+
+def test_what_a_broken_rollout_does_not_name_or_another_rolls_out_goes_on(waves: Waves) -> None:
+    waves.commit(rollout=rollout(PER_GROUP))
+    waves.commit(other=rollout(BROKEN).replace("waves", "other"), web=web("two"))
+    assert waves.updated("two") == ["ash"], "a valid Rollout has it"
+    waves.commit(rollout="# removed\n", other=rollout(BROKEN, "[{apiVersion: apps/v1, kind: Deployment, name: api}]"))
+    assert waves.updated("two") == list(STAGES), "the other names another workload"
+
+
 def test_mistakes_in_a_rollout_have_a_line(waves: Waves) -> None:
     strategy = "{type: Progressive, all: {}, progressive: {minSuccessTime: soon, mandatoryDecisionGroups: [{groupName: none}]}}"
     run = waves.commit(rollout=rollout(strategy, annotations="{gitsched.io/accept-failures: ash}"), ash=report("ash", "0" * 40))
     found = {(f.code, f.location.line) for f in run.plan.findings if f.location and f.location.path == "rollout.yaml"}
-    assert found == {("invalid-field", 6), ("invalid-field", 3), ("rollout-setting-unused", 6)}
+    assert found == {("invalid-field", 6), ("invalid-field", 3), ("rollout-setting-unused", 6), ("rollout-broken", 1)}
 
 
 def test_an_eviction_does_not_wait(waves: Waves) -> None:

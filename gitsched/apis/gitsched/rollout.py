@@ -25,6 +25,8 @@ from gitsched.schedule.rollout import RolloutGroup, RolloutStrategy, parse_int_o
 
 ACCEPT_ANNOTATION: Final = "gitsched.io/accept-failures"
 """An annotation of a Rollout: failures that it goes on without, as `CLUSTER@TIME`, separated by commas. The time is that of the change."""
+ANY_GROUP: Final = "*"
+"""The group of a selector whose group cannot be read."""
 _SECTIONS: Final = {"All": "all", "Progressive": "progressive", "ProgressivePerGroup": "progressivePerGroup"}
 _ACCEPTED = re.compile(r"([^@,\s]+)@([^@,\s]+)")
 
@@ -38,10 +40,17 @@ class ObjectSelector(NamedTuple):
     name: str
     labels: Selector | None
 
+    def __str__(self) -> str:
+        """The objects as messages name them."""
+        name = self.name or "*"
+        labels = " with some labels" if self.labels is not None else ""
+        return f"{self.kind} {f'{self.namespace}/{name}' if self.namespace else name}{labels}"
+
     def selects(self, key: Key, labels: Mapping[str, str]) -> bool:
         """Return whether the selector matches an object."""
         return (
-            (self.group, self.kind) == key[:2]
+            self.kind == key.kind
+            and self.group in (key.group, ANY_GROUP)
             and self.namespace in ("", key.namespace)
             and self.name in ("", key.name)
             and (self.labels is None or self.labels.matches(labels))
@@ -57,7 +66,7 @@ class ClusterGroup(NamedTuple):
 
 class RolloutSpec(NamedTuple):
     """A parsed Rollout. Without `selectors` it is about all workloads. `accepted` are the failures that it goes on without, as cluster and
-    time of the change."""
+    time of the change. A `broken` one has no valid document: nothing that it selects changes."""
 
     document: Document
     selectors: tuple[ObjectSelector, ...] | None
@@ -65,6 +74,7 @@ class RolloutSpec(NamedTuple):
     clusters_per_group: object
     strategy: RolloutStrategy
     accepted: frozenset[tuple[str, datetime]] = frozenset()
+    broken: bool = False
 
     @property
     def name(self) -> str:
@@ -112,6 +122,43 @@ def parse_rollout(document: Document) -> RolloutSpec:
         parse_rollout_strategy(as_object(spec.get("rolloutStrategy")), per_group),
         frozenset(read_accepted(document.body)),
     )
+
+
+def parse_broken_rollout(document: Document) -> RolloutSpec:
+    """Parse what can be read of a Rollout with errors. It selects at least what a corrected one would: a selector without a kind selects
+    everything, and one with other mistakes all objects of its kind that the rest of it matches."""
+    spec = as_object(document.body.get("spec"))
+    entries = spec.get("resourceSelectors")
+    strategy = as_object(spec.get("rolloutStrategy")).get("type")
+    readable = isinstance(entries, list) and all(_has_kind(entry) for entry in entries)
+    selectors = tuple(_parse_readable(entry) for entry in list_objects(entries)) if readable else None
+    return RolloutSpec(
+        document, selectors, (), "100%", RolloutStrategy(strategy if strategy in _SECTIONS else "Progressive"), broken=True
+    )
+
+
+def _has_kind(entry: object) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("kind"), str) and bool(entry["kind"])
+
+
+def _parse_readable(entry: Body) -> ObjectSelector:
+    found = _parse_selector({**entry, "labelSelector": None})
+    texts = {member: entry.get(member) for member in ("apiVersion", "namespace", "name")}
+    return found._replace(
+        group=found.group if isinstance(texts["apiVersion"], str) else ANY_GROUP,
+        namespace=found.namespace if isinstance(texts["namespace"], str) else "",
+        name=found.name if isinstance(texts["name"], str) else "",
+        labels=_parse_readable_labels(entry.get("labelSelector")),
+    )
+
+
+def _parse_readable_labels(value: object) -> Selector | None:
+    """Return a label selector; None, which matches all labels, if it cannot be read."""
+    labels, terms = (value.get("matchLabels"), value.get("matchExpressions")) if isinstance(value, dict) else (None, None)
+    if not isinstance(labels or {}, dict) or not all(isinstance(text, str) for text in (labels or {}).values()):
+        return None
+    well_formed = isinstance(terms or [], list) and all(isinstance(term, dict) for term in terms or ())
+    return parse_selector(value) if well_formed else None
 
 
 def _parse_selector(entry: Body) -> ObjectSelector:
