@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.gitsched.config import KindScope
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy, TenantPaths
-from gitsched.apis.gitsched.tenant import Tenant, matches_kind
+from gitsched.apis.gitsched.tenant import Tenant
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.catalog import DEFINITION_KINDS, KindScopes, KustomizedDocument, RawDocument, read_declared_scopes
 from gitsched.decide.registry import reserved_groups
@@ -45,17 +45,19 @@ class OwnedDocument(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """A rule that an object breaks: the code of the finding, what the Tenant does not allow, and what to do."""
+    """A rule that an object breaks: the code of the finding, what the Tenant does not allow, what to do, and the field of the Tenant that
+    has the rule, as a dotted path: without a rule of its own, that which makes the object one of the tenant."""
 
     code: str
     tenant: Tenant
     message: str
     cure: str
+    field: str = "spec.paths"
 
     @property
     def text(self) -> str:
         """The message of a finding."""
-        return f"{self.tenant.title} does not allow {self.message}; {self.cure}"
+        return f"{self.tenant.describe_rule(self.field)} does not allow {self.message}; {self.cure}"
 
 
 class Admission(NamedTuple):
@@ -192,23 +194,24 @@ def find_violation(document: RawDocument, key: Key, rules: Iterable[Tenant]) -> 
     for tenant in rules:
         found = _check_object(document, key, tenant)
         if found is not None:
-            return Violation(found[0], tenant, found[1], found[2])
+            return Violation(found.code, tenant, found.subject, found.cure, found.field)
     return None
 
 
 class _Refusal(NamedTuple):
-    """What a Tenant does not allow, and the cure."""
+    """What a Tenant does not allow, the cure, and the field that says so."""
 
     code: str
     subject: str
     cure: str
+    field: str = "spec.paths"
 
 
 def _check_object(document: RawDocument, key: Key, tenant: Tenant) -> _Refusal | None:
     """Return what a Tenant does not allow; None if it allows an object."""
     group, kind = key.group, key.kind
     if tenant.closed:
-        return _Refusal("tenant-closed", f"anything: {tenant.closed}", "correct the Tenant")
+        return _Refusal("tenant-closed", f"anything: {tenant.closed}", "correct the Tenant", "")
     if kind.endswith("List") and isinstance(document.body.get("items"), list):
         return _Refusal("tenant-kind", f"{key}, which stands for other objects", "write its items as objects of their own")
     if (group, kind) == TENANT_KIND:
@@ -227,16 +230,21 @@ def _check_object(document: RawDocument, key: Key, tenant: Tenant) -> _Refusal |
             if declared or not document.namespace
             else "nothing declares that its kind is namespaced: add the kind to `kinds` in gitsched.yaml, or its definition"
         )
-        return _Refusal("tenant-kind", f"the cluster-scoped {key}", f"{cure}, or remove the document")
+        return _Refusal("tenant-kind", f"the cluster-scoped {key}", f"{cure}, or remove the document", "spec.clusterKinds")
     if not tenant.allows_namespace(key.namespace):
         names = ", ".join(tenant.namespaces) or "none"
-        return _Refusal("tenant-namespace", f"{key}: its namespaces are {names}", "use one of these, or add it to spec.namespaces")
+        cure = "use one of these, or add it to spec.namespaces"
+        return _Refusal("tenant-namespace", f"{key}: its namespaces are {names}", cure, "spec.namespaces")
     if policy and tenant.policies == "None":
-        return _Refusal("tenant-kind", f"policies, such as {key}", "set spec.policies, or let the platform define it")
+        return _Refusal(
+            "tenant-kind", f"policies, such as {key}", "set spec.policies, or let the platform define it", "spec.policies"
+        )
     if policy and (group, kind) not in list_cluster_kinds():
-        if not any(matches_kind(pattern, group, kind) for pattern in tenant.denied_kinds):
+        denied = tenant.find_denied(group, kind)
+        if denied is None:
             return None
-        return _Refusal("tenant-kind", f"the kind of {key}", "remove it from spec.kinds.deny, or remove the document")
+        cure = "remove it from spec.kinds.deny, or remove the document"
+        return _Refusal("tenant-kind", f"the kind of {key}", cure, f"spec.kinds.deny.{denied}")
     delivery = get_field(document.body, "spec", "delivery") if (group, kind) == BUNDLE_KIND else None
     if delivery not in (None, MANIFESTS) and not _may_deliver(tenant, str(delivery)):
         names = ", ".join(f"{kind}.{group}" for group, kind in _DELIVERY_KINDS.get(str(delivery), ()))
@@ -244,11 +252,17 @@ def _check_object(document: RawDocument, key: Key, tenant: Tenant) -> _Refusal |
             "tenant-kind",
             f"the delivery of {key} by {delivery}",
             f"name {names} in spec.kinds.allow, or use delivery: manifests",
+            "spec.kinds.allow",
         )
     special = is_delivering(group, kind) or (group, kind) in list_cluster_kinds()
     if tenant.allows_kind(group, kind, special):
         return None
-    return _Refusal("tenant-kind", f"the kind of {key}", "name it in spec.kinds.allow, or remove the document")
+    denied = tenant.find_denied(group, kind)
+    if denied is None:
+        cure, field = "name it in spec.kinds.allow, or remove the document", "spec.kinds.allow"
+    else:
+        cure, field = "remove it from spec.kinds.deny, or remove the document", f"spec.kinds.deny.{denied}"
+    return _Refusal("tenant-kind", f"the kind of {key}", cure, field)
 
 
 def _may_deliver(tenant: Tenant, delivery: str) -> bool:
@@ -268,7 +282,9 @@ def _make_conflict(owned: OwnedDocument, key: Key, holder: str, first: RawDocume
     where = f" ({locate_origin(first.origin).path}:{first.origin.line})" if first.origin is not None else ""
     whose = f"Tenant {holder}" if holder else "the platform"
     message = f"{key}, which {whose} defines{where} and which stays in force"
-    return Violation("tenant-identity", owned.rules[0], message, "use another name, or remove one of the documents")
+    return Violation(
+        "tenant-identity", owned.rules[0], message, "use another name, or remove one of the documents", "spec.precedence"
+    )
 
 
 def _make_finding(document: RawDocument, violation: Violation) -> Finding:

@@ -109,13 +109,16 @@ def find_exceeded_limit(key: Key, used: Amounts, added: Amounts, rules: Iterable
             if added.total_replicas >= MAX_REPLICAS:
                 message = f"{key}: the number of its replicas has no maximum, and the tenant may have {limit} in all clusters"
                 cure = "set a maximum, such as the annotation autoscaling.knative.dev/max-scale, or remove spec.limits.replicas"
-                return Violation("tenant-limit", tenant, message, cure)
+                return Violation("tenant-limit", tenant, message, cure, "spec.limits.replicas")
             message = f"{key}: with it the tenant has {format_count(total, 'replica')} in all clusters, more than {limit}"
-            return Violation("tenant-limit", tenant, message, "request fewer, or raise spec.limits.replicas")
+            return Violation(
+                "tenant-limit", tenant, message, "request fewer, or raise spec.limits.replicas", "spec.limits.replicas"
+            )
         for resource, maximum in sorted(tenant.limits.requests.items()):
             amount = together.count_requests(resource)
             if amount > maximum.nano and amount > used.count_requests(resource):
                 shown = Quantity(amount, maximum.binary)
                 message = f"{key}: with it the tenant requests {shown} of {resource} in all clusters, more than {maximum}"
-                return Violation("tenant-limit", tenant, message, f"request less, or raise spec.limits.requests.{resource}")
+                field = f"spec.limits.requests.{resource}"
+                return Violation("tenant-limit", tenant, message, f"request less, or raise {field}", field)
     return None

@@ -309,7 +309,9 @@ def find_excess(amounts: Mapping[Key, int], shared: Snapshot, tenancy: Tenancy) 
         excess.add(key)
         document = shared.templates[key]
         message = f"{key}: with it the tenant asks for {format_count(total, 'replica')}, more than {limit}"
-        violation = Violation("tenant-limit", tenant, message, "request fewer, or raise spec.limits.replicas")
+        violation = Violation(
+            "tenant-limit", tenant, message, "request fewer, or raise spec.limits.replicas", "spec.limits.replicas"
+        )
         findings.append(Finding("error", violation.code, violation.text, locate_document(document), key.resource))
     return frozenset(excess), findings
 

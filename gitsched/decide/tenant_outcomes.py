@@ -111,7 +111,7 @@ def _find_shared_object(
         foreign = next((key for key, _ in outcome.records if key.namespace and not tenant.allows_namespace(key.namespace)), None)
         if foreign is not None:
             message = f"{outcome.key} to follow a decision in the namespace {foreign.namespace}"
-            return Violation("tenant-namespace", tenant, message, "use a policy in one of its namespaces")
+            return Violation("tenant-namespace", tenant, message, "use a policy in one of its namespaces", "spec.namespaces")
     for path in _list_record_paths(outcome):
         if held.get(path, owner) != owner:
             message = f"{outcome.key}: its record {path} is that of another workload"
@@ -166,7 +166,7 @@ class _RuleChecker:
         template, (first, tenant) = self._templates[outcome.key], next(iter(forbidding.items()))
         message = f"{outcome.key} in {format_names(list(forbidding))}"
         cure = f"add {first} to spec.clusters, or choose other clusters"
-        findings.append(_make_finding(template, Violation("tenant-cluster", tenant, message, cure)))
+        findings.append(_make_finding(template, Violation("tenant-cluster", tenant, message, cure, "spec.clusters")))
         return outcome._replace(targets=tuple(target for target in outcome.targets if target.cluster not in forbidding))
 
     def keep_target(self, owner: str, target: TargetCluster) -> bool:
@@ -197,7 +197,7 @@ class _RuleChecker:
                 if named:
                     message = f"the clusters that {document.key} names: {format_names([name for name, _ in named])}"
                     cure = "they count as if they did not exist; remove them, or add them to spec.clusters"
-                    yield _make_finding(document, Violation("tenant-cluster", named[0][1], message, cure))
+                    yield _make_finding(document, Violation("tenant-cluster", named[0][1], message, cure, "spec.clusters"))
 
 
 def _list_texts(value: object) -> Iterator[str]:

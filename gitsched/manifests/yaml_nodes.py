@@ -328,11 +328,18 @@ def locate_field(data: bytes, index: int, item: int, pointer: Pointer) -> tuple[
 
     None when the file has no such document; the nearest existing ancestor when the document has no such field.
     """
+    found = locate_fields(data, index, item, [pointer])
+    return found[0] if found else None
+
+
+def locate_fields(data: bytes, index: int, item: int, pointers: Iterable[Pointer]) -> list[tuple[int, int]]:
+    """Return line and column of several fields as `locate_field` does; [] when the file has no such document."""
     text = data.decode("utf-8-sig", "replace")
     found = -1
     for tree in compose_documents(join_surrogates(text), DEFAULT_LIMITS):
         if isinstance(tree, YamlDocument):
             found += 1
             if found == index:
-                return locate_node(tree, tree.node, (*(("items", item) if item >= 0 else ()), *pointer))
-    return None
+                prefix: Pointer = ("items", item) if item >= 0 else ()
+                return [locate_node(tree, tree.node, (*prefix, *pointer)) for pointer in pointers]
+    return []

@@ -52,7 +52,9 @@ def find_unreadable(
         tenant = _find_forbidding(owner, reference.path, paths)
         if tenant is not None and reference.path in known:
             message = f"builds to read {reference.path}"
-            violation = Violation("tenant-read", tenant, message, "name the directory in spec.reads, or copy what is needed")
+            violation = Violation(
+                "tenant-read", tenant, message, "name the directory in spec.reads, or copy what is needed", "spec.reads"
+            )
             findings[Finding("error", violation.code, violation.text, reference.location)] = None
     return list(findings)
 

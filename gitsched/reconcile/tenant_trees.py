@@ -23,6 +23,7 @@ from gitsched.reconcile.kustomized_tree import read_kustomized_tree
 from gitsched.reconcile.run import BuildContext
 from gitsched.reconcile.source_reader import SourceReader, read_source_file
 from gitsched.reconcile.tenant_reads import find_unreadable
+from gitsched.reconcile.tenant_rules import make_rule_locator
 from gitsched.reconcile.tenants import read_tenants
 from gitsched.render.run_metadata import BuildRecord
 
@@ -71,7 +72,7 @@ def read_tenant_files(
 
     `documents` are all documents of the source, `trusted` the Tenants of the trusted side as gitsched.json records them.
     """
-    tenants = read_tenants(documents, trusted)
+    tenants = read_tenants(documents, trusted, make_rule_locator(source.repository))
     paths, config = tenants.paths, source.config
     source = _read_hidden_files(source, paths, reader)
     owners = [PLATFORM, *sorted({owner for path in source.files if (owner := paths.find_owner(path)) != PLATFORM})]

@@ -11,6 +11,7 @@ from gitsched.decide.catalog import RawDocument
 from gitsched.model.document import Body, as_object
 from gitsched.model.finding import Finding, Location, locate_origin
 from gitsched.model.tenants import TENANT, TENANT_KIND
+from gitsched.reconcile.tenant_rules import LocateRules, read_positions
 
 MAX_TENANTS = 2_000
 """Tenants of one source."""
@@ -30,9 +31,11 @@ def read_trusted_tenants(records: Sequence[Mapping[str, Any]]) -> tuple[Tenant, 
     for record in records:
         path, line = record.get("path"), record.get("line")
         location = Location(path, line, 1) if isinstance(path, str) and isinstance(line, int) else None
+        fields = read_positions(record)
         body = {"metadata": {"name": record.get("name")}, "spec": as_object(record.get("spec"))}
         closed = str(record.get("closed") or "")
-        found.append(read_closed_tenant(body, location, closed) if closed else parse_tenant(body, location))
+        tenant = read_closed_tenant(body, location, closed) if closed else parse_tenant(body, location)
+        found.append(tenant._replace(fields=fields))
     return tuple(found)
 
 
@@ -41,8 +44,11 @@ def make_trusted_paths(records: Sequence[Mapping[str, Any]]) -> TenantPaths:
     return TenantPaths(read_trusted_tenants(records), ())
 
 
-def read_tenants(documents: Iterable[RawDocument], trusted: Sequence[Mapping[str, Any]]) -> FoundTenants:
-    """Return the Tenants that count for a commit. `trusted` are those of the trusted side, as gitsched.json records them.
+def read_tenants(
+    documents: Iterable[RawDocument], trusted: Sequence[Mapping[str, Any]], locate: LocateRules = lambda *_: {}
+) -> FoundTenants:
+    """Return the Tenants that count for a commit. `trusted` are those of the trusted side, as gitsched.json records them. `locate` returns
+    the positions of the rules of a document.
 
     A Tenant inside of the path of another one is ignored. One inside of its own path allows nothing, because its tenant could change it,
     and neither does one that cannot be used.
@@ -54,7 +60,11 @@ def read_tenants(documents: Iterable[RawDocument], trusted: Sequence[Mapping[str
     records: list[Mapping[str, Any]] = []
     names: set[str] = set()
     taken: dict[str, Tenant] = {}
-    parsed = [(document, _parse(document)) for document in candidates[:MAX_TENANTS]]
+    parsed = [
+        (document, _parse(document)._replace(fields=locate(document.body, document.origin)))
+        for document in candidates[:MAX_TENANTS]
+    ]
+    known = _locate_unchanged(known, parsed)
     if len(candidates) > MAX_TENANTS:
         text = f"the source has {len(candidates)} Tenants: only the first {MAX_TENANTS} count; remove the others"
         findings.append(Finding("error", "tenant-invalid", text))
@@ -74,7 +84,7 @@ def read_tenants(documents: Iterable[RawDocument], trusted: Sequence[Mapping[str
         names.add(tenant.name)
         if not tenant.closed and _contains(tenant, path):
             reason = "it is in one of its own paths, where its tenant could change it"
-            tenant = read_closed_tenant(document.body, tenant.location, reason)
+            tenant = read_closed_tenant(document.body, tenant.location, reason)._replace(fields=tenant.fields)
             text = f"{tenant.title} allows nothing: {reason}; move it to another directory"
             findings.append(_make_finding(document, "tenant-invalid", text))
         for directory in tenant.paths:
@@ -86,7 +96,7 @@ def read_tenants(documents: Iterable[RawDocument], trusted: Sequence[Mapping[str
         own.append(tenant)
         findings += _describe_change(document, tenant, known)
         if not tenant.closed:
-            records.append(_write_record(document))
+            records.append(_write_record(document, tenant))
     kept = {str(record.get("name")): record for record in trusted}
     for tenant in own:
         if not tenant.closed:
@@ -108,6 +118,14 @@ def _report_unreadable(tenant: Tenant) -> Finding:
         "would belong to the platform; correct the Tenant"
     )
     return Finding("error", "tenant-unreadable", text, tenant.location, (TENANT, "", tenant.name))
+
+
+def _locate_unchanged(known: Sequence[Tenant], parsed: Iterable[tuple[RawDocument, Tenant]]) -> tuple[Tenant, ...]:
+    """Return the Tenants of the trusted side, those that the commit does not change where it has them."""
+    own = {tenant.name: tenant for _, tenant in parsed}
+    return tuple(
+        found if (found := own.get(tenant.name)) is not None and tenant.has_rules_of(found) else tenant for tenant in known
+    )
 
 
 def _parse(document: RawDocument) -> Tenant:
@@ -133,7 +151,7 @@ def _contains(tenant: Tenant, path: str) -> bool:
 
 def _describe_change(document: RawDocument, tenant: Tenant, known: Sequence[Tenant]) -> list[Finding]:
     before = next((other for other in known if other.name == tenant.name), None)
-    if before is not None and before._replace(location=None) == tenant._replace(location=None):
+    if before is not None and before.has_rules_of(tenant):
         return []
     what = "differs from that of the trusted side" if before is not None else "is new"
     later = "what it allows in addition counts from the next run" if before is not None else "it counts at once"
@@ -146,12 +164,14 @@ def _make_finding(document: RawDocument, code: str, text: str, severity: Any = "
     return Finding(severity, code, text, location, (TENANT, "", document.name), is_change=code == "tenant-changed")
 
 
-def _write_record(document: RawDocument) -> dict[str, Any]:
+def _write_record(document: RawDocument, tenant: Tenant) -> dict[str, Any]:
     """Return a Tenant as gitsched.json has it."""
     spec: Body = as_object(document.body.get("spec"))
     record: dict[str, Any] = {"name": document.name, "spec": spec}
     if document.origin is not None:
         record |= {"path": document.origin.path, "line": document.origin.line}
+    if tenant.fields:
+        record["fields"] = {name: list(position) for name, position in sorted(tenant.fields.items())}
     return record
 
 

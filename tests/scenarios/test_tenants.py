@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +28,15 @@ spec:
   resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}]
   placement: {clusterAffinity: {clusterNames: [dub-1]}}
 """
+RULES = {
+    "tenant-namespace": "namespaces:",
+    "tenant-cluster": "clusters:",
+    "tenant-kind": ("spec:", "clusterKinds:", "paths:"),
+    "tenant-limit": ("20,", '"4"'),
+    "tenant-read": "spec:",
+    "tenant-identity": ("spec:", "paths:"),
+}
+"""What the Tenant of team-a has where the findings say that the rule is: the field, or what is around it if it has none."""
 ROLES = {"teams/a/role.yaml": f"{CLUSTER_ROLE}---\n{PLACE_ROLES}"}
 ROLE_FILE = "clusters/dub-1/_/clusterrole.rbac.authorization.k8s.io-mine.yaml"
 FROZEN = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: config}\nspec: {guard: {freeze: audit}}\n"
@@ -94,7 +104,18 @@ def test_a_tenant_changes_nothing_of_others(shared: Shared, row: Mapping[str, An
     assert list_codes(run) == row["codes"]
     located = [finding for finding in run.plan.findings if finding.code.startswith("tenant-")]
     assert all(finding.location is not None and finding.location.path.startswith("teams/a/") for finding in located)
-    assert all("team-a (tenants/a.yaml:1)" in finding.message for finding in located if "has no effect" not in finding.message)
+    lines = BASE["tenants/a.yaml"].splitlines()
+    for finding in located:
+        rule = re.search(r"team-a \(tenants/a.yaml:(\d+):(\d+)\)", finding.message)
+        assert rule is not None or "has no effect" in finding.message, finding.message
+        if rule is not None and finding.code in RULES:
+            assert lines[int(rule[1]) - 1][int(rule[2]) - 1 :].startswith(RULES[finding.code]), finding.message
+
+
+def test_positions_of_the_rules_are_recorded_for_the_next_run(shared: Shared) -> None:
+    fields = {tenant["name"]: tenant["fields"] for tenant in shared.fleet.load("gitsched.json")["tenants"]}
+    assert fields["team-a"]["spec.namespaces"] == [6, 3]
+    assert fields["team-a"]["spec.limits.requests.cpu"][0] == 10
 
 
 def test_the_base_has_what_the_attacks_are_after(shared: Shared) -> None:

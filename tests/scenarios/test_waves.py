@@ -348,11 +348,9 @@ def test_a_rollout_that_was_never_valid_holds_what_it_names(waves: Waves, text: 
     run = waves.commit(rollout=text, web=web("two"))
     assert waves.updated("one") == list(STAGES)
     finding = next(finding for finding in run.plan.findings if finding.code == "rollout-broken")
-    assert (
-        named in finding.message
-        and "Deployment.apps/default/web keeps" in finding.message
-        and finding.location.path == "rollout.yaml"
-    )
+    assert finding.location.path == "rollout.yaml"
+    assert named in finding.message
+    assert "Deployment.apps/default/web keeps" in finding.message
     assert waves.commit(web=web("three")).plan.rollouts[0].state == "stopped"
     assert waves.updated("one") == list(STAGES)
     waves.commit(rollout=rollout(PER_GROUP))

@@ -30,7 +30,8 @@ class TenantLimits(NamedTuple):
 
 
 class Tenant(NamedTuple):
-    """A Tenant in force. `location` is where it is defined, and `closed` says why nothing is allowed, or is "".
+    """A Tenant in force. `location` is where it is defined, `fields` are line and column of its fields by their dotted path, and `closed`
+    says why nothing is allowed, or is "".
 
     `kinds` are the namespaced kinds that are allowed, None for all but those that make a delivery tool deliver; `denied_kinds` are
     exceptions from these.
@@ -49,11 +50,25 @@ class Tenant(NamedTuple):
     precedence: int = 0
     location: Location | None = None
     closed: str = ""
+    fields: Mapping[str, tuple[int, int]] = {}
 
     @property
     def title(self) -> str:
         """Its name with the file and line, as messages show it."""
         return f"Tenant {self.name} ({self.location.path}:{self.location.line})" if self.location else f"Tenant {self.name}"
+
+    def describe_rule(self, field: str) -> str:
+        """Return its name with the file, line and column of a field, or of the nearest one around it that it has."""
+        while field and field not in self.fields:
+            field = field.rpartition(".")[0]
+        if self.location is None or not field:
+            return self.title
+        line, column = self.fields[field]
+        return f"Tenant {self.name} ({self.location.path}:{line}:{column})"
+
+    def has_rules_of(self, other: Tenant) -> bool:
+        """Return whether both allow the same, wherever they are written."""
+        return self._replace(location=None, fields={}) == other._replace(location=None, fields={})
 
     def allows_namespace(self, namespace: str) -> bool:
         """Return whether the tenant may define objects in a namespace."""
@@ -61,11 +76,15 @@ class Tenant(NamedTuple):
 
     def allows_kind(self, group: str, kind: str, delivers: bool) -> bool:
         """Return whether the tenant may define objects of a namespaced kind. One that `delivers` others must be named."""
-        if self.closed or any(matches_kind(pattern, group, kind) for pattern in self.denied_kinds):
+        if self.closed or self.find_denied(group, kind) is not None:
             return False
         if self.kinds is None:
             return not delivers
         return any(matches_kind(pattern, group, kind) for pattern in self.kinds if not delivers or pattern.strip("*."))
+
+    def find_denied(self, group: str, kind: str) -> int | None:
+        """Return the index of the first pattern that denies a kind; None if none does."""
+        return next((index for index, pattern in enumerate(self.denied_kinds) if matches_kind(pattern, group, kind)), None)
 
     def allows_cluster_object(self, group: str, kind: str, name: str) -> bool:
         """Return whether the tenant may define an object of a cluster-scoped kind."""
