@@ -4,7 +4,7 @@ capabilities, and the PolicyAPI that describes it. The functions of a descriptio
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
@@ -280,14 +280,25 @@ class BundleStarter(NamedTuple):
 
 
 class StarterFiles(NamedTuple):
-    """What `gitsched init` writes: `settings` are appended to gitsched.yaml, `files` are by path. `fleet_hint` says how clusters are
-    described, and `docs_page` is the page of the documentation. `bundles` is None for an API that does not place bundles."""
+    """What `gitsched init` writes: a small fleet that works. `settings` are appended to gitsched.yaml, `workloads` are files by path.
+
+    `fleet_hint` says how clusters are described, and `docs_page` is the page of the documentation. `policy_kinds` are the kinds that say
+    where workloads go; a repository that has one keeps its own. `bundles` is None for an API that does not place bundles.
+    """
 
     settings: str
-    files: Mapping[str, str]
+    clusters: str
+    policies: str
+    """"" for an API whose workloads say themselves where they go."""
+    workloads: Mapping[str, str]
+    policy_kinds: frozenset[GroupKind]
     fleet_hint: str
     docs_page: str
     bundles: BundleStarter | None = None
+    write_policies: Callable[[Collection[tuple[str, str]], Sequence[str]], str] | None = None
+    """Write policies for the workloads of a repository, given their (apiVersion, kind) and the names of the clusters that are described."""
+    list_named_clusters: Callable[[Body], Mapping[str, Body]] | None = None
+    """Return the metadata of clusters, by name, that a policy needs to select a cluster."""
 
 
 class RemovedWorkload(NamedTuple):

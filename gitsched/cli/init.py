@@ -1,9 +1,10 @@
-"""gitsched init: write gitsched.yaml and an example policy for the chosen policy API."""
+"""gitsched init: write a small fleet that works, or what a repository needs to place the workloads that it has."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from gitsched.cli.validate import find_worktree_root
 from gitsched.decide.registry import policy_apis
 
 if TYPE_CHECKING:
+    from gitsched.model.document import Body
     from gitsched.reconcile.repository_layout import RecognizedLayout
 
 SCHEMA_DIRECTORY = "../gitsched/schemas"
@@ -41,13 +43,15 @@ def list_starters() -> dict[str, Callable[[], StarterFiles]]:
 
 MAX_VALIDATIONS = 3
 """How often a proposal is validated."""
-NEXT_STEPS = """
+MAX_CLUSTERS = 100
+"""Clusters that are written for policies that name them."""
+MAX_LOOKED_AT = 100
+"""Manifests of a directory that is not a repository among which one is looked for that gitsched did not write."""
+CLUSTERS, POLICIES = "fleet/clusters.yaml", "fleet/policies.yaml"
+COMMIT_MESSAGE = "Describe the fleet"
+_STEPS = """
 Next:
-{git}  {action:<24}  {describe}
-  gitsched validate         list all mistakes with file, line and column
-  gitsched plan --worktree  show the planned placements without writing anything
-  git add . && git commit   gitsched schedules from commits
-  gitsched reconcile        commit the decisions to the branch `placements`
+{steps}
 
 See {page} of gitsched. For policies of {others}, use --api.
 """
@@ -57,16 +61,17 @@ See {page} of gitsched. For policies of {others}, use --api.
 @click.option(
     "--api",
     type=click.Choice(list(list_starters())),
-    default=next(iter(list_starters())),
-    show_default=True,
-    help="The policy API of the example; gitsched reads the policies of all APIs.",
+    help="The policy API of the files; by default that of the documents in the repository, else karmada. gitsched reads the policies of "
+    "all APIs.",
 )
+@click.option("--commit", "commits", is_flag=True, help="Commit the files, after `git init` if there is no repository.")
 @click.argument("directory", type=click.Path(file_okay=False, exists=True, path_type=Path), default=".")
-def command(api: str, directory: Path) -> int:
-    """Write gitsched.yaml and example policies into DIRECTORY, the top of a repository. Existing files are not changed.
+def command(api: str | None, commits: bool, directory: Path) -> int:
+    """Write a small fleet into DIRECTORY, the top of a repository: clusters, a workload, a policy and gitsched.yaml.
 
-    In a repository with kustomizations, Helm charts, or a layout of Flux or Argo CD, write Bundles for what it deploys, a policy that
-    places them as they are deployed now, and the clusters that it names.
+    In a repository with workloads, clusters or policies, write only what is missing. In one with kustomizations, Helm charts, or a layout
+    of Flux or Argo CD, write Bundles for what it deploys, a policy that places them as they are deployed now, and the clusters that it
+    names. Existing files are not changed.
     """
     from gitsched.model.errors import Permanent
 
@@ -75,43 +80,121 @@ def command(api: str, directory: Path) -> int:
         raise click.UsageError(
             f"{directory} is inside of the repository {root}, and gitsched.yaml belongs at its top: gitsched init {root}"
         )
-    starter = list_starters()[api]()
     try:
-        found = _recognize(root, api)
+        if root is None and commits:
+            _run_git(directory, "init", "--quiet")
+            root = directory.resolve()
+        api, found = _recognize(root, api)
     except Permanent as error:
         raise click.ClickException(str(error)) from error
+    if root is None and (manifest := _find_manifest(directory)) is not None:
+        raise click.UsageError(f"{directory} has manifests ({manifest}), but is not a repository: run `git init` there first")
+    starter = list_starters()[api]()
     files, text = _propose(found, starter)
     written = {name: write_new_file(directory / name, content) for name, content in files.items()}
-    if found is not None and all(written.values()):
+    if found is not None and _has_layout(found) and all(written.values()):
         files, text = _leave_out_errors(directory, found, starter, files)
     lines = [f"{'wrote' if written.get(name, True) else 'kept '} {name}" for name in files]
-    git = "" if root is not None else "  git init                  gitsched reads the commits of a repository\n"
+    text += "\n".join(lines) + "\n"
+    if commits:
+        try:
+            text += _commit(directory, list(files))
+        except Permanent as error:
+            output.show(text)
+            raise click.ClickException(str(error)) from error
     *others, last = (name for name in list_starters() if name != api)
-    described = "fleet/clusters.yaml" in files
-    output.show(
-        text
-        + "\n".join(lines)
-        + "\n"
-        + NEXT_STEPS.format(
-            git=git,
-            action="edit fleet/clusters.yaml" if described else "describe the fleet",
-            describe="name your clusters and their labels" if described else starter.fleet_hint,
-            page=starter.docs_page,
-            others=f"{', '.join(others)} and {last}",
-        )
+    steps = _list_steps(starter, found, files, has_repository=root is not None, committed=commits)
+    width = max(len(step) for step, _ in steps)
+    shown = _STEPS.format(
+        steps="\n".join(f"  {step:<{width}}  {text}" for step, text in steps),
+        page=starter.docs_page,
+        others=f"{', '.join(others)} and {last}",
     )
+    output.show(text + shown)
     return exit_codes.DONE
 
 
-def _recognize(root: Path | None, api: str) -> RecognizedLayout | None:
-    """Return the layout of a repository; None without a repository or a layout."""
-    if root is None:
-        return None
-    from gitsched.reconcile.repository_layout import recognize_worktree  # loads libgit2
+def _list_steps(
+    starter: StarterFiles, found: RecognizedLayout | None, files: Mapping[str, str], *, has_repository: bool, committed: bool
+) -> list[tuple[str, str]]:
+    """Return the commands that come next, each with what it does."""
+    steps: list[tuple[str, str]] = []
+    if found is not None and not found.described:
+        described = CLUSTERS in files
+        action = f"edit {CLUSTERS}" if described else "describe the fleet"
+        steps.append((action, "name your clusters and their labels" if described else starter.fleet_hint))
+    if not has_repository:
+        steps.append(("git init", "gitsched reads the commits of a repository"))
+    if not committed:
+        steps.append((f'git add . && git commit -m "{COMMIT_MESSAGE}"', "gitsched schedules from commits"))
+    return [
+        *steps,
+        ("gitsched plan", "show what would be placed where; writes nothing"),
+        ("gitsched reconcile", "commit the decisions to the branch `placements`"),
+        ("git show placements:README.md", "look at the fleet"),
+    ]
 
-    topology = policy_apis[api].topology
-    found = recognize_worktree(root, (topology.group, topology.kind) if topology is not None else None)
-    return found if found.layout.recognitions or found.layout.build else None
+
+def _find_manifest(directory: Path) -> str | None:
+    """Return the path of a manifest below a directory that is not a repository; None if there is none among the first files."""
+    found = islice((path for path in directory.rglob("*") if path.suffix in (".yaml", ".yml")), MAX_LOOKED_AT)
+    names = (path.relative_to(directory).as_posix() for path in found)
+    own = ("gitsched.yaml", CLUSTERS, POLICIES, *(name for load in list_starters().values() for name in load().workloads))
+    return next((name for name in names if name not in own), None)
+
+
+def _recognize(root: Path | None, api: str | None) -> tuple[str, RecognizedLayout | None]:
+    """Return the policy API to write files for and what a repository has; None without a repository or documents."""
+    default = next(iter(list_starters()))
+    if root is None:
+        return api or default, None
+    from gitsched.decide.registry import reserved_groups
+    from gitsched.reconcile.repository_layout import DocumentKinds, read_worktree, recognize_layout_of  # loads libgit2
+
+    worktree = read_worktree(root)
+    groups = worktree.list_groups()
+    api = api or next((name for name in list_starters() if not groups.isdisjoint(_list_groups(name))), default)
+    starter, topology = list_starters()[api](), policy_apis[api].topology
+    found = recognize_layout_of(
+        worktree,
+        DocumentKinds(
+            (topology.group, topology.kind) if topology is not None else None,
+            starter.policy_kinds,
+            reserved_groups,
+            {"gitsched.yaml", CLUSTERS, POLICIES, *starter.workloads},
+        ),
+    )
+    has_documents = bool(found.described or found.policies or found.kinds)
+    return api, found if has_documents or _has_layout(found) else None
+
+
+def _list_groups(api: str) -> frozenset[str]:
+    """Return the API groups by whose documents a policy API is recognized."""
+    return policy_apis[api].groups | {group for group, _ in list_starters()[api]().policy_kinds}
+
+
+def _has_layout(found: RecognizedLayout) -> bool:
+    return bool(found.layout.recognitions or found.layout.build)
+
+
+def _run_git(directory: Path, *arguments: str) -> None:
+    from gitsched.git.process import run_git
+    from gitsched.model.errors import Permanent
+
+    done = run_git(arguments, cwd=str(directory))
+    if done.exit_code != 0:
+        raise Permanent(f"git {arguments[0]} failed: {(done.stderr or done.stdout).strip()}")
+
+
+def _commit(directory: Path, names: Sequence[str]) -> str:
+    """Commit these files and nothing else, and return a line about it; "" if they do not differ from the last commit."""
+    from gitsched.git.process import run_git
+
+    _run_git(directory, "add", "--", *names)
+    if run_git(["diff", "--cached", "--quiet", "--", *names], cwd=str(directory)).exit_code == 0:
+        return ""
+    _run_git(directory, "commit", "--quiet", "--message", COMMIT_MESSAGE, "--", *names)
+    return "committed these files\n"
 
 
 def _leave_out_errors(
@@ -156,36 +239,70 @@ def _leave_out_errors(
 
 
 def _propose(found: RecognizedLayout | None, starter: StarterFiles) -> tuple[Mapping[str, str], str]:
-    """Return the files to write, by path, and the text about the layout."""
+    """Return the files to write, by path, and the text about what the repository has."""
     if found is None:
-        return {"gitsched.yaml": _CONFIG.format(schemas=SCHEMA_DIRECTORY, source="") + starter.settings, **starter.files}, ""
-    from gitsched.layouts.proposal import (
-        BUNDLES,
-        CLUSTERS,
-        POLICIES,
-        describe_layout,
-        list_cluster_metadata,
-        write_bundles,
-        write_source_settings,
-    )
+        files = {
+            "gitsched.yaml": _CONFIG.format(schemas=SCHEMA_DIRECTORY, source="") + starter.settings,
+            CLUSTERS: starter.clusters,
+        }
+        return files | ({POLICIES: starter.policies} if starter.policies else {}) | dict(starter.workloads), ""
+    from gitsched.layouts.proposal import BUNDLES, describe_layout, list_cluster_metadata, write_bundles, write_source_settings
 
     layout, bundles = found.layout, starter.bundles
     source = write_source_settings(layout, found.hidden)
     files = {"gitsched.yaml": _CONFIG.format(schemas=SCHEMA_DIRECTORY, source=source) + starter.settings}
-    text = describe_layout(layout) + "\n\n"
+    text = describe_layout(layout) + "\n\n" if _has_layout(found) else ""
     if layout.bundles and bundles is None:
         supported = " or ".join(f"--api {name}" for name, load in list_starters().items() if load().bundles is not None)
         text += f"Policies of this API do not place bundles, so no file is written for them; use {supported}.\n\n"
-    if not layout.bundles or bundles is None:
-        files |= starter.files
-    else:
+    clusters: Mapping[str, Body] = {}
+    if layout.bundles and bundles is not None:
         files[BUNDLES] = write_bundles(layout, bundles.annotations, found.label)
         files[POLICIES] = bundles.policies
-    if bundles is not None and layout.bundles:  # the example policy chooses clusters by labels that these do not have
         clusters = list_cluster_metadata(layout, found.label, found.described)
-        if clusters:
-            files[CLUSTERS] = bundles.write_clusters(clusters)
+    if clusters and bundles is not None:
+        files[CLUSTERS] = bundles.write_clusters(clusters)
+    elif not found.described:
+        named = _list_named_clusters(found, starter)
+        files[CLUSTERS] = bundles.write_clusters(named) if named and bundles is not None else starter.clusters
+    if BUNDLES not in files:
+        files |= _list_missing_policies(found, starter)
+    if not _has_layout(found):
+        text += _describe_documents(found)
     return files, text
+
+
+def _list_missing_policies(found: RecognizedLayout, starter: StarterFiles) -> dict[str, str]:
+    """Return the policies and the example workload for a repository that has no policies."""
+    if found.policies:
+        return {}
+    if found.kinds and starter.write_policies is not None:
+        return {POLICIES: starter.write_policies(found.kinds, sorted(found.described))}
+    files = {POLICIES: starter.policies} if starter.policies else {}
+    return files if found.kinds and starter.policies else files | dict(starter.workloads)
+
+
+def _list_named_clusters(found: RecognizedLayout, starter: StarterFiles) -> dict[str, Body]:
+    """Return the metadata of the clusters that the policies of a repository need, by name."""
+    if starter.list_named_clusters is None:
+        return {}
+    named: dict[str, Body] = {}
+    for policy in found.policies:
+        for name, metadata in starter.list_named_clusters(policy).items():
+            named.setdefault(name, metadata)
+    return dict(islice(sorted(named.items()), MAX_CLUSTERS))
+
+
+def _describe_documents(found: RecognizedLayout) -> str:
+    from gitsched.layouts.layout import count_words
+
+    counts = [
+        (len(found.described), "cluster", "clusters"),
+        (len(found.policies), "policy", "policies"),
+        (len(found.kinds), "kind of workload", "kinds of workloads"),
+    ]
+    shown = ", ".join(count_words(count, *words) for count, *words in counts if count)
+    return f"Recognized documents of {shown}; what is missing is written.\n\n"
 
 
 def write_new_file(path: Path, text: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,32 +19,59 @@ from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.parser import parse_file
 from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
-from gitsched.model.document import parse_api_group, read_labels
+from gitsched.model.document import Body, parse_api_group, read_labels
 from gitsched.model.finding import Finding
 from gitsched.reconcile.fetch import write_worktree
 from gitsched.reconcile.source_reader import is_manifest_path
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 
+MAX_KINDS = 50
+"""Kinds of workloads that a proposed policy selects."""
+_DELIVERY_GROUPS = ("argoproj.io", "kustomize.config.k8s.io", "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io")
+_NO_WORKLOADS = ("Namespace", "Node", "Pod")
 _BUILD_CODES = ("bundle-", "chart-", "flux-variable", "helm-", "kustomize-", "reconciled-path")
 """The beginnings of codes of findings about what is built."""
 
 
+class Worktree(NamedTuple):
+    """The files of a worktree that Git does not ignore, and the documents of those that are manifests, each with its path."""
+
+    repository: Repository
+    entries: list[TreeEntry]
+    files: Mapping[str, bytes]
+    documents: list[tuple[str, Body]]
+
+    def list_groups(self) -> frozenset[str]:
+        """Return the API groups of all documents."""
+        return frozenset(_read_group(body) for _, body in self.documents)
+
+
+class DocumentKinds(NamedTuple):
+    """Which documents of a repository are what: `cluster` describes clusters, `policies` are the kinds that say where workloads go, and
+    documents of `groups` are no workloads. The files `written` are left out: an earlier `gitsched init` wrote them."""
+
+    cluster: GroupKind | None
+    policies: Collection[GroupKind]
+    groups: Collection[str]
+    written: Collection[str]
+
+
 class RecognizedLayout(NamedTuple):
     """The layout of a worktree. `described` are the labels of the clusters that have documents, by name; `label` is the label of clusters
-    that names their environment; `hidden` says that .sourceignore hides the files that are proposed."""
+    that names their environment; `hidden` says that .sourceignore hides the files that are proposed. `policies` are the documents that
+    say where workloads go, and `kinds` the (apiVersion, kind) of the workloads."""
 
     layout: Layout
     files: _WorktreeFiles
     described: Mapping[str, Mapping[str, str]]
     label: str
     hidden: bool
+    policies: tuple[Body, ...]
+    kinds: tuple[tuple[str, str], ...]
 
 
-def recognize_worktree(root: Path, cluster_kind: GroupKind | None) -> RecognizedLayout:
-    """Recognize the layout of the files in a worktree that Git does not ignore. Clusters are described by documents of `cluster_kind`.
-
-    Raise Permanent if the files cannot be read.
-    """
+def read_worktree(root: Path) -> Worktree:
+    """Read the files of a worktree. Raise Permanent if they cannot be read."""
     repository = Repository(root)
     entries = [entry for entry in repository.entries(write_worktree(repository)) if not entry.unsafe][:MAX_FILES]
     files = {
@@ -54,21 +81,41 @@ def recognize_worktree(root: Path, cluster_kind: GroupKind | None) -> Recognized
         and (is_manifest_path(entry.path) or entry.path.endswith(MANIFEST_SUFFIXES))
         and repository.blob_size(entry.blob) <= DEFAULT_LIMITS.size
     }
-    read = {path: data for path, data in files.items() if is_manifest_path(path)}
-    described = dict(_list_clusters(read, cluster_kind)) if cluster_kind else {}
-    layout = recognize_layout(files, described)
-    commit = _WorktreeFiles(repository, entries)
+    documents = [
+        (path, parsed.body)
+        for path, data in files.items()
+        if is_manifest_path(path)
+        for parsed in parse_file(data, path=path, validate=None).documents
+    ]
+    return Worktree(repository, entries, files, documents)
+
+
+def recognize_layout_of(worktree: Worktree, wanted: DocumentKinds) -> RecognizedLayout:
+    """Recognize the layout of a worktree, and what its documents are."""
+    described: dict[str, Mapping[str, str]] = {}
+    policies: list[Body] = []
+    kinds: dict[tuple[str, str], None] = {}
+    for path, body in worktree.documents:
+        group, kind = _read_group(body), body.get("kind")
+        if path in wanted.written:
+            continue
+        if (group, kind) == wanted.cluster:
+            described[str(body["metadata"]["name"])] = read_labels(body)
+        elif (group, kind) in wanted.policies:
+            policies.append(body)
+        elif group not in wanted.groups and group not in _DELIVERY_GROUPS and kind not in _NO_WORKLOADS:
+            kinds[str(body.get("apiVersion")), str(kind)] = None
+    layout = recognize_layout(worktree.files, described)
+    commit = _WorktreeFiles(worktree.repository, worktree.entries)
     layout = _leave_out_unbuildable(layout, commit)
-    return RecognizedLayout(layout, commit, described, _find_label(layout, described), _is_hidden(repository, entries))
+    hidden = _is_hidden(worktree.repository, worktree.entries)
+    return RecognizedLayout(
+        layout, commit, described, _find_label(layout, described), hidden, tuple(policies), tuple(kinds)[:MAX_KINDS]
+    )
 
 
-def _list_clusters(files: Mapping[str, bytes], cluster_kind: GroupKind) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield the names and labels of the clusters that have documents."""
-    group, kind = cluster_kind
-    for path, data in files.items():
-        for parsed in parse_file(data, path=path, validate=None).documents if group.encode() in data else ():
-            if (parse_api_group(str(parsed.body.get("apiVersion"))), parsed.body.get("kind")) == (group, kind):
-                yield str(parsed.body["metadata"]["name"]), read_labels(parsed.body)
+def _read_group(body: Body) -> str:
+    return parse_api_group(str(body.get("apiVersion") or body.get("api")))
 
 
 def _find_label(layout: Layout, described: Mapping[str, Mapping[str, str]]) -> str:

@@ -110,51 +110,33 @@ def test_init_writes_valid_files_and_never_overwrites(gitsched: Run, fleet: Path
 
 
 @pytest.mark.parametrize(
-    ("api", "fleet_file", "workload"),
-    [
-        (
-            "karmada",
-            "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: fra, labels: {ownership: cloud}}\n"
-            "spec: {syncMode: Pull}\n",
-            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: default}\nspec: {replicas: 2}\n",
-        ),
-        (
-            "ocm",
-            "apiVersion: cluster.open-cluster-management.io/v1\nkind: ManagedCluster\nmetadata: {name: fra, labels: {env: prod}}\n"
-            "spec: {hubAcceptsClient: true}\n",
-            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\n"
-            "  annotations: {cluster.open-cluster-management.io/placement: example}\n",
-        ),
-        (
-            "krake",
-            "api: kubernetes\nkind: Cluster\nmetadata: {name: fra, namespace: tenant-a, labels: {location: DE}}\n"
-            "spec: {kubeconfig: {contexts: [{name: a}], clusters: [{name: a}], users: [{name: a}]}}\nstatus: {state: ONLINE}\n",
-            "",
-        ),
-        (
-            "knative",
-            "apiVersion: v1\nkind: Pod\nmetadata: {name: kafkasource-mt-adapter-0, namespace: knative-eventing}\n"
-            "spec: {nodeName: node-1}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: node-1}\n",
-            "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: kafkasource-mt-adapter, namespace: knative-eventing}\n"
-            "spec: {replicas: 1}\n",
-        ),
-    ],
+    ("api", "placed"),
+    [("karmada", "private-1"), ("ocm", "private-1"), ("krake", "shop.dresden-1"), ("knative", "events")],
 )
-def test_the_example_policy_of_every_api_places_a_workload(
-    gitsched: Run, tmp_path: Path, git: Callable[..., str], api: str, fleet_file: str, workload: str
+def test_the_files_of_init_are_a_fleet_that_places_a_workload(
+    gitsched: Run, tmp_path: Path, git: Callable[..., str], api: str, placed: str
 ) -> None:
     place = tmp_path / "start"
     place.mkdir()
     done = gitsched("init", "--api", api, at=place)
     assert (done.returncode, "git init" in done.stdout) == (0, True)
     git("init", "-q", ".", at=place)
-    assert "git init" not in gitsched("init", "--api", api, at=place).stdout
-    (place / "fleet.yaml").write_text(fleet_file)
-    (place / "workload.yaml").write_text(workload)
+    assert "git init" not in gitsched("init", at=place).stdout, "the API of the documents is recognized"
     planned = json.loads(gitsched("plan", "--worktree", "-o", "json", at=place).stdout)
-    counts = planned["workloads"]
-    assert (counts["placed"], counts["pending"]) == (1, 0), planned["findings"]
+    assert [after["cluster"] for move in planned["moves"] for after in move["after"]] == [placed]
     assert all(finding["severity"] == "info" for finding in planned["findings"]), planned["findings"]
+
+
+def test_init_commits_its_own_files_on_request(gitsched: Run, tmp_path: Path, git: Callable[..., str]) -> None:
+    (tmp_path / "start").mkdir()
+    done = gitsched("init", "--commit", at=tmp_path / "start")
+    assert (done.returncode, "wrote gitsched.yaml" in done.stdout, "git commit failed: " in done.stderr) == (2, True, True)
+    git("config", "user.name", "Ada", at=tmp_path / "start")
+    git("config", "user.email", "ada@example.com", at=tmp_path / "start")
+    assert "committed these files" in gitsched("init", "--commit", at=tmp_path / "start").stdout
+    (tmp_path / "start/mine").write_text("not added\n")
+    assert git("status", "--porcelain", at=tmp_path / "start") == "?? mine"
+    assert "committed" not in gitsched("init", "--commit", at=tmp_path / "start").stdout, "there is nothing new"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -109,6 +110,33 @@ def test_init_below_the_top_of_a_repository_names_the_top(gitsched: Run, make: C
     assert done.returncode == 2
     assert f"gitsched init {place}" in " ".join(done.stderr.split())
     assert not (place / "web/gitsched.yaml").exists()
+
+
+def test_init_writes_what_is_missing_for_workloads_and_policies(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:
+    place = make({"web.yaml": WEB})
+    assert "wrote fleet/clusters.yaml\nwrote fleet/policies.yaml\n\n" in gitsched("init", at=place).stdout
+    planned = json.loads(gitsched("plan", "--worktree", "-o", "json", at=place).stdout)
+    assert [move["after"] for move in planned["moves"]] == [[{"cluster": "private-1", "replicas": 2}]], (
+        "a policy selects the workload that was there"
+    )
+    policies = (place / "fleet/policies.yaml").read_text()
+    for path in ("fleet/clusters.yaml", "fleet/policies.yaml"):
+        (place / path).unlink()
+    (place / "policy.yaml").write_text(
+        policies.replace("labelSelector:\n          matchLabels:\n            ownership: private", "clusterNames: [fra]")
+    )
+    assert (
+        "1 policy, 1 kind of workload; what is missing is written.\n\nkept  gitsched.yaml\nwrote fleet/clusters.yaml\n\n"
+        in gitsched("init", at=place).stdout
+    )
+    clusters = yaml.safe_load_all((place / "fleet/clusters.yaml").read_text())
+    assert [cluster["metadata"] for cluster in clusters] == [{"name": "cloud-1", "labels": {"ownership": "cloud"}}, {"name": "fra"}]
+
+
+def test_init_asks_for_a_repository_where_there_are_manifests(gitsched: Run, tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").write_text(WEB)
+    done = gitsched("init", at=tmp_path)
+    assert (done.returncode, "has manifests (web.yaml), but is not a repository: run `git init`" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("api", ["ocm", "krake"])

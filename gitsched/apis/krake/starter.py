@@ -6,28 +6,73 @@ from typing import Final
 
 from gitsched.apis.policy_api import StarterFiles
 
-_EXAMPLE: Final = """\
-# An application goes to one cluster of its namespace: here the best one with the label location=DE.
+_CLUSTERS: Final = """\
+# The clusters of the namespace `shop`, with the labels that applications select by. Replace them with yours.
+api: kubernetes
+kind: Cluster
+metadata:
+  name: dresden-1
+  namespace: shop
+  labels: {location: DE}
+spec:
+  kubeconfig: # gitsched does not use it and does not copy it
+    contexts: [{name: dresden-1}]
+    clusters: [{name: dresden-1}]
+    users: [{name: admin}]
+status:
+  state: ONLINE # only ONLINE clusters accept applications
+---
+api: kubernetes
+kind: Cluster
+metadata:
+  name: dublin-1
+  namespace: shop
+  labels: {location: IE}
+spec:
+  kubeconfig:
+    contexts: [{name: dublin-1}]
+    clusters: [{name: dublin-1}]
+    users: [{name: admin}]
+status:
+  state: ONLINE
+"""
+_APPLICATION: Final = """\
+# An application goes to one cluster of its namespace: the best one in Germany or Ireland.
 api: kubernetes
 kind: Application
 metadata:
-  name: example
-  namespace: tenant-a
+  name: web
+  namespace: shop
 spec:
   manifest:
-    - apiVersion: v1
-      kind: ConfigMap
+    - apiVersion: apps/v1
+      kind: Deployment
       metadata:
-        name: example
+        name: web
+        namespace: shop
+      spec:
+        replicas: 3
+        selector:
+          matchLabels: {app: web}
+        template:
+          metadata:
+            labels: {app: web}
+          spec:
+            containers:
+              - name: web
+                image: nginx:1.29
   constraints:
     cluster:
-      labels: ["location is DE"]
+      labels: ["location in (DE, IE)"]
     migration: true
 """
 
 STARTER: Final = StarterFiles(
-    "",
-    {"applications/example.yaml": _EXAMPLE},
-    "kind: Cluster, api: kubernetes, in the namespace of its applications, with labels and status.state: ONLINE",
-    "docs/krake.md",
+    settings="",
+    clusters=_CLUSTERS,
+    policies="",
+    workloads={"apps/web.yaml": _APPLICATION},
+    policy_kinds=frozenset({("kubernetes", "Application")}),
+    fleet_hint="kind: Cluster, api: kubernetes, in the namespace of its applications, with labels and status.state: ONLINE",
+    docs_page="docs/krake.md",
 )

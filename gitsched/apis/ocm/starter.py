@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gitsched.apis.policy_api import BundleStarter, StarterFiles
-from gitsched.model.document import Body
+from gitsched.model.document import Body, get_field
 
 _CLUSTER_SET: Final = """\
 ---
@@ -15,7 +15,7 @@ apiVersion: cluster.open-cluster-management.io/v1beta2
 kind: ManagedClusterSetBinding
 metadata:
   name: global
-  namespace: default
+  namespace: {namespace}
 spec:
   clusterSet: global
 ---
@@ -26,23 +26,86 @@ metadata:
 spec:
   clusterSelector:
     selectorType: LabelSelector
-    labelSelector: {}
+    labelSelector: {{}}
 """
-_EXAMPLE: Final = """\
-# Objects of the namespace `default` with the annotation `cluster.open-cluster-management.io/placement: example` run on the best two
-# clusters with the label env=prod.
+_CLUSTERS: Final = """\
+# The clusters, with the labels that Placements select by, and a score that Placements can prefer clusters by. Replace them with yours.
+apiVersion: cluster.open-cluster-management.io/v1
+kind: ManagedCluster
+metadata:
+  name: private-1
+  labels: {env: prod}
+spec:
+  hubAcceptsClient: true
+---
+apiVersion: cluster.open-cluster-management.io/v1alpha1
+kind: AddOnPlacementScore
+metadata:
+  name: cost
+  namespace: private-1
+status:
+  scores:
+    - {name: savings, value: 100}
+---
+apiVersion: cluster.open-cluster-management.io/v1
+kind: ManagedCluster
+metadata:
+  name: cloud-1
+  labels: {env: prod}
+spec:
+  hubAcceptsClient: true
+---
+apiVersion: cluster.open-cluster-management.io/v1alpha1
+kind: AddOnPlacementScore
+metadata:
+  name: cost
+  namespace: cloud-1
+status:
+  scores:
+    - {name: savings, value: 10}
+"""
+_WORKLOAD: Final = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: shop
+  annotations:
+    cluster.open-cluster-management.io/placement: web # runs in the clusters of this Placement
+spec:
+  replicas: 3
+  selector:
+    matchLabels: {app: web}
+  template:
+    metadata:
+      labels: {app: web}
+    spec:
+      containers:
+        - name: web
+          image: nginx:1.29
+"""
+_PLACEMENT: Final = """\
+# Selects the one cluster with the label env=prod that has the highest score, for what has the annotation
+# `cluster.open-cluster-management.io/placement: web` in this namespace.
 apiVersion: cluster.open-cluster-management.io/v1beta1
 kind: Placement
 metadata:
-  name: example
-  namespace: default
+  name: web
+  namespace: shop
 spec:
-  numberOfClusters: 2
+  numberOfClusters: 1
   predicates:
     - requiredClusterSelector:
         labelSelector:
           matchLabels:
             env: prod
+  prioritizerPolicy:
+    mode: Exact
+    configurations:
+      - scoreCoordinate:
+          type: AddOn
+          addOn: {resourceName: cost, scoreName: savings}
+        weight: 1
 """
 _BUNDLE_POLICY: Final = """\
 # Every Bundle with the annotation `cluster.open-cluster-management.io/placement: bundles` runs on all clusters, as before.
@@ -71,10 +134,29 @@ def _write_clusters(clusters: Mapping[str, Body]) -> str:
     )
 
 
+def _list_named_clusters(placement: Body) -> dict[str, Body]:
+    """Return a cluster for each set of labels that the predicates of a Placement require."""
+    found: dict[str, Body] = {}
+    for predicate in get_field(placement, "spec", "predicates") or ():
+        labels = get_field(predicate, "requiredClusterSelector", "labelSelector", "matchLabels")
+        value = next(iter(labels.values()), None) if isinstance(labels, dict) else None
+        if isinstance(value, str) and value:
+            found[f"{value.lower()}-1"] = {"labels": dict(labels)}
+    return found
+
+
 STARTER: Final = StarterFiles(
-    "",
-    {"policies/example.yaml": _EXAMPLE + _CLUSTER_SET},
-    "kind: ManagedCluster, apiVersion: cluster.open-cluster-management.io/v1, with labels that Placements choose by",
-    "docs/ocm.md",
-    BundleStarter(_write_clusters, _BUNDLE_POLICY + _CLUSTER_SET, {"cluster.open-cluster-management.io/placement": "bundles"}),
+    settings="",
+    clusters=_CLUSTERS,
+    policies=_PLACEMENT + _CLUSTER_SET.format(namespace="shop"),
+    workloads={"apps/web.yaml": _WORKLOAD},
+    policy_kinds=frozenset({("cluster.open-cluster-management.io", "Placement")}),
+    fleet_hint="kind: ManagedCluster, apiVersion: cluster.open-cluster-management.io/v1, with labels that Placements choose by",
+    docs_page="docs/ocm.md",
+    bundles=BundleStarter(
+        _write_clusters,
+        _BUNDLE_POLICY + _CLUSTER_SET.format(namespace="default"),
+        {"cluster.open-cluster-management.io/placement": "bundles"},
+    ),
+    list_named_clusters=_list_named_clusters,
 )
