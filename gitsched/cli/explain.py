@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitsched.cli import options, output
+from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
 from gitsched.decide.registry import policy_apis
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def command(
 
     output.configure_logging(log_format)
     settings = RunSettings(location=location, worktree=worktree, output=output_repository, trusted=False, **chosen)
+    if not worktree and chosen["revision"] is None and chosen["branch"] is None:
+        note_uncommitted(location, log_format, NOT_PLANNED)
     with output.show_progress("Planning"):
         found = explain_resource(settings, kind, space, name, why_not)
     if isinstance(found, ClusterExplanation):

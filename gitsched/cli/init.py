@@ -12,7 +12,7 @@ import click
 
 from gitsched.apis.policy_api import StarterFiles
 from gitsched.cli import exit_codes, options, output
-from gitsched.cli.validate import find_worktree_root
+from gitsched.cli.worktree import find_worktree_root
 from gitsched.decide.registry import policy_apis
 
 if TYPE_CHECKING:

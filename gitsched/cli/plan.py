@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitsched.cli import options, output, scenario_options
+from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
 
 if TYPE_CHECKING:
     from gitsched.report.review import Review
@@ -97,6 +98,8 @@ def command(
         trusted=False,
         **chosen,
     )
+    if not worktree and head is None and revision is None and chosen["branch"] is None:
+        note_uncommitted(location, log_format, NOT_PLANNED)
     with output.show_progress("Planning"):
         compared = compare_plans(settings, base)
         found = compared.review

@@ -97,7 +97,7 @@ def command(
     if path is not None and not write:
         raise click.UsageError("--file needs --write")
     from gitsched.cli.explain import parse_workload
-    from gitsched.cli.validate import find_worktree_root
+    from gitsched.cli.worktree import find_worktree_root
     from gitsched.model.errors import Permanent
     from gitsched.reconcile import RunSettings
     from gitsched.reconcile.reschedule import WorkloadSelection, is_read, make_reschedule_file, write_reschedule_file

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitsched.cli import options, output
+from gitsched.cli.worktree import note_uncommitted
 from gitsched.model.errors import Permanent
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def command(
     from gitsched.report.text import write_run
 
     output.configure_logging(log_format)
+    if chosen["branch"] is None:
+        note_uncommitted(location, log_format, "are|is not reconciled: commit them|it first")
     with output.show_progress("Reconciling"):
         run = reconcile(RunSettings(location=location, output=output_repository, **chosen))
     found = make_review(run)

@@ -31,7 +31,7 @@ def command(location: str, dry_run: bool, log_format: str, **chosen: Any) -> int
 
     A series without a valid value affects the score of its cluster only. If a query fails, its file is not changed and its scores expire.
     """
-    from gitsched.cli.validate import find_worktree_root
+    from gitsched.cli.worktree import find_worktree_root
     from gitsched.reconcile import RunSettings
     from gitsched.reconcile.scores import produce_scores
 

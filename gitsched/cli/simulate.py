@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import click
 
 from gitsched.cli import exit_codes, options, output, scenario_options
+from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
 
 if TYPE_CHECKING:
     from gitsched.reconcile.run_settings import RunSettings
@@ -86,6 +87,8 @@ def command(
     if against is not None and not sweep:
         raise click.UsageError("--against requires --sweep")
     output.configure_logging(log_format)
+    if not worktree and chosen["revision"] is None and chosen["branch"] is None:
+        note_uncommitted(location, log_format, NOT_PLANNED)
     from gitsched.reconcile.run_settings import RunSettings
     from gitsched.simulate.scenario import Scenario
 

@@ -30,7 +30,7 @@ def command(
     Everything else in a file stays byte for byte, comments included. A request that no reconcile has handled yet is not expired. Commit the
     changes like any other; they move no workload.
     """
-    from gitsched.cli.validate import find_worktree_root
+    from gitsched.cli.worktree import find_worktree_root
     from gitsched.model.errors import Permanent
     from gitsched.reconcile import RunSettings
     from gitsched.reconcile.expired_documents import find_expired_documents, write_tidied_file

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from gitsched.cli import options, output
+from gitsched.cli.worktree import find_worktree_root, note_uncommitted
 from gitsched.model.finding import Finding
 
 
@@ -52,6 +53,8 @@ def command(
         worktree=root is not None and (path is not None or target is None),
         **chosen,
     )
+    if settings.worktree:
+        note_uncommitted(location, log_format, "are|is validated, too; plan and reconcile read commits")
     with output.show_progress("Validating"):
         findings = list(validate_source(settings))
     if path is not None and root is not None:
@@ -60,12 +63,6 @@ def command(
     output.write_reports(wanted, output.list_report_writers(findings))
     pending = sum(finding.code == "unschedulable" for finding in findings)
     return output.get_run_code(findings, fail_on, pending=pending)
-
-
-def find_worktree_root(location: str) -> Path | None:
-    """Return the root of the worktree that contains a path; None for bare repositories and URLs."""
-    path = Path(location).resolve()
-    return next((parent for parent in (path, *path.parents) if (parent / ".git").exists()), None) if path.is_dir() else None
 
 
 def filter_below(findings: Iterable[Finding], path: Path, root: Path) -> list[Finding]:

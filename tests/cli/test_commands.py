@@ -139,6 +139,18 @@ def test_init_commits_its_own_files_on_request(gitsched: Run, tmp_path: Path, gi
     assert "committed" not in gitsched("init", "--commit", at=tmp_path / "start").stdout, "there is nothing new"
 
 
+def test_commands_that_read_a_commit_note_uncommitted_files(gitsched: Run, fleet: Path) -> None:
+    assert "note:" not in gitsched("plan").stderr
+    (fleet / "report.txt").write_text("no manifest")
+    assert "note:" not in gitsched("plan").stderr
+    (fleet / "more.yaml").write_text("kind: [")
+    for words in (["plan"], ["explain", "-n", "shop", "deploy/web"], ["simulate", "--lose", "one"]):
+        assert gitsched(*words).stderr == "note: 1 uncommitted file is not in this plan; --worktree includes it\n"
+    assert gitsched("reconcile").stderr == "note: 1 uncommitted file is not reconciled: commit it first\n"
+    assert gitsched("validate").stderr == "note: 1 uncommitted file is validated, too; plan and reconcile read commits\n"
+    assert "note:" not in gitsched("plan", "--worktree").stderr
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -1,0 +1,41 @@
+"""Find the worktree of a location, and note on stderr that it has files that are not committed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gitsched.cli import output
+
+NOT_PLANNED = "are|is not in this plan; --worktree includes them|it"
+
+
+def note_uncommitted(location: str, log_format: str, text: str) -> None:
+    """Write a note if the worktree at a location has files that are not committed. `text` says what follows, after `N uncommitted files`;
+    its words in the form `are|is` are for several files and for one.
+
+    Untracked files count if they can be manifests: the reports of a pipeline do not.
+    """
+    root = find_worktree_root(location)
+    if root is None:
+        return
+    from gitsched.git.uncommitted import list_uncommitted
+    from gitsched.reconcile.source_reader import is_manifest_path
+
+    found = list_uncommitted(root)
+    count = len(found.changed) + sum(map(is_manifest_path, found.untracked))
+    if not count:
+        return
+    words = [word.split("|")[-1 if count == 1 else 0] for word in f"uncommitted files|file {text}".split(" ")]
+    message = f"{count} {' '.join(words)}"
+    if log_format == "json":
+        output.LOGGER.info("%s", message, extra={"fields": {"event": "uncommitted", "files": count}})
+    else:
+        click.echo(f"note: {message}", err=True)
+
+
+def find_worktree_root(location: str) -> Path | None:
+    """Return the root of the worktree that contains a path; None for bare repositories and URLs."""
+    path = Path(location).resolve()
+    return next((parent for parent in (path, *path.parents) if (parent / ".git").exists()), None) if path.is_dir() else None
