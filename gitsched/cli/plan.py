@@ -115,11 +115,14 @@ def command(
 
     def page() -> str:
         from gitsched.reconcile.explanation import explain_workloads
-        from gitsched.report.page import FleetView, write_page
+        from gitsched.report.page import FleetView, choose_explained, write_page
+        from gitsched.simulate.fleet_topology import read_topology
 
         def write(review: Review) -> str:
-            explained = explain_workloads(compared.context.source.repository, compared.run.plan, review.outcomes)
-            return write_page(review, FleetView(compared.run.plan.cluster_facts, explained))
+            plan = compared.run.plan
+            outcomes = choose_explained(review, len(plan.cluster_facts))
+            explained = explain_workloads(compared.context.source.repository, plan, outcomes)
+            return write_page(review, FleetView(plan.cluster_facts, explained, read_topology(plan.decisions, review.moves)))
 
         return rendered.render(write)
 

@@ -24,6 +24,7 @@ from gitsched.reconcile.explanation import explain_workloads
 from gitsched.reconcile.run import make_review
 from gitsched.report.page import FleetView, write_page
 from gitsched.report.review import ComparisonBase, DeliveryChanges, Review
+from gitsched.simulate.fleet_topology import read_topology
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
@@ -81,10 +82,9 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> str:
     commit()
     reconciler = Reconciler(settings)
     run = reconciler.run(NOW, preview=True, complete=True)
-    return write_page(
-        make_review(run),
-        FleetView(run.plan.cluster_facts, explain_workloads(reconciler.source.repository, run.plan, run.plan.outcomes.values())),
-    )
+    explained = explain_workloads(reconciler.source.repository, run.plan, run.plan.outcomes.values())
+    sites = read_topology(run.plan.decisions, run.plan.moves)
+    return write_page(make_review(run), FleetView(run.plan.cluster_facts, explained, sites))
 
 
 def make_large_fleet() -> str:
@@ -141,6 +141,24 @@ def test_a_stateful_workload_that_is_held_is_named_with_its_release(example: str
     assert "Gitsched-Release: payments/ledger" in text
 
 
+def test_the_topology_shows_what_arrives_and_leaves_and_how_full_clusters_are(example: str, show: Open) -> None:
+    page = show(example)
+    tree = page.locator("#topology-tree")
+    lost = tree.locator("summary", has_text="fra-prod-1")
+    assert lost.inner_text().split("\n")[:2] == ["fra-prod-1 fra-anot available", "18 → 3 replicas"]
+    target = tree.locator("summary", has_text="nimbus-eu-central-1")
+    assert target.locator(".uses").inner_text().split() == ["cpu", "17", "%", "mem", "18", "%", "pods", "14", "%"]
+    target.focus()
+    page.keyboard.press("Enter")
+    content = tree.locator("details.cluster", has_text="nimbus-eu-central-1").locator(".inside").inner_text()
+    assert "cpu: 11.5 cores of 96 cores requested, 5.1 cores more in this plan" in content
+    assert "+4 Deployment shop/cart from fra-prod-1 2, fra-prod-2 2" in content
+    page.get_by_label("Namespace").select_option("=ml")
+    assert tree.locator("details.cluster > summary").count() == 10
+    page.get_by_label("Hide empty clusters").check()
+    assert tree.locator("details.cluster > summary .cluster-name").all_inner_texts() == ["fra-gpu-1"]
+
+
 def test_filters_reduce_rows_and_columns(example: str, show: Open) -> None:
     page = show(example)
     page.get_by_label("Workload", exact=True).fill("deploy shop")
@@ -157,7 +175,7 @@ def test_filters_reduce_rows_and_columns(example: str, show: Open) -> None:
 
 def test_the_matrix_is_one_tab_stop_with_arrow_key_navigation(example: str, show: Open) -> None:
     page = show(example)
-    page.get_by_role("button", name="Show all").focus()
+    page.locator("#topology-tree summary").last.focus()
     page.keyboard.press("Tab")
     focused = "document.activeElement.textContent"
     assert page.evaluate(focused) == "ClusterRole metrics-reader"
@@ -187,7 +205,9 @@ def test_the_html_report_has_no_accessibility_violations(
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)  # axe is a script, too
     page.goto((tmp_path / "page.html").as_uri())
     assert Axe().run(page).violations_count == 0
-    page.get_by_role("button", name="Deployment shop/cart").click()
+    page.locator("#topology-tree summary", has_text="nimbus-eu-central-1").click()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_role("button", name="Deployment shop/cart").first.click()
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
     page.close()
@@ -201,6 +221,8 @@ def test_without_javascript_only_the_matrix_is_missing(example: str, browser: Br
     assert "Deployment shop/cart" in text
     assert "cluster-room-assumed" in text
     assert "The matrix needs JavaScript" in text
+    (frankfurt,) = page.locator("#topology tbody tr", has_text="onprem").filter(has_text="eu-central").all()
+    assert frankfurt.locator("th, td").all_inner_texts()[:4] == ["onprem", "eu-central", "3 (2 unavailable)", "14"]
 
 
 def test_the_last_of_a_thousand_workloads_on_a_hundred_clusters_can_be_reached(show: Open) -> None:
@@ -212,9 +234,11 @@ def test_the_last_of_a_thousand_workloads_on_a_hundred_clusters_can_be_reached(s
     assert page.locator("#fleet-window tbody tr").count() == WORKLOADS
     assert page.evaluate("document.activeElement.getAttribute('aria-label') ?? ''") in ("", "cluster-099: 4")
     assert page.evaluate("document.activeElement.parentElement.cells[0].textContent") == "Deployment team-9/app-0999"
+    assert page.locator("#topology-tree details.cluster").count() == 0  # drawn when their region is opened
     page.get_by_label("Workload", exact=True).fill("app-0123")
+    expect(page.locator("#fleet-count")).to_contain_text("1 of 1000")
     page.get_by_label("Region").select_option("region-1")
-    assert page.locator("#fleet-count").inner_text() == "1 of 1000 workloads, 20 of 100 clusters"
+    expect(page.locator("#fleet-count")).to_have_text("1 of 1000 workloads, 20 of 100 clusters")
     assert page.locator("#fleet-window td.here").all_inner_texts() == ["2"]
 
 

@@ -15,7 +15,9 @@ from markupsafe import Markup
 
 from gitsched.model.document import Key
 from gitsched.model.explanation import Explanation
+from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.planned_files import ClusterInfo
+from gitsched.model.scheduling import Outcome
 from gitsched.model.time import format_time
 from gitsched.report.held import describe_held
 from gitsched.report.page.content import (
@@ -30,6 +32,7 @@ from gitsched.report.page.content import (
     build_summary_row,
     list_totals,
 )
+from gitsched.report.page.topology import PLACES_SHOWN, build_place_rows
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.review import Review
 from gitsched.report.rollouts import describe_rollouts
@@ -46,27 +49,46 @@ from gitsched.report.text import summarize_plan
 MANIFESTS_SHOWN = 1_000
 """The number of manifests whose diff the page contains; the others are counted."""
 
+VERDICTS_SHOWN = 1_000_000
+"""The number of verdicts about a candidate for a workload that the explanations on the page have together."""
+
+MOVES_SHOWN = 1_000
+"""The number of moves that the page lists; topology and matrix have all of them."""
+
 RECORDS_SHOWN = 1_000
 """The number of recorded decisions that the page lists; the others are counted."""
 
 
 class FleetView(NamedTuple):
-    """The clusters of the fleet, and the explanation of each workload."""
+    """The clusters of the fleet, the explanation of each workload, and where the clusters are, if that is known."""
 
     facts: Mapping[str, ClusterInfo]
     explanations: Mapping[Key, Explanation]
+    sites: Mapping[str, ClusterSite] = {}
+
+
+def choose_explained(review: Review, clusters: int) -> list[Outcome]:
+    """Return the outcomes to explain on the page: all of them, or in a large fleet those of workloads that move, and of the others as
+    many as the page has space for."""
+    limit = max(VERDICTS_SHOWN // max(clusters, 1), 1)
+    if len(review.outcomes) <= limit:
+        return list(review.outcomes)
+    moved = {move.key for move in review.moves}
+    return sorted(review.outcomes, key=lambda outcome: outcome.key not in moved)[:limit]
 
 
 def write_page(review: Review, fleet: FleetView) -> str:
     """Return the page. Text from documents is escaped, so it cannot become markup or script."""
-    matrix = build_matrix(review.outcomes, review.moves, fleet.facts, fleet.explanations)
-    style, script = _read_resource("page.css"), _read_resource("page.js")
+    matrix = build_matrix(review.outcomes, review.moves, fleet.facts, fleet.explanations, fleet.sites)
+    places = build_place_rows(matrix["clusters"], review.outcomes, review.moves)
+    style, script = _read_resource("page.css"), _read_resource("topology.js") + _read_resource("page.js")
     new = {id(finding) for finding in review.new_findings} if review.base.findings is not None else set()
     shown = review.delivery.rendered[:MANIFESTS_SHOWN]
     more = len(review.delivery.rendered) - len(shown) + review.delivery.omitted
     losses = build_loss_table(review)
     sections = [
         ("changes", "Changes", len(review.moves) + len(review.record_changes)),
+        ("topology", "Topology", len(matrix["clusters"])),
         ("fleet", "Fleet", None),
         *((("recorded", "Recorded decisions", len(review.recorded)),) if review.recorded else ()),
         *((("resilience", "Resilience", len(losses["rows"])),) if losses else ()),
@@ -88,10 +110,13 @@ def write_page(review: Review, fleet: FleetView) -> str:
         sections=sections,
         sums=list_totals(review, len(matrix["clusters"])),
         rows=[build_summary_row(row) for row in list_summary_rows(review)],
-        moves=[build_move_row(move) for move in sort_moves(review.moves)],
+        moves=[build_move_row(move) for move in sort_moves(review.moves)[:MOVES_SHOWN]],
+        moves_more=max(len(review.moves) - MOVES_SHOWN, 0),
         record_changes=[build_record_change_row(change) for change in review.record_changes],
         recorded=[build_recorded_row(decision) for decision in review.recorded[:RECORDS_SHOWN]],
         recorded_more=max(len(review.recorded) - RECORDS_SHOWN, 0),
+        places=places[:PLACES_SHOWN],
+        places_more=max(len(places) - PLACES_SHOWN, 0),
         retained=[build_retained_row(workload) for workload in review.retained],
         rollouts=[escape_unprintable(line) for line in describe_rollouts(review.rollouts)],
         copies=[escape_unprintable(line) for line in describe_retained_copies(review.retained_copies)],

@@ -9,11 +9,13 @@ from gitsched.model.changes import ManifestChange, Move, RecordChange, RetainedW
 from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import SEVERITIES, Finding
+from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.simulation import ResilienceChange
 from gitsched.report.causes import list_reasons
 from gitsched.report.explanation import describe_candidate, describe_override, list_related_objects
+from gitsched.report.page.topology import build_site_fields
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses, describe_worst_effect
 from gitsched.report.summary import (
@@ -32,18 +34,29 @@ _TARGETS_SHOWN = 50
 """The number of targets that are listed for one recorded decision."""
 
 
+CandidateGroup = tuple[int, int, int, tuple[int, ...]]
+
+
 class StringTable:
-    """A list of distinct strings that the page refers to by index."""
+    """Distinct strings, and distinct lists of candidates, that the page refers to by index."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
+        self._candidates: dict[tuple[CandidateGroup, ...], int] = {}
 
     def index_of(self, text: str) -> int:
         return self._numbers.setdefault(text, len(self._numbers))
 
+    def index_of_candidates(self, groups: tuple[CandidateGroup, ...]) -> int:
+        return self._candidates.setdefault(groups, len(self._candidates))
+
     @property
     def strings(self) -> list[str]:
         return list(self._numbers)
+
+    @property
+    def candidates(self) -> list[tuple[CandidateGroup, ...]]:
+        return list(self._candidates)
 
 
 def build_matrix(
@@ -51,10 +64,12 @@ def build_matrix(
     moves: Iterable[Move],
     facts: Mapping[str, ClusterInfo],
     explanations: Mapping[Key, Explanation],
+    sites: Mapping[str, ClusterSite] = {},
 ) -> dict[str, Any]:
-    """Return clusters as columns and workloads as rows: `{"clusters": [...], "workloads": [...], "texts": [...]}`.
+    """Return clusters as columns and workloads as rows: `{"clusters": [...], "workloads": [...], "texts": [...], "candidates": [...]}`.
 
-    Texts are indices into `texts`. A cell is `[column index, replicas or None]`. Removed workloads have a row, too.
+    Texts are indices into `texts`, the candidates of a workload an index into `candidates`. A cell is `[column index, replicas or None]`.
+    Removed workloads have a row, too.
     """
     decided = list(outcomes)
     changed = {move.key: move for move in moves}
@@ -72,18 +87,23 @@ def build_matrix(
         for key, move in sorted(changed.items())
         if key not in {each.key for each in decided}
     ]
-    return {"clusters": [_build_cluster_column(name, facts.get(name)) for name in names], "workloads": rows, "texts": texts.strings}
+    return {
+        "clusters": [_build_cluster_column(name, facts.get(name), sites.get(name)) for name in names],
+        "workloads": rows,
+        "texts": texts.strings,
+        "candidates": texts.candidates,
+    }
 
 
 def _outcome_sort_key(outcome: Outcome) -> tuple[str, str, Key]:
     return outcome.key.namespace, outcome.key.name, outcome.key
 
 
-def _build_cluster_column(name: str, facts: ClusterInfo | None) -> dict[str, Any]:
-    if facts is None:
-        return {"name": name, "region": "", "provider": "", "labels": []}
+def _build_cluster_column(name: str, facts: ClusterInfo | None, site: ClusterSite | None) -> dict[str, Any]:
+    facts, site = facts or ClusterInfo(name, {}), site or ClusterSite(name)
     labels = [f"{key}={value}" if value else key for key, value in sorted(facts.labels.items())]
-    return {"name": name, "region": facts.region, "provider": facts.provider, "labels": labels}
+    place = {"region": facts.region or site.region, "provider": facts.provider or site.provider}
+    return {"name": name, **place, "labels": labels, **build_site_fields(site)}
 
 
 def _build_workload_row(
@@ -151,18 +171,20 @@ def _build_explanation(value: Explanation, texts: StringTable) -> dict[str, Any]
             for title, lines in sections
             if any(line for line in lines)
         ],
-        "candidates": _group_candidates(value.candidates, texts),
+        "candidates": texts.index_of_candidates(_group_candidates(value.candidates, texts)),
     }
 
 
-def _group_candidates(candidates: Iterable[ExplainedCandidate], texts: StringTable) -> list[list[Any]]:
-    """Group candidates with the same result: `[fits, group, reason, [candidate, ...]]`, eligible candidates first."""
+def _group_candidates(candidates: Iterable[ExplainedCandidate], texts: StringTable) -> tuple[CandidateGroup, ...]:
+    """Group candidates with the same result: `(fits, group, reason, (candidate, ...))`, eligible candidates first."""
     groups: dict[tuple[bool, str, str], list[int]] = {}
     for entry in candidates:
         result = (not entry.result.eligible, entry.group, describe_candidate(entry))
         groups.setdefault(result, []).append(texts.index_of(entry.result.name))
     ordered = sorted(groups.items(), key=lambda item: item[0][0])
-    return [[int(not unfit), texts.index_of(group), texts.index_of(reason), names] for (unfit, group, reason), names in ordered]
+    return tuple(
+        (int(not unfit), texts.index_of(group), texts.index_of(reason), tuple(names)) for (unfit, group, reason), names in ordered
+    )
 
 
 def list_totals(review: Review, clusters: int) -> list[tuple[str, int]]:

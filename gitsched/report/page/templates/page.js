@@ -1,13 +1,15 @@
-"use strict";
 (() => {
   const data = JSON.parse(document.getElementById("fleet-data").textContent);
   const text = (number) => data.texts[number];
   const BATCH = 100; // rows drawn at once
+  const CELLS = 20_000; // cells drawn at once
+  const MOST_CELLS = 250_000; // cells drawn in all: more would make the browser slow
   const NAME = 20; // widths of columns, in rem
   const CELL = 2.6;
   const form = document.getElementById("filters");
   const frame = document.getElementById("fleet-window");
   const count = document.getElementById("fleet-count");
+  const limit = document.getElementById("fleet-limit");
   const dialog = document.getElementById("why");
   let columns = [];
   let rows = [];
@@ -29,6 +31,7 @@
     row.then = row.before ? new Map(row.before) : row.now;
     row.going = new Set(row.leaving || []);
     row.text = title(row).toLowerCase();
+    if (row.why) row.why.candidates = data.candidates[row.why.candidates];
   }
 
   const cellOf = (row, column) => {
@@ -66,6 +69,13 @@
 
   const draw = () => {
     chosen();
+    drawTopology({ columns, rows });
+    const most = Math.max(BATCH, Math.floor(MOST_CELLS / (columns.length + 1)));
+    count.textContent = rows.length === data.workloads.length && columns.length === data.clusters.length
+      ? `${rows.length} workloads on ${columns.length} clusters`
+      : `${rows.length} of ${data.workloads.length} workloads, ${columns.length} of ${data.clusters.length} clusters`;
+    limit.textContent = rows.length > most ? `The first ${most} workloads are shown; use the filter for the others.` : "";
+    rows = rows.slice(0, most);
     const table = make("table", null, {
       class: "grid", role: "grid", "aria-label": "Workloads by cluster",
       "aria-rowcount": rows.length + 1, "aria-colcount": columns.length + 1,
@@ -94,15 +104,13 @@
     frame.replaceChildren(table);
     drawn = 0;
     extend();
-    count.textContent = rows.length === data.workloads.length && columns.length === data.clusters.length
-      ? `${rows.length} workloads on ${columns.length} clusters`
-      : `${rows.length} of ${data.workloads.length} workloads, ${columns.length} of ${data.clusters.length} clusters`;
     frame.scrollTop = 0;
     frame.scrollLeft = 0;
   };
 
   const extend = () => {
-    const more = rows.slice(drawn, drawn + BATCH).map((row, offset) => {
+    const size = Math.max(10, Math.min(BATCH, Math.floor(CELLS / (columns.length + 1))));
+    const more = rows.slice(drawn, drawn + size).map((row, offset) => {
       const line = make("tr", null, { "aria-rowindex": drawn + offset + 2 });
       const name = make("th", title(row), { scope: "row", title: title(row), tabindex: drawn + offset === 0 ? 0 : -1 });
       line.append(name, ...columns.map(({ cluster, index }) => {
@@ -129,6 +137,7 @@
     if (row.before) parts.push(make("p", `before: ${where(row.before)}`, { class: "soft" }), make("p", text(row.cause)));
     else if (row.reason !== undefined && text(row.reason)) parts.push(make("p", text(row.reason)));
     if (row.leaving) parts.push(make("p", `evicting: ${row.leaving.map((index) => data.clusters[index].name).join(", ")}`));
+    if (!row.why && row.state !== "gone") parts.push(make("p", "The fleet is too large for an explanation of each workload on this page: use gitsched explain.", { class: "soft" }));
     if (row.why) {
       const asked = column === undefined ? null : data.clusters[column].name;
       const own = asked === null ? [] : row.why.candidates.filter(([, , , names]) => names.some((number) => text(number) === asked));
@@ -212,7 +221,12 @@
     if (drawn < rows.length && frame.scrollTop + 2 * frame.clientHeight > frame.scrollHeight) extend();
   });
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
-  form.addEventListener("input", draw);
+  let pending = 0;
+  form.addEventListener("input", () => {
+    clearTimeout(pending);
+    if (data.workloads.length * data.clusters.length < CELLS) draw();
+    else pending = setTimeout(draw, 150); // a large fleet is drawn when the typing pauses
+  });
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", () => setTimeout(draw));
 
@@ -236,6 +250,9 @@
     button.addEventListener("click", () => explain(row));
     name.replaceChildren(button);
   }
-  document.getElementById("fleet-tools").hidden = false;
+  const drawTopology = makeTopology({
+    make, title, amount, showWorkload: explain, tree: document.getElementById("topology-tree"), state: data,
+  });
+  for (const id of ["fleet-tools", "fleet-help"]) document.getElementById(id).hidden = false;
   draw();
 })();

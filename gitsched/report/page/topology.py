@@ -1,0 +1,109 @@
+"""Data of the topology on the HTML page: where the clusters are, how full they are, and what arrives and leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from gitsched.model.changes import Move
+from gitsched.model.fleet_topology import ClusterSite, ResourceUse
+from gitsched.model.scheduling import Outcome
+from gitsched.report.summary import count_moves, escape_unprintable
+
+PLACES_SHOWN = 200
+"""The number of places in the table for browsers without JavaScript; the others are counted."""
+_BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def build_site_fields(site: ClusterSite) -> dict[str, Any]:
+    """Return the members of a cluster for the script; a resource is `[name, used percent or None, changed percent, text]`."""
+    fields: dict[str, Any] = {}
+    if site.zones:
+        fields["zones"] = list(site.zones)
+    if site.unavailable:
+        fields["unavailable"] = site.unavailable
+    if site.resources:
+        fields["resources"] = [
+            [
+                use.resource,
+                None if use.used is None else _compute_percent(use.used, use),
+                _compute_percent(use.change, use),
+                format_resource_use(use),
+            ]
+            for use in site.resources
+        ]
+    return fields
+
+
+def _compute_percent(amount: int, use: ResourceUse) -> float:
+    return round(100 * amount / use.allocatable, 1)
+
+
+def format_resource_use(use: ResourceUse) -> str:
+    """Return a resource of a cluster as text: "402 of 768 cores requested, 2 more in this plan"."""
+    total = _format_amount(use.resource, use.allocatable)
+    text = f"{total} allocatable" if use.used is None else f"{_format_amount(use.resource, use.used)} of {total} requested"
+    if use.change:
+        text += f", {_format_amount(use.resource, abs(use.change))} {'more' if use.change > 0 else 'less'} in this plan"
+    return text
+
+
+def _format_amount(resource: str, amount: int) -> str:
+    """Return an amount for people: cores with one digit after the point, bytes with a binary unit."""
+    if resource == "cpu":
+        return f"{round(amount / 1000, 1):g} cores"
+    if resource != "memory":
+        return f"{amount} {resource}"
+    value, unit = float(amount), 0
+    while value >= 1024 and unit < len(_BINARY_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{round(value, 1):g} {_BINARY_UNITS[unit]}"
+
+
+class PlaceRow(NamedTuple):
+    """All clusters of a provider in a region, with what they have after the plan, and what arrives and leaves with it."""
+
+    provider: str
+    region: str
+    clusters: int
+    unavailable: int
+    workloads: int
+    replicas: int
+    arriving: str
+    leaving: str
+
+
+def build_place_rows(clusters: Iterable[Mapping[str, Any]], outcomes: Iterable[Outcome], moves: Iterable[Move]) -> list[PlaceRow]:
+    """Return a row for each provider and region; `clusters` are those of the matrix."""
+    workloads: dict[str, int] = {}
+    replicas: dict[str, int] = {}
+    for outcome in outcomes:
+        for name, count in outcome.counted_replicas.items():
+            workloads[name] = workloads.get(name, 0) + 1
+            replicas[name] = replicas.get(name, 0) + (count or 0)
+    deltas = count_moves(moves).clusters
+    places: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for cluster in clusters:
+        places.setdefault((cluster["provider"], cluster["region"]), []).append(cluster)
+    rows = []
+    for (provider, region), members in sorted(places.items()):
+        names = [str(cluster["name"]) for cluster in members]
+        changed = [deltas[name] for name in names if name in deltas]
+        rows.append(
+            PlaceRow(
+                escape_unprintable(provider) or "(no provider)",
+                escape_unprintable(region) or "(no region)",
+                len(members),
+                sum("unavailable" in cluster for cluster in members),
+                sum(workloads.get(name, 0) for name in names),
+                sum(replicas.get(name, 0) for name in names),
+                _format_delta("+", sum(d.gained for d in changed), sum(d.replicas_gained for d in changed)),
+                _format_delta("−", sum(d.lost for d in changed), sum(d.replicas_lost for d in changed)),  # a minus sign
+            )
+        )
+    return rows
+
+
+def _format_delta(sign: str, workloads: int, replicas: int) -> str:
+    amounts = (f"{sign}{workloads} workloads" if workloads else "", f"{sign}{replicas} replicas" if replicas else "")
+    return ", ".join(filter(None, amounts))

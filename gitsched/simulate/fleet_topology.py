@@ -1,0 +1,88 @@
+"""Read the topology of a fleet from a plan: the location, the availability and the resources of each cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from gitsched.apis.capabilities import AvailabilityReporting
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.registry import load_cluster_formats
+from gitsched.model.changes import Move
+from gitsched.model.cluster_facts import ClusterFacts
+from gitsched.model.document import Document
+from gitsched.model.fleet_topology import ClusterSite, ResourceUse
+from gitsched.model.quantity import count_quantity, parse_quantity
+from gitsched.model.time import EPOCH
+from gitsched.simulate.baseline import list_capacity_reporters
+from gitsched.simulate.scenario import index_clusters
+
+RESOURCES = ("cpu", "memory", "pods")
+"""The resources that a topology shows, if a cluster reports them."""
+
+
+def read_topology(decisions: DecisionSet, moves: Iterable[Move]) -> dict[str, ClusterSite]:
+    """Return the site of each cluster with a document. `moves` are those of the plan: they change the requests in their clusters."""
+    unavailable: dict[str, str] = {}
+    for engine in decisions.engines:
+        if isinstance(engine, AvailabilityReporting):
+            unavailable |= engine.unavailable_clusters()
+    changes = _count_requests(decisions, moves)
+    sites = {}
+    for name, entries in index_clusters(decisions.catalog).items():
+        locations = [location for _, _, location in entries]
+        sites[name] = ClusterSite(
+            name,
+            next((location.region for location in locations if location.region), ""),
+            next((location.provider for location in locations if location.provider), ""),
+            next((location.zones for location in locations if location.zones), ()),
+            unavailable.get(name, ""),
+            tuple(_list_resources((document for _, document, _ in entries), changes.get(name, {}))),
+        )
+    return sites
+
+
+def _count_requests(decisions: DecisionSet, moves: Iterable[Move]) -> dict[str, dict[str, int]]:
+    """Return what the moves add to the requests in each cluster, by resource."""
+    reporters = list_capacity_reporters(decisions.engines)
+    changes: dict[str, dict[str, int]] = {}
+    for move in moves:
+        outcome, template = decisions.outcomes.get(move.key), decisions.templates.get(move.key)
+        engine = reporters.get(outcome.api) if outcome is not None else None
+        if engine is None or template is None:
+            continue
+        for cluster in move.before.keys() | move.after.keys():
+            added = _count_replicas(move, move.after, cluster) - _count_replicas(move, move.before, cluster)
+            amounts = changes.setdefault(cluster, {})
+            for resource, amount in engine.resource_request(template, cluster) if added else ():
+                amounts[resource] = amounts.get(resource, 0) + amount * added
+    return changes
+
+
+def _count_replicas(move: Move, replicas: Mapping[str, int | None], cluster: str) -> int:
+    """Return the replicas in a cluster; a cluster without a number has a full copy, or one set of objects."""
+    count = replicas.get(cluster, 0)
+    return (move.copy_replicas or 1) if count is None else count
+
+
+def _list_resources(documents: Iterable[Document], changes: Mapping[str, int]) -> Iterator[ResourceUse]:
+    """Yield the resources that the first document with a report has."""
+    facts = next((facts for facts in map(_read_facts, documents) if facts is not None and facts.allocatable), None)
+    if facts is None:
+        return
+    for resource in RESOURCES:
+        allocatable = _count(resource, facts.allocatable)
+        if allocatable > 0:
+            used = None if facts.allocated is None else _count(resource, facts.allocated)
+            yield ResourceUse(resource, allocatable, used, changes.get(resource, 0))
+
+
+def _read_facts(document: Document) -> ClusterFacts | None:
+    for cluster_format in load_cluster_formats().values():
+        if (cluster_format.group, cluster_format.kind) == (document.key.group, document.key.kind) and cluster_format.hub:
+            return cluster_format.hub.read(document.body, EPOCH).facts
+    return None
+
+
+def _count(resource: str, amounts: Mapping[str, object]) -> int:
+    quantity = parse_quantity(amounts.get(resource))
+    return count_quantity(resource, quantity) if quantity is not None else 0
