@@ -10,6 +10,7 @@ import gitsched.schedule  # noqa: F401 - imported first, so that the function be
 
 if TYPE_CHECKING:
     from gitsched.decide.python_api import Schedule as Schedule
+    from gitsched.manifests.schema import Strictness
     from gitsched.model.document import Body
     from gitsched.model.finding import Finding
     from gitsched.model.observation import Observations
@@ -27,6 +28,7 @@ def schedule(
     config: Mapping[str, Any] | None = None,
     observations: Mapping[Any, Any] | None = None,
     upstream_defaults: bool = True,
+    strictness: Strictness = "upstream",
 ) -> Schedule:
     """Schedule plain documents; see `gitsched.decide.python_api.schedule`."""
     from gitsched.decide import python_api  # lazy, so that `import gitsched` stays fast
@@ -39,14 +41,15 @@ def schedule(
         config=config,
         observations=observations,
         upstream_defaults=upstream_defaults,
+        strictness=strictness,
     )
 
 
-def validate(documents: Iterable[Body]) -> list[Finding]:
+def validate(documents: Iterable[Body], *, strictness: Strictness = "upstream") -> list[Finding]:
     """Return the findings of schemas and rules for plain documents; see `gitsched.decide.python_api.validate`."""
     from gitsched.decide import python_api
 
-    return python_api.validate(documents)
+    return python_api.validate(documents, strictness=strictness)
 
 
 def observe(

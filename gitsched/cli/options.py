@@ -120,10 +120,10 @@ KUBECTL = combine(
 )
 FAIL_ON = click.option(
     "--fail-on",
-    type=click.Choice(["error", "unschedulable", "none"]),
+    type=click.Choice(["error", "warning", "unschedulable", "none"]),
     default="error",
     show_default=True,
-    help="Exit with 1 on findings of severity error, also on unplaced workloads, or never.",
+    help="Exit with 1 on findings of severity error, also on warnings, also on unplaced workloads, or never.",
 )
 
 FACTS_REPOSITORY = click.option(
@@ -141,11 +141,15 @@ OPERATOR_FILE = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Settings of the operator, in a file outside of the source: see docs/operator.md.",
 )
+STRICT = click.option(
+    "--strict", is_flag=True, envvar="GITSCHED_STRICT", help="Treat unknown fields and other warnings of schemas as errors."
+)
 SOURCE = combine(
     LOCATION,
     OPERATOR_FILE,
     click.option("--branch", metavar="NAME", help="Source branch; the branch of HEAD by default."),
     click.option("--path", "paths", metavar="PATH", multiple=True, help="Read only this directory or file; may be repeated."),
+    STRICT,
     FACTS_REPOSITORY,
     CACHE,
 )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gitsched.report.review import Review
 
 Rendered = TypeVar("Rendered")
-FailOn = Literal["error", "unschedulable", "none"]
+FailOn = Literal["error", "warning", "unschedulable", "none"]
 DEFAULT_WIDTH = 160
 """The width if stdout is not a terminal and COLUMNS is not set."""
 
@@ -310,7 +310,8 @@ def get_run_code(
     """
     if refused:
         return exit_codes.FINDINGS
-    if fail_on != "none" and any(finding.severity == "error" for finding in findings):
+    failing = () if fail_on == "none" else ("error", "warning") if fail_on == "warning" else ("error",)
+    if any(finding.severity in failing for finding in findings):
         return exit_codes.FINDINGS
     if fail_on == "unschedulable" and pending:
         return exit_codes.FINDINGS

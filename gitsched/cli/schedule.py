@@ -32,6 +32,7 @@ def _read_now(ctx: click.Context, parameter: click.Parameter, value: str | None)
     callback=_read_now,
     help="Time for deadlines (RFC 3339); the latest time in the documents by default.",
 )
+@options.STRICT
 @options.FAIL_ON
 @click.option(
     "-o",
@@ -48,6 +49,7 @@ def command(
     more: tuple[str, ...],
     previous: tuple[str, ...],
     now: datetime | None,
+    strict: bool,
     fail_on: output.FailOn,
     form: str,
     log_format: str,
@@ -63,7 +65,7 @@ def command(
     output.configure_logging(log_format)
     bodies, unread = read_documents([*names, *more])
     before, unread_before = read_documents(previous)
-    decided = schedule(bodies, previous=before, now=now, upstream_defaults=False)
+    decided = schedule(bodies, previous=before, now=now, upstream_defaults=False, strictness="strict" if strict else "protective")
     findings = sorted([*unread, *unread_before, *decided.findings], key=finding_sort_key)
     output.log_findings(findings)
     output.show(format_documents(decided.documents, form))

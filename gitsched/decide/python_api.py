@@ -11,6 +11,7 @@ from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.plan import gc_paused
 from gitsched.decide.validation import list_document_findings, list_ignored_codes, validate_document
+from gitsched.manifests.schema import Strictness
 from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, finding_sort_key
@@ -54,14 +55,17 @@ def schedule(
     config: Mapping[str, Any] | None = None,
     observations: Mapping[Any, Any] | None = None,
     upstream_defaults: bool = True,
+    strictness: Strictness = "upstream",
 ) -> Schedule:
     """Schedule plain documents, each workload in one scheduling cycle.
 
     `previous` are the documents of the last run. `now` is what deadlines are compared with (default: the latest timestamp in the
     documents, else 1970-01-01), `at` the time of the documents (default: `now`); both in UTC. `config` is the spec of a gitsched.yaml.
     Without it, the first Config among the documents contains the settings. `observations` are metric values by name. Settings that are
-    left out have the values of the upstream schedulers, or with `upstream_defaults=False` the defaults of the commands. Mistakes in
-    documents are findings; a mistake in `config` raises Permanent.
+    left out have the values of the upstream schedulers, or with `upstream_defaults=False` the defaults of the commands. Unknown fields are
+    ignored with a warning, as by the API servers of the upstreams; `strictness="protective"` makes those errors that may choose workloads
+    or clusters, as the commands do, and `strictness="strict"` all. Mistakes in documents are findings; a mistake in `config` raises
+    Permanent.
     """
     usable, unusable = _check_documents(documents, "document", describe_unreadable)
     records_read, more = _check_documents(previous, "previous document", describe_defect)
@@ -80,7 +84,7 @@ def schedule(
     ignored = list_ignored_codes(settings)
     raw: list[RawDocument] = []
     for body in bodies:
-        document, issues = _read_document(body, ignored)
+        document, issues = _read_document(body, ignored, strictness)
         raw.append(document)
         findings += issues
     records = {_make_key(body): body for body in records_read}
@@ -108,19 +112,19 @@ def schedule(
     return Schedule(scheduled, sorted(findings, key=finding_sort_key), min(decisions.wakeups, default=None), decisions)
 
 
-def validate(documents: Iterable[Body]) -> list[Finding]:
-    """Return the findings of schemas and rules about plain documents. Nothing is scheduled."""
+def validate(documents: Iterable[Body], *, strictness: Strictness = "upstream") -> list[Finding]:
+    """Return the findings of schemas and rules about plain documents, with `strictness` as in `schedule`. Nothing is scheduled."""
     usable, findings = _check_documents(documents, "document", describe_unreadable)
     for body in usable:
-        findings += _read_document(body, frozenset())[1]
+        findings += _read_document(body, frozenset(), strictness)[1]
     return findings
 
 
-def _read_document(body: Body, ignored: frozenset[str]) -> tuple[RawDocument, list[Finding]]:
+def _read_document(body: Body, ignored: frozenset[str], strictness: Strictness) -> tuple[RawDocument, list[Finding]]:
     """Return a document with its defaults, and the findings about it. One on which a bug shows is broken."""
     try:
-        result = validate_document(body, ignored)
-        findings = list_document_findings(body, ignored) if result.issues else []
+        result = validate_document(body, ignored, strictness)
+        findings = list_document_findings(body, ignored, strictness) if result.issues else []
         broken = any(issue.severity == "error" for issue in result.issues)
         return make_raw_document(with_string_keys(result.body), None, broken), findings
     except Exception as error:

@@ -12,7 +12,7 @@ from gitsched.apis.proposals import set_at
 from gitsched.apis.schemas import list_schemas, shipped_schemas
 from gitsched.decide.catalog import RawDocument
 from gitsched.decide.registry import apis_by_group, policy_apis
-from gitsched.manifests.schema import SchemaValidator
+from gitsched.manifests.schema import SchemaValidator, Strictness
 from gitsched.model.cluster_facts import FACTS_KIND
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Body, get_field, parse_api_group
@@ -28,16 +28,16 @@ def list_ignored_codes(settings: config.Config) -> frozenset[str]:
     return frozenset[str]().union(*ignored)
 
 
-def validate_document(body: Body, ignored: frozenset[str] = frozenset()) -> ValidationResult:
+def validate_document(body: Body, ignored: frozenset[str] = frozenset(), strictness: Strictness = "upstream") -> ValidationResult:
     """Validate a document of any kind. Rules run only on documents that the schema accepts, because they rely on it.
 
-    `ignored` are the codes of rules that settings turn off.
+    `ignored` are the codes of rules that settings turn off. `strictness` says which issues of the schema are errors.
     """
     group, kind = parse_api_group(str(body.get("apiVersion") or body.get("api") or "")), str(body.get("kind") or "")
     api = apis_by_group.get(group)
     try:
         filled = api.apply_defaults(body) if api is not None and api.apply_defaults is not None else body
-        result = _load_schemas().validate(filled, None if filled is body else body)
+        result = _load_schemas().validate(filled, None if filled is body else body, strictness)
     except (TypeError, ValueError) as error:
         found = find_non_json_value(body)
         if found is None and isinstance(error, UnicodeEncodeError):
@@ -45,11 +45,17 @@ def validate_document(body: Body, ignored: frozenset[str] = frozenset()) -> Vali
         if found is None:
             raise
         return ValidationResult(body, (found,))
+    if strictness == "strict" and result.issues:
+        result = result._replace(issues=tuple(_raise_severity(issue) for issue in result.issues))
     rules = _find_validator(api, group, kind, body)
     if rules is None or any(issue.severity == "error" for issue in result.issues):
         return result
     broken = [issue for issue in rules(result.body) if issue.code not in ignored]
     return ValidationResult(result.body, (*result.issues, *broken)) if broken else result
+
+
+def _raise_severity(issue: Issue) -> Issue:
+    return issue._replace(severity="error") if issue.severity == "warning" else issue
 
 
 def find_non_json_value(body: Any) -> Issue | None:
@@ -72,7 +78,7 @@ def find_non_json_value(body: Any) -> Issue | None:
     return None
 
 
-def list_document_findings(body: Body, ignored: frozenset[str] = frozenset()) -> list[Finding]:
+def list_document_findings(body: Body, ignored: frozenset[str] = frozenset(), strictness: Strictness = "upstream") -> list[Finding]:
     """Return the findings of validation about a document without a location."""
     metadata = body.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
@@ -80,7 +86,7 @@ def list_document_findings(body: Body, ignored: frozenset[str] = frozenset()) ->
     resource = (str(body.get("kind")), namespace if isinstance(namespace, str) else "", name) if isinstance(name, str) else None
     return [
         Finding(issue.severity, issue.code, f"{_format_pointer(issue.pointer)}{issue.message}", None, resource)
-        for issue in validate_document(body, ignored).issues
+        for issue in validate_document(body, ignored, strictness).issues
     ]
 
 
@@ -182,5 +188,10 @@ _schemas: dict[tuple[PolicyAPI, ...], SchemaValidator] = {}
 def _load_schemas() -> SchemaValidator:
     apis = tuple(policy_apis.values())
     if apis not in _schemas:
-        _schemas[apis] = SchemaValidator(list_schemas([*(api.schemas for api in apis), *_list_config_schemas(apis)]))
+        known = list_schemas([*(api.schemas for api in apis), *_list_config_schemas(apis)])
+        with_schema = {(group, kind) for group, _, kind in known}
+        others = {
+            pair for api in apis for pair in (*api.validated_objects, *api.active_templates) if pair[0] and pair not in with_schema
+        }
+        _schemas[apis] = SchemaValidator(known, sorted(others))
     return _schemas[apis]

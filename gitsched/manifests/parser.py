@@ -304,11 +304,12 @@ class _FileParser:
             reported_pointers = {issue.pointer for issue in issues}
             issues.extend(issue for issue in result.issues if issue.pointer not in reported_pointers)
         for issue in issues:
-            issues_of_document.append(
-                FileIssue(issue.severity, issue.code, issue.message, *locate_node(tree, node, issue.pointer), resource)
-            )
+            location = locate_node(tree, node, issue.pointer, at_key=issue.code == "unknown-field")
+            issues_of_document.append(FileIssue(issue.severity, issue.code, issue.message, *location, resource))
         broken = any(problem.severity == "error" for problem in issues_of_document)
         self.issues += issues_of_document
+        # The kind that is meant may be that of a document which the file had before.
+        self.unreadable |= any(problem.severity == "error" and problem.code == "unknown-kind" for problem in issues_of_document)
         line, column = tree.line + node.start_mark.line + 1, node.start_mark.column + 1
         self.documents.append(ParsedDocument(checked, index, item, line, column, text, broken))
 

@@ -5,28 +5,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
-from gitsched.manifests.parsed_file import MAX_ISSUES
+from gitsched.manifests.unknown_fields import ChoosingFields, SchemaNode, UnknownFieldReport
 from gitsched.model.document import Body, find_unversioned_group
 from gitsched.model.finding import Issue, Pointer, ValidationResult
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
 
+    from gitsched.manifests.misspelled_kinds import KnownKinds
+
+
+Strictness = Literal["upstream", "protective", "strict"]
+"""Which issues of schemas are errors.
+
+`upstream`: what API servers reject; they ignore unknown fields. `protective`: also an unknown field where a document chooses workloads or
+clusters, because without it the document would choose others. `strict`: every issue.
+"""
 
 _OPEN_KEYWORDS = ("additionalProperties", "patternProperties", "x-kubernetes-preserve-unknown-fields", "unevaluatedProperties")
 _NEVER_PRUNED = frozenset({"apiVersion", "api", "kind", "metadata", "status"})
 _STRICT_DEFINITION = "gitsched-clean"
-
-
-class _Fields(NamedTuple):
-    """The fields of an object's members or a list's items in a schema; `additional` is the schema of members without a name."""
-
-    known_names: dict[str, Any]
-    is_open: bool
-    additional: Body | None
-    items: Body | None
+_CHOOSES = "x-gitsched-chooses"
+"""Keyword of schemas: the value and everything in it chooses workloads or clusters."""
 
 
 class SchemaPruner:
@@ -36,18 +38,19 @@ class SchemaPruner:
     additional ones, leaves the object unchanged. Type, metadata and status of the document are never changed.
     """
 
-    __slots__ = ("_fields", "_root")
+    __slots__ = ("_choosing", "_fields", "_root")
 
     def __init__(self, schema: Body) -> None:
         self._root = schema
-        self._fields: dict[int, _Fields] = {}  # by id(): the parts of a schema live as long as the schema
+        self._choosing: ChoosingFields | None = None
+        self._fields: dict[int, SchemaNode] = {}  # by id(): the parts of a schema live as long as the schema
 
     def make_strict_schema(self) -> Body:
         """Return a schema that accepts the documents that are valid and have no unknown field.
 
         It is equivalent to pruning, but a compiled validator checks it faster, and nearly all documents pass.
         """
-        known_names, is_open, _, _ = self._get_fields(self._root)
+        known_names, is_open, *_ = self._read_node(self._root)
         definitions: dict[str, Any] = {}
         inner = {name: name in _NEVER_PRUNED or self._make_definition(part, definitions) for name, part in known_names.items()}
         top = (
@@ -61,31 +64,37 @@ class SchemaPruner:
             "allOf": [*self._root.get("allOf", ()), {"$ref": f"#/$defs/{_STRICT_DEFINITION}"}],
         }
 
-    def prune(self, body: Body) -> tuple[Body, list[Issue]]:
-        """Return the body without unknown fields, and a warning for each of the first twenty; the same object when it has none."""
-        issues: list[Issue] = []
-        known_names, is_open, _, _ = self._get_fields(self._root)
+    def prune(self, body: Body, *, is_protective: bool = False) -> tuple[Body, list[Issue]]:
+        """Return the body without unknown fields, and a warning for each of the first twenty; the same object when it has none.
+
+        With `is_protective`, an unknown field where the document chooses workloads or clusters is an error.
+        """
+        if is_protective and self._choosing is None:
+            self._choosing = ChoosingFields(self._root, self._read_node, _NEVER_PRUNED)
+        report = UnknownFieldReport(self._choosing if is_protective else None)
+        root = self._read_node(self._root)
+        known_names, is_open, _, _, chooses = root
         if not known_names:
-            return body, issues
+            return body, report.issues
         members: Body = {}
         same = True
         for name, old in body.items():
             new = old
             if name not in _NEVER_PRUNED:
                 if name in known_names:
-                    new = self._prune_value(old, known_names[name], (name,), issues)
+                    new = self._prune_value(old, known_names[name], (name,), report, chooses)
                 elif not is_open:
-                    _report_unknown_field(issues, name, known_names, ())
+                    report.add(name, root, body, (), chooses)
                     same = False
                     continue
             same = same and new is old
             members[name] = new
-        return (body if same else members), issues
+        return (body if same else members), report.issues
 
     def _make_definition(self, schema: Any, definitions: dict[str, Any]) -> Body | bool:
         """Return the schema of a value without unknown fields. Each part of a schema has one definition, since schemas can be
         recursive."""
-        known_names, is_open, additional, items = self._get_fields(schema)
+        known_names, is_open, additional, items, _ = self._read_node(schema)
         if not known_names and additional is None and items is None:
             return True
         name = f"{_STRICT_DEFINITION}-{id(schema)}"  # by id(), like the cached fields
@@ -99,15 +108,17 @@ class SchemaPruner:
                 entry["additionalProperties"] = is_open if additional is None else self._make_definition(additional, definitions)
         return {"$ref": f"#/$defs/{name}"}
 
-    def _prune_value(self, value: Any, schema: Any, pointer: Pointer, issues: list[Issue]) -> Any:
+    def _prune_value(self, value: Any, schema: Any, pointer: Pointer, report: UnknownFieldReport, chooses: bool) -> Any:
         kind = value.__class__
         if kind is not dict and kind is not list:
             return value
-        known_names, is_open, additional, items = self._get_fields(schema)
+        node = self._read_node(schema)
+        known_names, is_open, additional, items, chooses_itself = node
+        chooses = chooses or chooses_itself
         if kind is list:
             if items is None:
                 return value
-            entries = [self._prune_value(entry, items, (*pointer, index), issues) for index, entry in enumerate(value)]
+            entries = [self._prune_value(entry, items, (*pointer, index), report, chooses) for index, entry in enumerate(value)]
             return value if all(new is old for new, old in zip(entries, value, strict=True)) else entries
         if not known_names and additional is None:
             return value
@@ -115,20 +126,20 @@ class SchemaPruner:
         same = True
         for name, old in value.items():
             if name in known_names:
-                new = self._prune_value(old, known_names[name], (*pointer, name), issues)
+                new = self._prune_value(old, known_names[name], (*pointer, name), report, chooses)
             elif additional is not None:
-                new = self._prune_value(old, additional, (*pointer, name), issues)
+                new = self._prune_value(old, additional, (*pointer, name), report, chooses)
             elif is_open:
                 new = old
             else:
-                _report_unknown_field(issues, name, known_names, pointer)
+                report.add(name, node, value, pointer, chooses)
                 same = False
                 continue
             same = same and new is old
             members[name] = new
         return value if same else members
 
-    def _get_fields(self, schema: Any) -> _Fields:
+    def _read_node(self, schema: Any) -> SchemaNode:
         fields = self._fields.get(id(schema))
         if fields is None:
             known_names: dict[str, Any] = {}
@@ -139,8 +150,12 @@ class SchemaPruner:
                 next((part[word] for part in parts if isinstance(part.get(word), dict)), None)
                 for word in ("additionalProperties", "items")
             )
-            fields = self._fields[id(schema)] = _Fields(
-                known_names, any(word in part for part in parts for word in _OPEN_KEYWORDS), additional, items
+            fields = self._fields[id(schema)] = SchemaNode(
+                known_names,
+                any(word in part for part in parts for word in _OPEN_KEYWORDS),
+                additional,
+                items,
+                any(part.get(_CHOOSES) is True for part in parts),
             )
         return fields
 
@@ -160,23 +175,8 @@ class SchemaPruner:
         return parts
 
 
-def _report_unknown_field(issues: list[Issue], name: str, known_names: dict[str, Any], pointer: Pointer) -> None:
-    if len(issues) >= MAX_ISSUES:
-        return
-    from difflib import get_close_matches  # rarely needed
-
-    lower = {candidate.lower(): candidate for candidate in known_names}
-    matches = get_close_matches(name[:100].lower(), lower, n=1)
-    hint = f"; did you mean '{lower[matches[0]]}'?" if matches else ""
-    shown = name if len(name) <= 60 else name[:57] + "..."
-    issues.append(Issue("warning", "unknown-field", f"the field {shown!r} is unknown and ignored{hint}", (*pointer, name)))
-
-
 SchemaKey = tuple[str, str, str]
 """Group ("" for the core), version, kind."""
-
-_UNCHECKED_KINDS = frozenset(("Role", "RoleBinding", "ManifestWork"))
-"""Kinds that are unrelated to placement but have names similar to known kinds of the same group."""
 
 
 class _KindValidator:
@@ -198,20 +198,17 @@ class SchemaValidator:
     A schema is self-contained: a `$ref` other than `#` and `#/...` is a ValueError, and nothing is ever fetched.
     """
 
-    __slots__ = ("_compiled", "_groups", "_kinds", "_mapping", "_versions")
+    __slots__ = ("_compiled", "_groups", "_keys", "_kinds", "_known_kinds", "_mapping", "_other_kinds")
 
-    def __init__(self, mapping: Mapping[SchemaKey, Body]) -> None:
-        self._mapping = mapping
-        self._versions: dict[tuple[str, str], list[str]] = {}
-        self._groups: dict[str, list[str]] = {}
-        self._kinds: dict[str, list[str]] = {}
-        for group, version, kind in sorted(mapping, reverse=True):
-            self._versions.setdefault((group, kind), []).append(f"{group}/{version}")
-            self._groups.setdefault(kind, []).append(group)
-            self._kinds.setdefault(group, []).append(kind)
+    def __init__(self, mapping: Mapping[SchemaKey, Body], other_kinds: Iterable[tuple[str, str]] = ()) -> None:
+        """`other_kinds` are groups and kinds that are known and have no schema."""
+        self._mapping, self._keys, self._other_kinds = mapping, frozenset(mapping), tuple(other_kinds)
+        self._groups = {group for group, _, _ in self._keys} | {group for group, _ in self._other_kinds}
+        self._kinds = {kind for _, _, kind in self._keys} | {kind for _, kind in self._other_kinds}
+        self._known_kinds: KnownKinds | None = None
         self._compiled: dict[SchemaKey, _KindValidator] = {}
 
-    def validate(self, body: Body, original: Body | None = None) -> ValidationResult:
+    def validate(self, body: Body, original: Body | None = None, strictness: Strictness = "upstream") -> ValidationResult:
         """Return the document without unknown fields, and the issues of its schema; no issues for a kind without a schema.
 
         `original` is the document as written, `body` the same with defaults. Defaulting may have removed empty values; those of a
@@ -220,12 +217,10 @@ class SchemaValidator:
         key = get_schema_key(body)
         entry = self._compiled.get(key) or self._compile_kind(key)
         if entry is None:
-            return ValidationResult(
-                body, self._check_unversioned_kind(key) if body.get("api") and not body.get("apiVersion") else self._check_kind(key)
-            )
+            return ValidationResult(body, self._check_kind(key, body))
         pruned, issues, is_valid = body, list[Issue](), entry.strict.is_valid(body)
         if not is_valid:
-            pruned, issues = entry.pruner.prune(body)
+            pruned, issues = entry.pruner.prune(body, is_protective=strictness != "upstream")
             is_valid = entry.lenient.is_valid(pruned)
         if not is_valid:
             from gitsched.manifests.schema_errors import explain_errors  # lazy: takes 100 ms, and most runs have no errors
@@ -238,43 +233,19 @@ class SchemaValidator:
             issues = [*issues, *(issue for issue in errors if issue.code == "wrong-type" and _is_empty(original, issue.pointer))]
         return ValidationResult(pruned, tuple(issues))
 
-    def _check_kind(self, key: SchemaKey) -> tuple[Issue, ...]:
+    def _check_kind(self, key: SchemaKey, body: Body) -> tuple[Issue, ...]:
         """Report a kind without a schema that is probably a misspelling of a kind with one."""
-        group, version, kind = key
-        versions = self._versions.get((group, kind))
-        if versions is not None:
-            message = f"{kind} is read as {' or '.join(versions)}, not as {group}/{version}"
-            return (Issue("error", "unknown-version", message, ("apiVersion",)),)
-        if kind in self._groups:
-            similar_group = _find_similar_group(group, version, self._groups[kind])
-            return _report_unknown_group(group, version, kind, self._versions[similar_group, kind]) if similar_group else ()
-        kinds = self._kinds.get(group)
-        if kinds is None or kind in _UNCHECKED_KINDS:
+        group, _, kind = key
+        if kind not in self._kinds and group not in self._groups:
             return ()
-        from difflib import get_close_matches  # rarely needed
+        from gitsched.manifests.misspelled_kinds import KnownKinds  # few documents have such a kind or group
 
-        # All kinds of an unversioned group have a schema. Other groups have kinds that have nothing to do with scheduling.
-        unversioned = find_unversioned_group(group) == version
-        matches = get_close_matches(kind[:100], kinds, n=1, cutoff=0.6 if unversioned else 0.8)
-        if not matches and not unversioned:
-            return ()
-        hint = f"; did you mean {matches[0]}?" if matches else ""
-        return (Issue("warning", "unknown-kind", f"there is no kind {kind[:60]!r} in {group}: it is ignored{hint}", ("kind",)),)
-
-    def _check_unversioned_kind(self, key: SchemaKey) -> tuple[Issue, ...]:
-        """Check the kind of a document that has `api` in place of apiVersion."""
-        group, version, kind = key
-        if find_unversioned_group(group) == version:
-            return self._check_kind(key)
-        known_names = [group for group in self._groups.get(kind, ()) if find_unversioned_group(group) is not None]
-        if not known_names:
-            return ()
-        message = f"{kind} of the api {version[:60]!r} is ignored; did you mean {known_names[0]}?"
-        return (Issue("warning", "unknown-kind", message, ("api",)),)
+        if self._known_kinds is None:
+            self._known_kinds = KnownKinds([*self._keys, *((group, "", kind) for group, kind in self._other_kinds)])
+        return self._known_kinds.check(*key, has_api=bool(body.get("api") and not body.get("apiVersion")))
 
     def _compile_kind(self, key: SchemaKey) -> _KindValidator | None:
-        group, version, kind = key
-        if f"{group}/{version}" not in self._versions.get((group, kind), ()):
+        if key not in self._keys:
             return None
         schema = self._mapping[key]
         for reference in _list_references(schema):
@@ -288,21 +259,6 @@ def _compile_schema(schema: Body) -> Draft202012Validator:
     from jsonschema_rs import Draft202012Validator  # lazy: not every command validates
 
     return Draft202012Validator(schema, retriever=_refuse_fetch)
-
-
-def _find_similar_group(group: str, version: str, known_names: list[str]) -> str | None:
-    """Return the group with a similar name, or the group that is written in place of the version; None when there is none."""
-    if not group and version in known_names:
-        return version
-    from difflib import get_close_matches  # rarely needed
-
-    return next(iter(get_close_matches(group[:100], known_names, n=1, cutoff=0.9)), None)
-
-
-def _report_unknown_group(group: str, version: str, kind: str, known_names: list[str]) -> tuple[Issue, ...]:
-    original = f"{group}/{version}" if group else version
-    message = f"{kind} of {original[:100]!r} is ignored; did you mean {' or '.join(known_names)}?"
-    return (Issue("warning", "unknown-kind", message, ("apiVersion",)),)
 
 
 def _is_empty(body: Any, pointer: Iterable[str | int]) -> bool:

@@ -299,10 +299,10 @@ def find_written_member(node: Any, path: Iterable[str]) -> tuple[Any, Any] | Non
     return pair
 
 
-def locate_node(tree: YamlDocument, node: Any, pointer: Pointer) -> tuple[int, int]:
+def locate_node(tree: YamlDocument, node: Any, pointer: Pointer, *, at_key: bool = False) -> tuple[int, int]:
     """Return line and column, from 1, of a pointer below `node`; of the nearest existing ancestor when it does not exist.
 
-    A mapping member is located at its value when that is a scalar on the line of its key, else at its key.
+    A mapping member is located at its value when that is a scalar on the line of its key, else or with `at_key` at its key.
     """
     located = node
     for step in pointer:
@@ -316,7 +316,10 @@ def locate_node(tree: YamlDocument, node: Any, pointer: Pointer) -> tuple[int, i
         key_mark, value_mark = key.start_mark, node.start_mark
         located = (
             node
-            if node.__class__ is ScalarNode and key_mark.line == value_mark.line and value_mark.index >= key_mark.index
+            if not at_key
+            and node.__class__ is ScalarNode
+            and key_mark.line == value_mark.line
+            and value_mark.index >= key_mark.index
             else key
         )
     return tree.line + located.start_mark.line + 1, located.start_mark.column + 1

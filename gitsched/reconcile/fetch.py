@@ -89,7 +89,8 @@ def fetch(context: RunContext, base: Commit | None = None) -> Fetched:
     if record is not None:
         by_operator = is_chosen_by_operator(location)
     named = bool(settings.output_branch) or settled.output.branch == OutputConfig().branch
-    key = make_cache_key(source.repository.common_dir, output, prefix, settings.paths)
+    options = (*settings.paths, "--strict") if settings.strict else settings.paths
+    key = make_cache_key(source.repository.common_dir, output, prefix, options)
     is_trusted = base is not None or (named and not settled.output.path)
     fetched = Fetched(
         commit, output, output_head, output_tree, prefix, record, is_trusted, key, trusted, chosen_by_operator=by_operator

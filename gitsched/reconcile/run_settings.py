@@ -32,6 +32,7 @@ class RunSettings(NamedTuple):
 
     `reviewed` is the reviewed plan, where the source commit has no trailer with it; with `require_reviewed` no other plan is written.
     `findings_only` says that the caller needs findings only, so that the location of the output does not matter.
+    With `strict`, every issue of a schema is an error.
     `all_statuses` observes the commit statuses of all clusters, also where nothing waits for them.
 
     `facts_repository` is the other repository that may have the facts branches. `facts_keys` are the public keys, by cluster, of which one
@@ -66,6 +67,7 @@ class RunSettings(NamedTuple):
     reviewed: ReviewedPlan | None = None
     require_reviewed: bool = False
     findings_only: bool = False
+    strict: bool = False
     all_statuses: bool = False
     facts_repository: str | None = None
     facts_keys: Mapping[str, tuple[str, ...]] = {}

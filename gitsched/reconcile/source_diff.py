@@ -78,7 +78,7 @@ def plan_incrementally(
 
 def _plan_from_cache(context: RunContext, fetched: Fetched, times: PlanTimes, cache: PlanCache) -> IncrementalPlan | None:
     totals, repository, tree = cache.header.totals, context.source.repository, fetched.source.tree
-    reader = SourceReader(repository, context.caches.files, totals.config)
+    reader = SourceReader(repository, context.caches.files, totals.config, strict=totals.config.source.strict)
     finder = TemplateFinder(repository, tree, cache, reader)
     diff = read_source_diff(repository, tree, cache, reader, finder, times.now)
     if diff is None:

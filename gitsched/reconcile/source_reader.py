@@ -38,15 +38,18 @@ def list_manifests(entries: Iterable[TreeEntry]) -> list[TreeEntry]:
 
 
 class SourceReader:
-    """Parses files of one repository, each blob once, with the rules that settings turn on."""
+    """Parses files of one repository, each blob once, with the rules that settings turn on.
 
-    def __init__(self, repository: Repository, cache: ParseCache, config: Config | None = None) -> None:
+    With `strict`, every issue of a schema is an error, else an unknown field only where a document chooses workloads or clusters.
+    """
+
+    def __init__(self, repository: Repository, cache: ParseCache, config: Config | None = None, *, strict: bool = False) -> None:
         kinds = config.workloads if config is not None else ()
         self.repository, self._parse_cache = repository, cache
         self._replica_paths = tuple(dict.fromkeys((*_REPLICA_PATHS, *(kind.replicas_path for kind in kinds if kind.replicas_path))))
         self._ignored_codes = list_ignored_codes(config) if config is not None else frozenset[str]()
-        self.rules = ",".join((*self._replica_paths, *sorted(self._ignored_codes)))
-        self._validate = partial(validate_document, ignored=self._ignored_codes)
+        self.rules = ",".join((*self._replica_paths, *sorted(self._ignored_codes), *(("strict",) if strict else ())))
+        self._validate = partial(validate_document, ignored=self._ignored_codes, strictness="strict" if strict else "protective")
 
     def make_cache_key(self, blob: str, path: str) -> str:
         """Return the key of a parsed file: its blob, and everything else that parsing depends on."""

@@ -73,6 +73,7 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
             list_earlier=lambda limit: open_history().list_commits(limit),
         ),
         tenants,
+        context.settings.strict,
     )
     if check_output:
         _check_output_config(context, fetched, caches.tree)
@@ -83,7 +84,8 @@ def read_source_at(context: RunContext, commit: Commit) -> SourceTree:
     """Read another commit of the source, without the last valid documents of broken files."""
     repository, settings = context.source.repository, context.settings
     builds = partial(BuildContext, repository, context.caches, remotes=RemotePolicy(trusted=None))
-    return read_source_tree(repository, commit.tree, context.caches.files, None, settings.paths, builds=builds).source_tree
+    files = context.caches.files
+    return read_source_tree(repository, commit.tree, files, None, settings.paths, builds=builds, strict=settings.strict).source_tree
 
 
 def _check_output_config(context: RunContext, fetched: Fetched, tree: TreeCache) -> None:
@@ -113,11 +115,13 @@ def read_source_tree(
     last: TreeCache | None = None,
     builds: Callable[[], BuildContext] | None = None,
     tenants: Sequence[Mapping[str, Any]] = (),
+    strict: bool = False,
 ) -> TreeCache:
     """Read a tree. Where only the content of a few files changed since the `last` one, read only these.
 
     Symlinks, submodules and unusual entries are findings and are never followed. Broken documents are restored from the history that
     `open_history` returns; None: from nothing. `tenants` are the Tenants of the trusted side.
+    With `strict`, every issue of a schema is an error, as if the settings said so.
     """
     last = None if tenants else last
     if last is not None and last.tree == tree and last.valid:
@@ -128,11 +132,13 @@ def read_source_tree(
             return updated
     entries = repository.entries(tree)
     config, findings, config_valid, last_config = _read_valid_config(repository, tree, cache, open_history)
+    if strict:
+        config = config._replace(source=config.source._replace(strict=True))
     if any(entry.unsafe or entry.mode not in REGULAR_FILE_MODES for entry in entries):
         findings += find_unread_entries(repository, entries, [entry for entry in entries if is_manifest_path(entry.path)])
     if builds is not None:
         builds = partial(_narrow_remotes, builds, config)
-    reader = SourceReader(repository, cache, config)
+    reader = SourceReader(repository, cache, config, strict=config.source.strict)
     ignore = _read_ignore_rules(repository, entries, config.source.ignore)
     findings += [_make_ignore_limit_finding(excess) for excess in ignore.excess] if ignore is not None else ()
     manifests = list_manifests(entries)
@@ -226,7 +232,8 @@ def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, la
     changed = repository.changed_paths(last.tree, tree)
     if len(changed) > len(last.files) // 4 or any(path not in last.files or path == FILE for path in changed):
         return None
-    reader = SourceReader(repository, cache, last.source_tree.config)
+    config = last.source_tree.config
+    reader = SourceReader(repository, cache, config, strict=config.source.strict)
     files = dict(last.files)
     for path in changed:
         entry = repository.find_entry(tree, path)

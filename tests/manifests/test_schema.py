@@ -175,7 +175,7 @@ def test_parsing_adds_line_and_column_to_an_issue() -> None:
     file = parse_file(text.encode(), path="a.yaml", validate=SCHEMAS.validate)
     assert [(p.severity, p.code, p.line, p.column, p.resource) for p in file.issues] == [
         ("error", "out-of-range", 7, 9, ("Thing", "", "a")),
-        ("warning", "unknown-field", 10, 12, ("Thing", "", "a")),
+        ("warning", "unknown-field", 10, 5, ("Thing", "", "a")),
     ]
     assert file.documents[0].broken
     assert file.documents[0].body["spec"]["taints"] == [{"key": "b"}]
@@ -265,11 +265,39 @@ ALL = SchemaValidator({**SHIPPED, KEY: SCHEMA})
         (
             "cluster.karmada.io/v1alpha1",
             "Clustr",
-            "warning: there is no kind 'Clustr' in cluster.karmada.io: it is ignored; did you mean Cluster?",
+            "error: there is no kind 'Clustr' in cluster.karmada.io; did you mean Cluster?",
         ),
         ("cluster.open-cluster-management.io/v1beta1", "Placment", "did you mean Placement?"),
-        ("policy.karmda.io/v1alpha1", "PropagationPolicy", "is ignored; did you mean policy.karmada.io/v1alpha1?"),
-        ("policy.karmada.io", "PropagationPolicy", "is ignored; did you mean policy.karmada.io/v1alpha1?"),
+        (
+            "policy.karmada.io/v1alpha1",
+            "propagationpolicies",
+            "error: there is no kind 'propagationpolicies' in {0}; did you mean Prop",
+        ),
+        *(
+            (
+                version,
+                "PropagationPolicy",
+                f"error: {version!r} has no kind PropagationPolicy; did you mean policy.karmada.io/v1alpha1?",
+            )
+            for version in (
+                "policy.karmda.io/v1alpha1",
+                "policy.karmada.io",
+                "cluster.karmada.io/v1alpha1",
+                "policies.karmada.io/v1alpha1",
+                "karmada.io/v1alpha1",
+                "karmda.io/v1",
+                "v1",
+                "apps/v1",
+            )
+        ),
+        ("open-cluster-management.io/v1", "ManagedCluster", "did you mean cluster.open-cluster-management.io/v1?"),
+        ("gitsched.dev/v1alpha1", "Bundle", "did you mean gitsched.io/v1alpha1?"),
+        ("kubernetes/v1", "Application", "Application is read as `api: kubernetes` without apiVersion, not as kubernetes/v1"),
+        ("v1", "Config", ""),
+        ("argoproj.io/v1alpha1", "Application", ""),
+        ("argoproj.io/v1alpha1", "Rollout", ""),
+        ("fleet.cattle.io/v1alpha1", "Bundle", ""),
+        ("project.openshift.io/v1", "Project", ""),
         ("work.open-cluster-management.io/v1", "ManifestWork", ""),
         ("policy.karmada.io/v1alpha1", "FederatedResourceQuota", ""),
         ("cluster.x-k8s.io/v1beta1", "Cluster", ""),

@@ -18,7 +18,7 @@ FILES = sorted(ROOT.glob("*/*/*.json"))
 SCHEMAS = [pytest.param(json.loads(file.read_text("utf-8")), id=file.stem) for file in FILES]
 each_schema = pytest.mark.parametrize("schema", SCHEMAS)
 
-WORDS = {"title", "description", "default", "examples", "deprecated", "type", "enum", "const", "required"}
+WORDS = {"x-gitsched-chooses", "title", "description", "default", "examples", "deprecated", "type", "enum", "const", "required"}
 LIMITS = {"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern"}
 NESTED = {"items", "additionalProperties"}
 NAMED = {"properties", "$defs"}

@@ -67,7 +67,7 @@ class SourceVariant(NamedTuple):
 
 class SourceConfig(NamedTuple):
     """The source: `branch` is "" for the branch of HEAD; no `paths` means all paths; `ignore` has the syntax of .gitignore. One of the
-    `verify_keys`, which are public keys, must sign a source commit, if there are any."""
+    `verify_keys`, which are public keys, must sign a source commit, if there are any. `strict`: every issue of a schema is an error."""
 
     branch: str = ""
     paths: tuple[str, ...] = ()
@@ -77,6 +77,7 @@ class SourceConfig(NamedTuple):
     delivery_tools: DeliveryToolsConfig = DeliveryToolsConfig()
     variants: tuple[SourceVariant, ...] = ()
     verify_keys: tuple[str, ...] = ()
+    strict: bool = False
 
 
 def parse_source(source: ConfigSection, output_branch: str) -> SourceConfig:
@@ -89,7 +90,15 @@ def parse_source(source: ConfigSection, output_branch: str) -> SourceConfig:
     variants = tuple(_parse_source_variant(entry) for entry in source.list_sections("variants"))
     keys = source.get_section("verify").get_strings("keys")
     return SourceConfig(
-        branch, source.get_strings("paths"), source.get_strings("ignore"), facts, kustomize, delivery_tools, variants, keys
+        branch,
+        source.get_strings("paths"),
+        source.get_strings("ignore"),
+        facts,
+        kustomize,
+        delivery_tools,
+        variants,
+        keys,
+        source.get_bool("strict", False),
     )
 
 

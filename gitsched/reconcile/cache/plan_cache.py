@@ -306,9 +306,9 @@ def _delete_corrupt(path: Path, error: Exception) -> None:
     discard_file(path)
 
 
-def make_cache_key(source: str, output: OutputRepository, prefix: str, paths: tuple[str, ...]) -> str:
+def make_cache_key(source: str, output: OutputRepository, prefix: str, options: tuple[str, ...]) -> str:
     """Return the key of a plan cache: the build of gitsched, and what distinguishes its uses on this machine."""
-    parts = (identify_build(), source, output.repository.common_dir, output.branch, str(output.remote), prefix, *paths)
+    parts = (identify_build(), source, output.repository.common_dir, output.branch, str(output.remote), prefix, *options)
     return sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 

@@ -31,7 +31,7 @@ def test_a_constraint_error_has_its_position() -> None:
 
 def test_a_misspelt_kind_is_reported() -> None:
     (finding,) = gitsched.validate([{**application(), "kind": "Aplication"}])
-    assert (finding.severity, finding.code) == ("warning", "unknown-kind")
+    assert (finding.severity, finding.code) == ("error", "unknown-kind")
     assert "did you mean Application?" in finding.message
     assert gitsched.validate([{"api": "core", "kind": "RoleBinding", "metadata": {"name": "r"}}]) == []
 
@@ -39,8 +39,8 @@ def test_a_misspelt_kind_is_reported() -> None:
 @pytest.mark.parametrize("api", ["kubernets", "Kubernetes", "infra"])
 def test_a_misspelt_api_is_reported(api: str) -> None:
     (finding,) = gitsched.validate([{**application(), "api": api}])
-    assert (finding.severity, finding.code) == ("warning", "unknown-kind")
-    assert "did you mean kubernetes?" in finding.message
+    assert (finding.severity, finding.code) == ("error", "unknown-kind")
+    assert "did you mean `api: kubernetes` without apiVersion?" in finding.message
 
 
 def test_a_cloud_needs_the_settings_of_its_type() -> None:
