@@ -12,8 +12,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-demo: $(VENV)/.demo ## place examples/repo, mark its primary data centre as failed, show what moves
-	$(BIN)/python examples/demo.py
+demo: $(VENV)/.demo ## place examples/repo, lose its primary data centre, show what moves and why
+	@$(BIN)/python examples/demo.py
 
 # Tests that need a missing program are skipped and listed at the end; GITSCHED_REQUIRE_ALL=1 fails instead.
 test: $(VENV)/.dev ## ruff, mypy, import-linter and every test

@@ -1,17 +1,18 @@
-"""Demo: make a repository from examples/repo, place its workloads, and place them again after a power failure in Frankfurt."""
+"""Demo: place the workloads of examples/repo, lose the primary data centre, and see what moves, why, and what would happen next."""
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-DEMO = ROOT / ".demo"
-FLEET = DEMO / "fleet"
-GITSCHED = Path(sys.executable).with_name("gitsched")
+WIDTH = 140
 
 TAINT = """\
     - key: maintenance.example.com/power
@@ -21,50 +22,79 @@ TAINT = """\
 # No configuration, hooks or signing key of the user; fixed dates, so that two runs of the demo make the same commits.
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+    "COLUMNS": str(WIDTH),
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_AUTHOR_NAME": "Pat Platform",
     "GIT_AUTHOR_EMAIL": "pat@example.com",
     "GIT_COMMITTER_NAME": "Pat Platform",
     "GIT_COMMITTER_EMAIL": "pat@example.com",
-    "XDG_CACHE_HOME": str(DEMO / "cache"),
 }
 
 
-def main() -> None:
-    shutil.rmtree(DEMO, ignore_errors=True)
-    shutil.copytree(ROOT / "examples" / "repo", FLEET)
+class Demo(NamedTuple):
+    """A repository in `directory`, which is replaced, and the program that places its workloads."""
 
-    title("A fleet in Git: 10 clusters, its workloads and its policies")
-    show("git", "init", "--quiet", ".")
-    show("git", "symbolic-ref", "HEAD", "refs/heads/main")
-    commit("The fleet", "2026-01-12T09:00:00+00:00")
-    show(GITSCHED, "reconcile")
+    directory: Path
+    gitsched: Path
 
-    title("Frankfurt, the primary data centre, loses power: commit a taint")
-    for path in sorted((FLEET / "clusters").glob("fra-*.yaml")):
+    @property
+    def fleet(self) -> Path:
+        return self.directory / "fleet"
+
+    def show(self, command: str, lines: int | None = None, when: str = "") -> None:
+        """Print a command, run it in the repository and print its first lines. `when` is the time of a commit."""
+        print("$", command, flush=True)
+        environment = ENVIRONMENT | {"XDG_CACHE_HOME": str(self.directory / "cache")}
+        if when:
+            environment |= {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
+        program = re.sub("^gitsched ", lambda _: f"{shlex.quote(str(self.gitsched))} ", command)
+        done = subprocess.run(["sh", "-c", program], cwd=self.fleet, env=environment, check=False, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"{done.stdout}{done.stderr}demo: {command} ended with {done.returncode}")
+        shown = [line for line in done.stdout.splitlines() if line]
+        print("".join(f"  {line}\n" for line in shown[:lines]), end="")
+        if lines is not None and len(shown) > lines:
+            print(f"  ... and {len(shown) - lines} lines")
+
+
+def main(demo: Demo) -> None:
+    shutil.rmtree(demo.directory, ignore_errors=True)
+    shutil.copytree(ROOT / "examples" / "repo", demo.fleet)
+
+    title("1. A fleet in Git: ten clusters, workloads and policies. Place them")
+    demo.show("git init -q -b main . && git add . && git commit -qm 'The fleet'", when="2026-01-12T09:00:00+00:00")
+    demo.show("gitsched reconcile", lines=1)
+
+    title("2. Frankfurt, the primary data centre, loses power: commit a taint for its clusters")
+    for path in sorted((demo.fleet / "clusters").glob("fra-*.yaml")):
         path.write_text(tainted(path.read_text(encoding="utf-8")), encoding="utf-8")
-    show("git", "diff", "--stat")
-    commit("Frankfurt: no power", "2026-01-12T14:30:00+00:00")
+    demo.show("git diff --shortstat")
+    demo.show("git commit -qam 'Frankfurt: no power'", when="2026-01-12T14:30:00+00:00")
 
-    title("Plan: what that commit would change")
-    show(GITSCHED, "plan")
+    title("3. Plan: what that commit changes, as text and as a page")
+    demo.show("gitsched plan --report html=../plan.html", lines=8)
 
-    title("Reconcile: commit the new placements")
-    show(GITSCHED, "reconcile")
-    show("git", "log", "--format=%h %ad %s", "--date=iso-strict", "placements")
+    title("4. Why does the shop's cart leave Frankfurt?")
+    demo.show("gitsched explain -n shop deployment/cart --why-not fra-prod-1")
 
-    title("Look around")
-    fleet = FLEET.relative_to(Path.cwd()) if FLEET.is_relative_to(Path.cwd()) else FLEET
-    print(f"""\
-The decisions are on branch `placements` of {fleet}. Try, in that directory:
+    title("5. What if Dublin, the backup, fails as well?")
+    demo.show("gitsched simulate --lose dub-prod-1", lines=4)
 
-  git log --stat placements                       every decision is a commit
-  git show placements:README.md                   the fleet at a glance
-  git diff placements~1 placements -- placements  which workload went where
-  git worktree add --detach ../placements placements   the files, as a delivery tool sees them
-  kubectl kustomize ../placements/clusters/dub-prod-1
-  {GITSCHED.relative_to(ROOT) if GITSCHED.is_relative_to(ROOT) else GITSCHED} --help""")
+    title("6. Reconcile: commit the new placements. Every decision is a commit")
+    demo.show("gitsched reconcile", lines=1)
+    demo.show("git log --format='%h %s' placements")
+
+    fleet = demo.fleet.relative_to(Path.cwd()) if demo.fleet.is_relative_to(Path.cwd()) else demo.fleet
+    program = demo.gitsched.relative_to(Path.cwd()) if demo.gitsched.is_relative_to(Path.cwd()) else demo.gitsched
+    print(f"""
+The plan as a page, for a browser: {demo.directory / "plan.html"}
+The fleet at a glance:             git -C {fleet} show placements:README.md
+Another question:                  {program} explain -C {fleet} -n payments deployment/api""")
+
+
+def title(text: str) -> None:
+    print(f"\n== {text}", flush=True)
 
 
 def tainted(cluster: str) -> str:
@@ -74,24 +104,5 @@ def tainted(cluster: str) -> str:
     return cluster.replace("\nspec:\n", f"\nspec:\n  taints:\n{TAINT}", 1)
 
 
-def commit(subject: str, when: str) -> None:
-    dates = {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
-    show("git", "add", ".")
-    show("git", "commit", "--quiet", "-m", subject, environment=ENVIRONMENT | dates)
-
-
-def show(*command: str | Path, environment: dict[str, str] = ENVIRONMENT) -> None:
-    """Print a command, run it in the repository of the fleet, and stop the demo if it fails."""
-    words = [Path(word).name if isinstance(word, Path) else word for word in command]
-    print("$", " ".join(f"'{word}'" if " " in word else word for word in words), flush=True)
-    code = subprocess.run(list(map(str, command)), cwd=FLEET, env=environment, check=False).returncode
-    if code:
-        sys.exit(f"demo: {' '.join(words)} ended with {code}")
-
-
-def title(text: str) -> None:
-    print(f"\n== {text}", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    main(Demo(ROOT / ".demo", Path(sys.executable).with_name("gitsched")))

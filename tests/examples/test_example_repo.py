@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 import gitsched
+from tests import fork_server
 
 REPO = Path(__file__).parents[2] / "examples" / "repo"
 POLICIES = sorted((REPO / "policies").rglob("*.yaml"))
@@ -155,6 +157,21 @@ def test_the_demo_only_adds_one_taint_to_clusters_of_the_primary(path: Path) -> 
     assert added == {"key": "maintenance.example.com/power", "effect": "NoExecute"}
     assert after["spec"].pop("taints") == before["spec"].pop("taints", [])
     assert after == before
+
+
+def test_the_demo_tells_its_story_in_sixty_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from examples.demo import Demo, main
+
+    fork_server.write_script(tmp_path / "gitsched")
+    main(Demo(tmp_path / "demo", tmp_path / "gitsched"))
+    told = capsys.readouterr().out
+    assert len(told.splitlines()) <= 58, "make demo adds two lines when it creates its environment"
+    assert re.findall(r"^\$ gitsched (\w+)", told, re.MULTILINE) == ["reconcile", "plan", "explain", "simulate", "reconcile"]
+    assert "22 workloads placed" in told
+    *_, page, glance, question = told.splitlines()
+    assert Path(page.partition(": ")[2].strip()).read_text().startswith("<!doctype html>")
+    for hint in (glance, question):
+        assert subprocess.run(["sh", "-c", hint.partition(": ")[2]], capture_output=True, text=True).returncode == 0, hint
 
 
 def test_the_example_hides_its_drafts() -> None:
