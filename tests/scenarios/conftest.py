@@ -1,4 +1,7 @@
-"""A fleet in a real repository: commit files at an hour, reconcile at an hour, and read the output branch with git."""
+"""A fleet in a real repository: commit files at an hour, reconcile at an hour, and read the output branch.
+
+What a test does often, to commit and to read, is done in the process with libgit2; it opens the repository anew each time, as git does.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pygit2
 import pytest
 import yaml
 
@@ -74,11 +78,21 @@ class Fleet:
         return self.record(hour, message)
 
     def record(self, hour: float, message: str = "Change") -> str:
-        """Commit the index."""
-        date = f"{int(at_hour(hour).timestamp())} +0100"
-        dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
-        self.git("commit", "-q", "--allow-empty", "-m", message, environment=dates)
-        return self.git("rev-parse", "HEAD")
+        """Commit the index; its parents are the branch and what is being merged."""
+        repository, time = self.repository, int(at_hour(hour).timestamp())
+        author, committer = (
+            pygit2.Signature(os.environ[f"GIT_{role}_NAME"], os.environ[f"GIT_{role}_EMAIL"], time, 60)
+            for role in ("AUTHOR", "COMMITTER")
+        )
+        parents = [] if repository.head_is_unborn else [repository.head.target, *repository.listall_mergeheads()]
+        text = message.rstrip("\n") + "\n"
+        commit = repository.create_commit("HEAD", author, committer, text, repository.index.write_tree(), parents)
+        repository.state_cleanup()
+        return str(commit)
+
+    @property
+    def repository(self) -> pygit2.Repository:
+        return pygit2.Repository(str(self.path))
 
     def settings(self, hour: float = 0, **more: Any) -> RunSettings:
         return RunSettings(now=at_hour(hour), cache=self.cache, location=str(self.path), **LOCAL_SERVERS)._replace(**more)
@@ -92,15 +106,27 @@ class Fleet:
     @property
     def head(self) -> str | None:
         """Return the commit of the output branch."""
-        return self.git("for-each-ref", "--format=%(objectname)", "refs/heads/placements") or None
+        found = self.repository.references.get("refs/heads/placements")
+        return None if found is None else str(found.resolve().target)
 
     def files(self, at: str = "placements") -> dict[str, str]:
         """Return the blob id of each path."""
-        lines = [line for line in self.git("ls-tree", "-rz", at).split("\0") if line]
-        return {line.partition("\t")[2]: line.split()[2] for line in lines}
+        found: dict[str, str] = {}
+        pending = [("", self.repository.revparse_single(at).peel(pygit2.Tree))]
+        while pending:
+            directory, tree = pending.pop()
+            for entry in tree:
+                path = directory + os.fsdecode(entry.raw_name)
+                if isinstance(entry, pygit2.Tree):
+                    pending.append((f"{path}/", entry))
+                else:
+                    found[path] = str(entry.id)
+        return dict(sorted(found.items(), key=lambda item: os.fsencode(item[0])))
 
     def read(self, path: str, at: str = "placements") -> str:
-        return self.git("show", f"{at}:{path}") + "\n"
+        entry = self.repository.revparse_single(at).peel(pygit2.Tree)[path]
+        assert isinstance(entry, pygit2.Blob), f"{path} is no file"
+        return entry.data.decode("utf-8", "surrogateescape").removesuffix("\n") + "\n"
 
     def load(self, path: str, at: str = "placements") -> Any:
         text = self.read(path, at)
