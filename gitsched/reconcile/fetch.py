@@ -69,18 +69,26 @@ def fetch(context: RunContext, base: Commit | None = None) -> Fetched:
         from gitsched.reconcile.recorded_output import (
             find_last_reconciled,
             find_later_location,
+            find_moved_location,
             find_recorded_location,
             is_chosen_by_operator,
         )  # only if there was an earlier run
 
         location = find_recorded_location(context, location, config, partial(_open_location, context))
-        if base is None and (last := find_last_reconciled(source, location)) is not None:
-            trusted = TrustedConfig(settled if last.tree == tree else _read_config_or_defaults(context, last.tree), last)
+        if base is None:
+            last = find_last_reconciled(source, location)
+            if last is not None:
+                trusted = TrustedConfig(settled if last.tree == tree else _read_config_or_defaults(context, last.tree), last)
             other_named = trusted.config.output.branch.removeprefix("refs/heads/") != location.output.branch
-            if settings.output_branch is None and (other_named or last.oid not in (commit.oid, *commit.parents)):
-                later = find_later_location(context, location, trusted, commit, partial(_open_location, context))
-                if later is not None and (last := find_last_reconciled(source, later)) is not None:
-                    location, trusted = later, TrustedConfig(_read_config_or_defaults(context, last.tree), last)
+            followed = last is not None and last.oid in (commit.oid, *commit.parents)
+            if settings.output_branch is None and (other_named or not followed):
+                later = find_moved_location(context, location, config, partial(_open_location, context))
+                if later is None and last is not None:
+                    later = find_later_location(context, location, trusted, commit, partial(_open_location, context))
+                if later is not None:
+                    location, last = later, find_last_reconciled(source, later)
+                    if last is not None:
+                        trusted = TrustedConfig(_read_config_or_defaults(context, last.tree), last)
         config = trusted.config.output._replace(branch=location.output.branch, path=location.prefix.rstrip("/"))
         if config.push != settled.output.push:
             location = _open_location(context, config)

@@ -58,7 +58,7 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
         head = fetched.output_head
         if head and output.remote is not None:
             output.update_local_branch(head)
-        note = _make_note(fetched, head) if head else ""
+        note = _make_note(context, fetched, head) if head else ""
         if head and fetched.source.oid and read_note(output.repository, head) != note:
             output.publish(head, head, note)
         # The record says since when clusters retire and copies are retained, and it is only written with a commit.
@@ -82,7 +82,7 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
     }
     tree = _write_files(context, fetched.prefix, repository, metadata, written.tree)
     commit = _commit_tree(context, fetched, planned, repository, written._replace(tree=tree), changed_entries)
-    moved = output.publish(commit, fetched.output_head, _make_note(fetched, commit))
+    moved = output.publish(commit, fetched.output_head, _make_note(context, fetched, commit))
     # Otherwise another process has published the same commit before.
     return Published(commit, True, tree, "" if moved else "same")
 
@@ -194,19 +194,19 @@ def _commit_tree(
     return repository.commit_tree(written.tree, (head,) if head else (), message, name=name, email=email, time=time, sign=signer)
 
 
-def _make_note(fetched: Fetched, commit: str) -> str:
+def _make_note(context: RunContext, fetched: Fetched, commit: str) -> str:
     """Return the note for an output commit, which several output branches may share."""
-    if fetched.record is None and not fetched.chosen_by_operator:
+    if fetched.record is None and not fetched.chosen_by_operator and not context.settings.output_branch:
         return make_source_note(fetched.source.oid)
-    from gitsched.reconcile.recorded_output import list_operator_outputs  # only if there was an earlier run
+    from gitsched.reconcile.recorded_output import describe_outputs  # only if there was an earlier run
 
-    return make_source_note(fetched.source.oid, list_operator_outputs(fetched, commit))
+    return make_source_note(fetched.source.oid, describe_outputs(context, fetched, commit))
 
 
-def make_source_note(oid: str, operator_outputs: str = "") -> str:
-    """Return the git note of the output's head: it names the newest source commit that a run has planned. `operator_outputs` are the
-    outputs with this head that the operator chose in their first runs, as JSON."""
-    return f'{{"drySha":"{oid}"{operator_outputs}}}\n'
+def make_source_note(oid: str, outputs: str = "") -> str:
+    """Return the git note of the output's head: it names the newest source commit that a run has planned. `outputs` are members about the
+    outputs with this head, as JSON."""
+    return f'{{"drySha":"{oid}"{outputs}}}\n'
 
 
 def find_manifest_changes(

@@ -10,7 +10,7 @@ from gitsched.git import OutputRepository, Repository, SourceRepository
 from gitsched.git.refs import list_remote_refs
 from gitsched.model.commit import Commit
 from gitsched.reconcile.run import Fetched, OutputLocation, RunContext, TrustedConfig
-from gitsched.reconcile.source_notes import OPERATOR_OUTPUTS, OutputNote, read_output_note
+from gitsched.reconcile.source_notes import OPERATOR_OUTPUTS, OUTPUT_MOVES, OutputNote, read_output_note
 from gitsched.render.output_files import CLUSTERS, PLACEMENTS, RUN_METADATA, STATUS
 
 MAX_DIRECTORIES = 2_000
@@ -148,12 +148,63 @@ def _list_heads(output: OutputRepository) -> Mapping[str, str]:
     return heads
 
 
-def list_operator_outputs(fetched: Fetched, commit: str) -> str:
-    """Return the member of the note on an output commit that names the outputs that the operator chose in their first runs, or ""."""
-    outputs = set(read_output_note(fetched.output.repository, commit).operator_outputs)
+def describe_outputs(context: RunContext, fetched: Fetched, commit: str) -> str:
+    """Return the members of the note on an output commit that name the outputs that the operator chose in their first runs, and count the
+    moves of the output; "" if there are none."""
+    found = read_output_note(fetched.output.repository, commit)
+    name, outputs, moves = _name_location(fetched.output.branch, fetched.prefix), set(found.operator_outputs), dict(found.moves)
     if fetched.chosen_by_operator:
-        outputs.add(_name_location(fetched.output.branch, fetched.prefix))
-    return f',"{OPERATOR_OUTPUTS}":{json.dumps(sorted(outputs))}' if outputs else ""
+        outputs.add(name)
+    count = _count_moves(fetched, name) if context.settings.output_branch and not fetched.chosen_by_operator else 0
+    if count or fetched.output_head:
+        before = read_output_note(fetched.output.repository, fetched.output_head).moves if fetched.output_head else {}
+        moves |= {name: max(count, before.get(name, 0))}
+    moves = {name: count for name, count in moves.items() if count}
+    members = f',"{OPERATOR_OUTPUTS}":{json.dumps(sorted(outputs))}' if outputs else ""
+    return f'{members},"{OUTPUT_MOVES}":{json.dumps(moves, sort_keys=True)}' if moves else members
+
+
+def _count_moves(fetched: Fetched, name: str) -> int:
+    """Return how often the operator has moved the output: one more than before if another branch had it until now."""
+    repository, own, others = fetched.output.repository, 0, [0]
+    for branch, head in sorted(_list_heads(fetched.output).items()):
+        note = read_output_note(repository, head)
+        if branch == fetched.output.branch:
+            own = note.moves.get(name, 0)
+        elif note.source:
+            others += (1, *(1 + count for count in note.moves.values()))
+    return max(own, *others) if max(others) > own else own
+
+
+def find_moved_location(
+    context: RunContext, found: OutputLocation, config: OutputConfig, open_location: OpenLocation
+) -> OutputLocation | None:
+    """Return the location to which the operator has moved the output after `found` was in use; None if there is none.
+
+    Notes on the output commits say so, so that this does not depend on the history of the source.
+    """
+    source, repository = context.source, found.output.repository
+    notes = {branch: read_output_note(repository, head) for branch, head in _list_heads(found.output).items()}
+    own = read_output_note(repository, found.head).moves if found.head else {}
+    count = own.get(_name_location(found.output.branch, found.prefix), 0)
+    later = [
+        (-moves, branch, name.partition(":")[2])
+        for branch, note in notes.items()
+        if branch != found.output.branch
+        for name, moves in note.moves.items()
+        if moves > count and name.partition(":")[0] == branch
+    ]
+    for _, branch, path in sorted(later):
+        other = open_location(config._replace(branch=branch, path=path))
+        if _is_own(source, other) or (other.record is not None and _is_unverifiable(context, other)):
+            return other
+    return None
+
+
+def _is_unverifiable(context: RunContext, location: OutputLocation) -> bool:
+    """Return whether the output is in the repository of the source, and a shallow clone does not have the source commits of its runs."""
+    is_inside = context.settings.output is None and not is_chosen_by_operator(location)
+    return is_inside and context.source.repository.is_shallow
 
 
 def _name_location(branch: str, prefix: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from gitsched.git import Repository
 from gitsched.git.refs import read_note
 from gitsched.git.source import SourceRepository
+from gitsched.model.document import as_object
 from gitsched.model.errors import Permanent
 from gitsched.reconcile.run import Fetched
 from gitsched.render.output_files import RUN_METADATA
@@ -16,15 +17,23 @@ from gitsched.render.run_metadata import parse_run_metadata
 
 OPERATOR_OUTPUTS: Final = "operatorOutputs"
 """The member of a note with the outputs that the operator chose in their first runs."""
+OUTPUT_MOVES: Final = "outputMoves"
+"""The member of a note that says how often the operator had moved the output when a branch was chosen, by branch."""
 MAX_OUTPUT_COMMITS = 100
 """Commits of the output branch that are searched for the source commits of earlier runs."""
 
 
+MAX_MOVES = 1_000_000
+"""Moves of the output that a note may count."""
+
+
 class OutputNote(NamedTuple):
-    """The note on an output commit: the newest source commit that a run has planned, and the outputs that the operator chose."""
+    """The note on an output commit: the newest source commit that a run has planned, the outputs that the operator chose, and how often the
+    operator had moved the output when they were chosen."""
 
     source: str = ""
     operator_outputs: tuple[str, ...] = ()
+    moves: Mapping[str, int] = {}
 
 
 def read_output_note(repository: Repository, commit: str) -> OutputNote:
@@ -33,9 +42,11 @@ def read_output_note(repository: Repository, commit: str) -> OutputNote:
         note = json.loads(read_note(repository, commit) or "{}")
     except (ValueError, RecursionError):
         return OutputNote()
-    oid, outputs = (note.get("drySha"), note.get(OPERATOR_OUTPUTS)) if isinstance(note, dict) else (None, None)
+    note = as_object(note)
+    oid, outputs = note.get("drySha"), note.get(OPERATOR_OUTPUTS)
     names = tuple(name for name in outputs if isinstance(name, str)) if isinstance(outputs, list) else ()
-    return OutputNote(oid if isinstance(oid, str) else "", names)
+    moves = {name: count for name, count in as_object(note.get(OUTPUT_MOVES)).items() if type(count) is int and 0 < count <= MAX_MOVES}
+    return OutputNote(oid if isinstance(oid, str) else "", names, moves)
 
 
 def find_earlier_source(source: SourceRepository, fetched: Fetched) -> str:

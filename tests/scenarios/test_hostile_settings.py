@@ -234,6 +234,25 @@ def test_a_merge_cannot_send_decisions_back_to_a_branch_that_the_operator_left(t
     assert trusted.reconcile(8, **NOTHING).branch == "placements"
 
 
+def test_a_shallow_clone_does_not_send_decisions_back_to_a_branch_that_the_operator_left(trusted: Fleet, tmp_path: Path) -> None:
+    """Notes say where the output was moved: the commits of the source between the runs are not needed."""
+    trusted.commit({"gitsched.yaml": f"{HEAD}  output: {{branch: elsewhere}}\n"}, hour=1)
+    trusted.reconcile(1, **NOTHING)
+    trusted.reconcile(2, output_branch="elsewhere", **NOTHING)
+    trusted.commit({}, hour=3)
+    trusted.commit({"gitsched.yaml": f"{HEAD}  output: {{branch: placements}}\n"}, hour=5)
+    trusted.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    for back in (False, True):
+        if back:
+            trusted.reconcile(6, output_branch="placements", **NOTHING)
+            trusted.commit({"gitsched.yaml": f"{HEAD}  output: {{branch: elsewhere}}\n"}, hour=7)
+        clone = tmp_path / f"clone-{back}"
+        execute("clone", "-q", "--depth=1", "--no-single-branch", f"file://{trusted.path}", str(clone), at=tmp_path)
+        execute("fetch", "-q", "origin", "refs/notes/*:refs/notes/*", at=clone)
+        run = Fleet(clone, tmp_path / f"cache-{back}").preview(8, **NOTHING)
+        assert run.branch == ("placements" if back else "elsewhere")
+
+
 def test_a_first_run_does_not_write_to_a_repository_that_the_operator_does_not_name(fleet: Fleet, tmp_path: Path) -> None:
     other = bare(tmp_path / "other.git")
     fleet.commit({"gitsched.yaml": f"{HEAD}  output: {{repository: '{other}'}}\n"})
