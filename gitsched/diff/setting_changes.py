@@ -42,7 +42,9 @@ _EFFECTS: Final[Mapping[str, _Effect]] = {
     "output.repository": _Effect("It has an effect only if the operator names the same repository (--output-repository)."),
     "output.branch": _Effect("Decisions stay on the branch where they are; the operator moves them (--output-branch)."),
     "output.path": _Effect("Decisions stay in the directory where they are; the operator moves them (its output.path)."),
-    "output.push": _Effect(f"It decides whether decisions are pushed to the remote origin. {_NEXT_RUN}"),
+    "output.push": _Effect(
+        f"false keeps decisions of a local repository from being pushed; true needs the operator (--push). {_AT_ONCE}"
+    ),
     "output.signing": _Effect("It has an effect only if the operator names the same key (--sign)."),
     "output.author": _Effect(f"It is the author of output commits. {_NEXT_RUN}"),
     "output.protectedNamespaces": _Effect(

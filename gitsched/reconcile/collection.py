@@ -26,7 +26,7 @@ from gitsched.model.document import Body, parse_api_group
 from gitsched.model.errors import Conflict, GitschedError, Permanent
 from gitsched.model.planned_files import NewBlob, PlannedFile
 from gitsched.reconcile.facts import open_facts
-from gitsched.reconcile.fetch import find_push_remote, read_source_config
+from gitsched.reconcile.fetch import read_source_config
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.scores import MAX_ATTEMPTS, find_file, make_author
@@ -172,7 +172,7 @@ def _open_destination(context: RunContext, options: CollectOptions) -> _Destinat
     named, allowed = config.source.facts.repository, settings.facts_repository
     if named and named != allowed:
         raise Permanent(f"source.facts.repository is {named}, and the operator does not name it: pass --facts-repository {named}")
-    facts = open_facts(context, config, find_push_remote(settings, config.output))
+    facts = open_facts(context, config, settings.push)
     branch = config.source.facts.branch
     if facts is not None and options.own:
         branch = facts.names.name_cluster_branch(options.own) if config.source.facts.cluster_branches else ""

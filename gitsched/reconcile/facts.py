@@ -59,7 +59,7 @@ def open_facts(context: RunContext, config: Config, push: str | None) -> FactsRe
     if other is not None:
         other_source = open_source(other, cache=context.settings.cache)
         return FactsRepository(other_source, FactsNames(facts.branch, prefix, suffix, frozenset((output,))), None)
-    if source.url is None and (context.settings.output or config.output.repository):
+    if source.url is None and context.settings.output:
         # The remote belongs to the other repository, where the output is.
         push = "origin" if find_remote_url(source.repository, "origin") else None
     reserved = frozenset(filter(None, (output, source.branch_name(context.settings.branch or config.source.branch or None))))

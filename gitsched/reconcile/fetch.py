@@ -25,7 +25,6 @@ from gitsched.reconcile.cache.caches import ParseCache
 from gitsched.reconcile.cache.plan_cache import make_cache_key
 from gitsched.reconcile.facts import fetch_facts
 from gitsched.reconcile.run import Fetched, OutputLocation, RunContext, TrustedConfig
-from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_tree import read_config
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.output_files import (
@@ -49,11 +48,12 @@ MAX_FREEZE_LENGTH = 200
 """Characters of its first line that are shown."""
 
 
-def fetch(context: RunContext, base: Commit | None = None) -> Fetched:
+def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = False) -> Fetched:
     """Fetch the source and the output.
 
     Options say where the output is, then earlier runs, then the settings of `base`, or of the source commit where there is none. Only
-    remotes are contacted that options name or that the repository of the operator has.
+    remotes are contacted that options name or that the repository of the operator has. For a run that `publishes`, the settings of the
+    source can keep the output from being pushed.
     """
     settings, source, _ = context
     head = _read_head_config(context) if settings.branch is None else None
@@ -63,7 +63,10 @@ def fetch(context: RunContext, base: Commit | None = None) -> Fetched:
     tree = (base or commit).tree
     settled = head.config if head is not None and head.commit.tree == tree else _read_config_or_defaults(context, tree)
     config = settled.output
-    location = _open_location(context, config)
+    if publishes and config.push is False and settings.push:
+        context = context._replace(settings=settings._replace(push=None))
+    open_location = partial(_open_location, context)
+    location = open_location(config)
     trusted = TrustedConfig(settled, base, base is not None)
     if location.record is not None or location.has_notes:
         from gitsched.reconcile.recorded_output import (
@@ -74,7 +77,7 @@ def fetch(context: RunContext, base: Commit | None = None) -> Fetched:
             is_chosen_by_operator,
         )  # only if there was an earlier run
 
-        location = find_recorded_location(context, location, config, partial(_open_location, context))
+        location = find_recorded_location(context, location, config, open_location)
         if base is None:
             last = find_last_reconciled(source, location)
             if last is not None:
@@ -82,16 +85,14 @@ def fetch(context: RunContext, base: Commit | None = None) -> Fetched:
             other_named = trusted.config.output.branch.removeprefix("refs/heads/") != location.output.branch
             followed = last is not None and last.oid in (commit.oid, *commit.parents)
             if settings.output_branch is None and (other_named or not followed):
-                later = find_moved_location(context, location, config, partial(_open_location, context))
+                later = find_moved_location(context, location, config, open_location)
                 if later is None and last is not None:
-                    later = find_later_location(context, location, trusted, commit, partial(_open_location, context))
+                    later = find_later_location(context, location, trusted, commit, open_location)
                 if later is not None:
                     location, last = later, find_last_reconciled(source, later)
                     if last is not None:
                         trusted = TrustedConfig(_read_config_or_defaults(context, last.tree), last)
         config = trusted.config.output._replace(branch=location.output.branch, path=location.prefix.rstrip("/"))
-        if config.push != settled.output.push:
-            location = _open_location(context, config)
     output, output_head, output_tree, prefix, record, _ = location
     by_operator = (output.branch, prefix.rstrip("/")) != (settled.output.branch.removeprefix("refs/heads/"), settled.output.path)
     if record is not None:
@@ -104,7 +105,7 @@ def fetch(context: RunContext, base: Commit | None = None) -> Fetched:
         commit, output, output_head, output_tree, prefix, record, is_trusted, key, trusted, chosen_by_operator=by_operator
     )
     if trusted.config.source.facts != FactsConfig():
-        fetched = fetched._replace(facts=fetch_facts(context, trusted.config, find_push_remote(settings, config)))
+        fetched = fetched._replace(facts=fetch_facts(context, trusted.config, settings.push))
     return fetched._replace(frozen=_read_freeze(fetched)) if output_tree else fetched
 
 
@@ -115,7 +116,7 @@ def _open_location(context: RunContext, config: OutputConfig) -> OutputLocation:
         context.source,
         branch=settings.output_branch or config.branch,
         location=settings.output,
-        push=find_push_remote(settings, config),
+        push=settings.push,
         cache=settings.cache,
     )
     head = output.fetch()
@@ -133,11 +134,6 @@ def read_source_config(context: RunContext) -> Config:
     configured = head.config.source.branch if head is not None else ""
     commit = context.source.resolve_branch(context.settings.branch or configured or None)
     return _read_config_or_defaults(context, context.source.repository.commit(commit).tree)
-
-
-def find_push_remote(settings: RunSettings, config: OutputConfig) -> str | None:
-    """Return the remote that the output branch is pushed to; None for a repository at a URL, and where nothing is pushed."""
-    return settings.push or ("origin" if config.push and not is_url(settings.location) and not settings.output else None)
 
 
 def find_commit(context: RunContext, revision: str) -> Commit:

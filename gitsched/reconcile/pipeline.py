@@ -50,7 +50,7 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
     OutputMoved when another process moved the output branch meanwhile.
     """
     with gc_paused():
-        fetched = fetch(context)
+        fetched = fetch(context, publishes=not preview)
         if not preview and (context.settings.source_keys or fetched.trusted.config.source.verify_keys):
             from gitsched.reconcile.setting_findings import check_signature  # few sources require signatures
 
@@ -153,7 +153,7 @@ def _needs_setting_report(context: RunContext, fetched: Fetched, config: Config)
     settings, trusted, output = context.settings, fetched.trusted, config.output
     return (
         (trusted.commit is not None and trusted.config != config)
-        or bool(output.repository or output.signing or settings.source_keys or config.source.verify_keys)
+        or bool(output.repository or output.push is not None or output.signing or settings.source_keys or config.source.verify_keys)
         or (settings.output_branch is None and fetched.output.branch != output.branch.removeprefix("refs/heads/"))
         or (settings.output_path is None and fetched.prefix.rstrip("/") != output.path)
     )

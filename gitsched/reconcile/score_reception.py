@@ -14,7 +14,7 @@ from gitsched.model.document import Body
 from gitsched.model.errors import Conflict, Permanent, RejectedInput
 from gitsched.model.planned_files import NewBlob
 from gitsched.reconcile.facts import open_facts
-from gitsched.reconcile.fetch import find_push_remote, read_source_config
+from gitsched.reconcile.fetch import read_source_config
 from gitsched.reconcile.run import open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.scores import MAX_ATTEMPTS, find_file, make_author
@@ -40,7 +40,7 @@ class ScoreReceiver:
         """
         documents = _parse_scores(cluster, data)
         config = read_source_config(self._context)
-        facts = open_facts(self._context, config, find_push_remote(self._context.settings, config.output))
+        facts = open_facts(self._context, config, self._context.settings.push)
         if facts is None or not config.source.facts.cluster_branches:
             raise Permanent("source.facts.clusterBranches is not set, so there is no branch for the scores of a cluster")
         branch, now = facts.names.name_cluster_branch(cluster), self._clock().replace(microsecond=0)

@@ -22,7 +22,7 @@ from gitsched.model.errors import Conflict, Permanent
 from gitsched.model.finding import FieldOrigin, Finding, locate_origin
 from gitsched.model.planned_files import NewBlob, PlannedFile
 from gitsched.reconcile.facts import open_facts
-from gitsched.reconcile.fetch import fetch, find_push_remote
+from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_locations import locate_finding_rules
@@ -83,7 +83,7 @@ def produce_scores(settings: RunSettings, *, write: bool = True) -> ScoreRun:
     settings, fetched = context.settings, fetch(context)
     source = load(context, fetched, check_output=False)
     measured, findings = _measure_all(source, settings)
-    facts = open_facts(context, source.config, find_push_remote(settings, source.config.output))
+    facts = open_facts(context, source.config, settings.push)
     branch = source.config.source.facts.branch
     located = locate_finding_rules(findings, context.source.repository)
     if facts is None or not branch:

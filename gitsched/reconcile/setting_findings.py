@@ -27,7 +27,7 @@ def report_settings(context: RunContext, fetched: Fetched, config: Config, *, re
     With `refuses`, as in a run that writes, raise Permanent where a run may not write; otherwise that is a finding.
     """
     changes = _list_changes(context, fetched)
-    findings = list(_list_ignored(context, fetched, config))
+    findings = list(_list_ignored(context, fetched, config, refuses=refuses))
     ignored = {finding.field.pointer[1:] for finding in findings if finding.field is not None}
     findings += _list_sensitive(context, fetched, [change for change in changes if not _is_below(change, ignored)])
     named = config.output.repository
@@ -109,8 +109,8 @@ def _find_field(context: RunContext, fetched: Fetched, path: str) -> FieldOrigin
     return FieldOrigin(make_origin(document, FILE, entry[0]), ("spec", *path.split(".")))
 
 
-def _list_ignored(context: RunContext, fetched: Fetched, config: Config) -> Iterator[Finding]:
-    """Yield a finding for each setting that has no effect because only the operator decides about it."""
+def _list_ignored(context: RunContext, fetched: Fetched, config: Config, *, refuses: bool) -> Iterator[Finding]:
+    """Yield a finding for each setting that has no effect because only the operator decides about it, or that narrows an option."""
     settings, named, output = context.settings, config.output, fetched.output
     where = f"{output.branch}{' in ' + fetched.prefix.rstrip('/') if fetched.prefix else ''}"
 
@@ -138,6 +138,18 @@ def _list_ignored(context: RunContext, fetched: Fetched, config: Config) -> Iter
         yield describe_ignored(
             "output.path", named.path or "the root", f"decisions stay in {fetched.prefix.rstrip('/') or 'the root'}", cure
         )
+    if named.push and not settings.push and output.remote is None:
+        instead = "decisions are not pushed to origin"
+        yield describe_ignored("output.push", "true", instead, _say_how_to_confirm("--push", "output.push", "origin"))
+    if named.push is False and output.remote is not None and not settings.push:
+        message = (
+            "output.push is false, which has no effect for a repository at a URL: decisions are always pushed there; remove it"
+        )
+        yield Finding("warning", "setting-ignored", message, _TOP, None, _find_field(context, fetched, "output.push"))
+    if refuses and settings.push and output.remote is None:
+        message = f"output.push is false: decisions stay in this repository, although the operator names {settings.push} to push them to; "
+        message += f"remove output.push from {FILE} to push them"
+        yield Finding("warning", "push-disabled", message, _TOP, None, _find_field(context, fetched, "output.push"))
     if named.signing is not None and tuple(named.signing) != settings.signing:
         shown = f"{named.signing.format}:{named.signing.key}"[:200]
         instead = "commits are signed with the key of the operator" if settings.signing else "commits are not signed"

@@ -45,7 +45,9 @@ def read_output_note(repository: Repository, commit: str) -> OutputNote:
     note = as_object(note)
     oid, outputs = note.get("drySha"), note.get(OPERATOR_OUTPUTS)
     names = tuple(name for name in outputs if isinstance(name, str)) if isinstance(outputs, list) else ()
-    moves = {name: count for name, count in as_object(note.get(OUTPUT_MOVES)).items() if type(count) is int and 0 < count <= MAX_MOVES}
+    moves = {
+        name: count for name, count in as_object(note.get(OUTPUT_MOVES)).items() if type(count) is int and 0 < count <= MAX_MOVES
+    }
     return OutputNote(oid if isinstance(oid, str) else "", names, moves)
 
 

@@ -234,6 +234,32 @@ def test_a_merge_cannot_send_decisions_back_to_a_branch_that_the_operator_left(t
     assert trusted.reconcile(8, **NOTHING).branch == "placements"
 
 
+def test_only_the_operator_lets_runs_push_and_the_source_can_keep_them_from_it(trusted: Fleet, tmp_path: Path) -> None:
+    origin = bare(tmp_path / "origin.git")
+    trusted.git("remote", "add", "origin", origin.as_uri())
+    trusted.commit({"gitsched.yaml": f"{HEAD}  output: {{push: true}}\n"}, hour=1)
+    for hour in (1, 2):
+        run = trusted.reconcile(hour, **NOTHING)
+        (message,) = (finding.message for finding in run.plan.findings if finding.code == "setting-ignored")
+        assert "decisions are not pushed to origin" in message
+    assert execute("for-each-ref", at=origin) == ""
+    trusted.git("branch", "-q", "-D", "placements")
+    run = trusted.reconcile(3, push="origin", **NOTHING)
+    assert not {"setting-ignored", "push-disabled"} & {finding.code for finding in run.plan.findings}
+    before = trusted.git("ls-remote", "origin", "placements")
+    assert before
+    changed = application_yaml().replace("echo", "other")
+    trusted.commit({"gitsched.yaml": f"{HEAD}  output: {{push: false}}\n", "echo.yaml": changed}, hour=4)
+    for hour in (4, 5):
+        run = trusted.reconcile(hour, push="origin", **NOTHING)
+        assert "push-disabled" in {finding.code for finding in run.plan.findings}
+    assert trusted.git("ls-remote", "origin", "placements") == before
+    assert str(trusted.head) not in before
+    trusted.commit({"gitsched.yaml": HEAD}, hour=6)
+    trusted.reconcile(6, push="origin", **NOTHING)
+    assert trusted.git("ls-remote", "origin", "placements") != before
+
+
 def test_a_shallow_clone_does_not_send_decisions_back_to_a_branch_that_the_operator_left(trusted: Fleet, tmp_path: Path) -> None:
     """Notes say where the output was moved: the commits of the source between the runs are not needed."""
     trusted.commit({"gitsched.yaml": f"{HEAD}  output: {{branch: elsewhere}}\n"}, hour=1)
@@ -338,15 +364,12 @@ def test_a_commit_does_not_choose_whose_facts_count_for_it(fleet: Fleet) -> None
     assert fleet.where(WEB) == ["second"], "the change is trusted now"
 
 
-@pytest.mark.parametrize(
-    ("section", "member"), [("{author: {name: Ann, email: a@example.com}}", "output.author.name"), ("{push: false}", "output.push")]
-)
-def test_a_setting_that_takes_effect_a_run_later_is_reported(fleet: Fleet, section: str, member: str) -> None:
+def test_a_setting_that_takes_effect_a_run_later_is_reported(fleet: Fleet) -> None:
     fleet.commit({"web.yaml": deployment("web")})
     fleet.reconcile()
-    fleet.commit({"gitsched.yaml": f"{HEAD}  output: {section}\n"}, hour=1)
+    fleet.commit({"gitsched.yaml": f"{HEAD}  output: {{author: {{name: Ann, email: a@example.com}}}}\n"}, hour=1)
     (message,) = (finding.message for finding in fleet.reconcile(1).plan.findings if finding.code == "sensitive-setting")
-    assert member in message
+    assert "output.author.name" in message
     assert "It takes effect from the next run" in message
 
 

@@ -137,12 +137,6 @@ def test_a_broken_file_in_a_shallow_checkout_finds_its_last_valid_bytes(pair: Fl
     assert {WEB, "kept/clusters/first.yaml"} <= set(paths(remote))
 
 
-def test_push_may_be_enabled_in_the_settings(pair: Fleet, remote: Path) -> None:
-    pair.commit({"gitsched.yaml": config("{output: {push: true}}")})
-    done = pair.reconcile()
-    assert execute("rev-parse", "placements", at=remote) == done.after == pair.head
-
-
 def test_the_source_branch_is_never_written(pair: Fleet) -> None:
     before = pair.git("for-each-ref")
     for name in ("main", "refs/heads/main"):
