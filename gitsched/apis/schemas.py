@@ -14,13 +14,15 @@ from gitsched.model.document import Body
 
 @cache
 def shipped_schemas() -> Mapping[SchemaKey, Body]:
-    """Return every schema of the package, as a mapping that parses a schema on first use.
+    """Return every schema of the package, as a mapping that parses a schema on first use."""
+    return SchemaDirectory(find_schema_directory())
 
-    In a wheel the schemas are in gitsched/schemas; in a checkout they are in schemas/ beside the package.
-    """
+
+def find_schema_directory() -> Traversable:
+    """Return the directory of the schemas: in a wheel gitsched/schemas, in a checkout schemas/ beside the package."""
     package = files("gitsched")
     inside = package.joinpath("schemas")
-    return SchemaDirectory(inside if inside.is_dir() else package.joinpath("..", "schemas"))
+    return inside if inside.is_dir() else package.joinpath("..", "schemas")
 
 
 def list_schemas(others: Iterable[Mapping[SchemaKey, Body]]) -> Mapping[SchemaKey, Body]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gitsched.apis.built_in_schemas import load_built_in_kinds
 from gitsched.apis.gitsched import config
 from gitsched.apis.gitsched.operator_config import KIND as OPERATOR_KIND
 from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, SchemaKey
@@ -12,7 +13,7 @@ from gitsched.apis.proposals import set_at
 from gitsched.apis.schemas import list_schemas, shipped_schemas
 from gitsched.decide.catalog import RawDocument
 from gitsched.decide.registry import apis_by_group, policy_apis
-from gitsched.manifests.schema import SchemaValidator, Strictness
+from gitsched.manifests.schema import SchemaValidator, Strictness, get_schema_key
 from gitsched.model.cluster_facts import FACTS_KIND
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Body, get_field, parse_api_group
@@ -52,6 +53,36 @@ def validate_document(body: Body, ignored: frozenset[str] = frozenset(), strictn
         return result
     broken = [issue for issue in rules(result.body) if issue.code not in ignored]
     return ValidationResult(result.body, (*result.issues, *broken)) if broken else result
+
+
+def validate_source_document(
+    body: Body, ignored: frozenset[str] = frozenset(), strictness: Strictness = "protective"
+) -> ValidationResult:
+    """Validate a document of the source: as `validate_document` does, and an object of a built-in kind against Kubernetes' schema of it.
+
+    Such an object stays as it is written, with its unknown fields: a delivery tool gets it so.
+    """
+    result = validate_document(body, ignored, strictness)
+    key = get_schema_key(body)
+    if not _may_be_built_in(key[0]) or key[0] not in load_built_in_kinds().groups:
+        return result
+    try:
+        found = load_built_in_kinds().find_issues(key, body)
+    except (TypeError, ValueError):
+        value = find_non_json_value(body)
+        if value is None:
+            raise
+        found = [value]
+    if not found:
+        return result
+    known = {issue.pointer for issue in result.issues}
+    issues = (issue if strictness != "strict" else _raise_severity(issue) for issue in found if issue.pointer not in known)
+    return ValidationResult(result.body, (*result.issues, *issues))
+
+
+def _may_be_built_in(group: str) -> bool:
+    """Return whether a group may be one of Kubernetes: those of custom resources are domains."""
+    return "." not in group or group.endswith(".k8s.io")
 
 
 def _raise_severity(issue: Issue) -> Issue:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from gitsched.manifests.unknown_fields import ChoosingFields, SchemaNode, UnknownFieldReport
+from gitsched.manifests.unknown_fields import IGNORED, ChoosingFields, SchemaNode, UnknownFieldReport
 from gitsched.model.document import Body, find_unversioned_group
 from gitsched.model.finding import Issue, Pointer, ValidationResult
 
@@ -35,13 +35,14 @@ class SchemaPruner:
     """Removes fields that a schema does not define.
 
     A schema defines its `properties` and those of its local `$ref` and `allOf`. A schema that lists no properties, or allows
-    additional ones, leaves the object unchanged. Type, metadata and status of the document are never changed.
+    additional ones, leaves the object unchanged. The `kept` members of the document are never changed: its type, metadata and status.
+    `described` is what warnings say of an unknown field.
     """
 
-    __slots__ = ("_choosing", "_fields", "_root")
+    __slots__ = ("_choosing", "_described", "_fields", "_kept", "_root")
 
-    def __init__(self, schema: Body) -> None:
-        self._root = schema
+    def __init__(self, schema: Body, kept: frozenset[str] = _NEVER_PRUNED, described: str = IGNORED) -> None:
+        self._root, self._kept, self._described = schema, kept, described
         self._choosing: ChoosingFields | None = None
         self._fields: dict[int, SchemaNode] = {}  # by id(): the parts of a schema live as long as the schema
 
@@ -71,7 +72,7 @@ class SchemaPruner:
         """
         if is_protective and self._choosing is None:
             self._choosing = ChoosingFields(self._root, self._read_node, _NEVER_PRUNED)
-        report = UnknownFieldReport(self._choosing if is_protective else None)
+        report = UnknownFieldReport(self._choosing if is_protective else None, self._described)
         root = self._read_node(self._root)
         known_names, is_open, _, _, chooses = root
         if not known_names:
@@ -80,7 +81,7 @@ class SchemaPruner:
         same = True
         for name, old in body.items():
             new = old
-            if name not in _NEVER_PRUNED:
+            if name not in self._kept:
                 if name in known_names:
                     new = self._prune_value(old, known_names[name], (name,), report, chooses)
                 elif not is_open:
@@ -152,7 +153,7 @@ class SchemaPruner:
             )
             fields = self._fields[id(schema)] = SchemaNode(
                 known_names,
-                any(word in part for part in parts for word in _OPEN_KEYWORDS),
+                any(part.get(word, False) is not False for part in parts for word in _OPEN_KEYWORDS),
                 additional,
                 items,
                 any(part.get(_CHOOSES) is True for part in parts),
@@ -280,7 +281,7 @@ def get_schema_key(body: Body) -> SchemaKey:
 def _list_references(schema: Any) -> Iterator[Any]:
     if isinstance(schema, dict):
         for name, value in schema.items():
-            if name in ("$ref", "$dynamicRef"):
+            if name in ("$ref", "$dynamicRef") and not isinstance(value, dict):  # a mapping is the schema of a field with this name
                 yield value
             else:
                 yield from _list_references(value)

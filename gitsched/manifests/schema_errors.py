@@ -80,7 +80,8 @@ def _make_issue(error: _Error) -> Issue:
 def _describe_type(error: _Error) -> str:
     types = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
     hint = _QUOTE_HINTS[type(error.instance)] if "string" in types and type(error.instance) in _QUOTE_HINTS else ""
-    return f"must be {' or '.join(_TYPE_NAMES.get(str(kind), str(kind)) for kind in types)}, not {_format_instance(error)}{hint}"
+    meant = [kind for kind in types if kind != "null"] or types  # null is allowed as the absence of a value
+    return f"must be {' or '.join(_TYPE_NAMES.get(str(kind), str(kind)) for kind in meant)}, not {_format_instance(error)}{hint}"
 
 
 def _describe_values(error: _Error) -> str:
@@ -130,6 +131,8 @@ _TYPE_NAMES = {
 
 
 def _describe_pattern(error: _Error) -> str:
+    if error.schema.get("contentEncoding") == "base64":
+        return f"must be base64, not {_format_instance(error)}; plain text belongs into stringData of a Secret"
     examples = [str(example) for example in error.schema.get("examples") or () if isinstance(example, str)]
     hint = f"; write it like {' or '.join(examples[:2])}" if examples else ""
     return f"has a wrong format: {_format_instance(error)} does not match {error.validator_value}{hint}"
@@ -169,7 +172,8 @@ def _redact_message(message: str, pointer: Iterable[str | int]) -> str:
 
 def _format_instance(error: _Error) -> str:
     """Format the invalid value, redacted for a secret field."""
-    return _REDACTED if is_secret_field(error.absolute_path) else _format_value(error.instance)
+    is_secret = is_secret_field(error.absolute_path) or (isinstance(error.schema, dict) and error.schema.get("writeOnly") is True)
+    return _REDACTED if is_secret else _format_value(error.instance)
 
 
 def _format_value(value: Any) -> str:

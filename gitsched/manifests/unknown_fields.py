@@ -10,6 +10,7 @@ from gitsched.manifests.parsed_file import MAX_ISSUES
 from gitsched.model.document import Body
 from gitsched.model.finding import Issue, Pointer, Severity
 
+IGNORED = "is unknown and ignored"
 _MAX_SHOWN = 60
 _MAX_FIELDS = 2_000
 """Fields of one schema that are searched for a field in the wrong place."""
@@ -34,17 +35,20 @@ class SchemaNode(NamedTuple):
 
 
 class UnknownFieldReport:
-    """The issues of the first twenty unknown fields of one document; without `choosing` all are warnings, as API servers give them."""
+    """The issues of the first twenty unknown fields of one document; without `choosing` all are warnings, as API servers give them.
 
-    def __init__(self, choosing: ChoosingFields | None) -> None:
-        self._choosing = choosing
+    `described` is what the warnings say of a field.
+    """
+
+    def __init__(self, choosing: ChoosingFields | None, described: str = IGNORED) -> None:
+        self._choosing, self._described = choosing, described
         self.issues: list[Issue] = []
 
     def add(self, name: str, node: SchemaNode, holder: Body, pointer: Pointer, chooses: bool) -> None:
         """Report the field `name` of `holder`, an object of this node at `pointer`. `chooses`: everything in it chooses."""
         if len(self.issues) < MAX_ISSUES:
             field = _UnknownField(name, node, holder, pointer, chooses)
-            self.issues.append(field.ignore() if self._choosing is None else self._choosing.describe(field))
+            self.issues.append(field.ignore(self._described) if self._choosing is None else self._choosing.describe(field))
 
 
 class _UnknownField(NamedTuple):
@@ -66,10 +70,10 @@ class _UnknownField(NamedTuple):
         """The most similar name of the same object; "" if none is similar."""
         return _find_similar(self.name, self.node.known_names)
 
-    def ignore(self) -> Issue:
-        """Return the warning that the field is ignored."""
+    def ignore(self, described: str = IGNORED) -> Issue:
+        """Return the warning that the field is ignored, or what is `described`."""
         hint = f"; did you mean '{self.near}'?" if self.near else ""
-        return self._report("warning", f"the field {self.shown} is unknown and ignored{hint}")
+        return self._report("warning", f"the field {self.shown} {described}{hint}")
 
     def refuse(self, hint: str) -> Issue:
         """Return the error that the document is not used because of the field."""

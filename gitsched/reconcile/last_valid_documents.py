@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.last_valid_files import LastValidFile
+from gitsched.decide.registry import reserved_groups
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS, NOT_YAML, ParsedDocument, ParsedFile
 from gitsched.model.document import Origin, parse_api_group
 from gitsched.model.finding import Finding, Location, format_names
@@ -182,7 +183,12 @@ def _read_text(used: _UsedVersion, parsed: ParsedDocument) -> str:
 
 
 def _is_pruned(file: ParsedFile) -> bool:
-    return any(problem.code == "unknown-field" for problem in file.issues)
+    """Return whether parsing left out fields; objects of built-in kinds keep theirs."""
+    pruned = {problem.resource for problem in file.issues if problem.code == "unknown-field"}
+    if not pruned:
+        return False
+    identities = map(read_identity, file.documents)
+    return any(group in reserved_groups for group, kind, namespace, name in identities if (kind, namespace, name) in pruned)
 
 
 def read_identity(parsed: ParsedDocument) -> _Identity:

@@ -7,7 +7,7 @@ from functools import partial
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import make_raw_document
-from gitsched.decide.validation import list_ignored_codes, split_unread_configs, validate_document
+from gitsched.decide.validation import list_ignored_codes, split_unread_configs, validate_source_document
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS, FileIssue, ParsedDocument, ParsedFile, reject_large_file
@@ -49,7 +49,9 @@ class SourceReader:
         self._replica_paths = tuple(dict.fromkeys((*_REPLICA_PATHS, *(kind.replicas_path for kind in kinds if kind.replicas_path))))
         self._ignored_codes = list_ignored_codes(config) if config is not None else frozenset[str]()
         self.rules = ",".join((*self._replica_paths, *sorted(self._ignored_codes), *(("strict",) if strict else ())))
-        self._validate = partial(validate_document, ignored=self._ignored_codes, strictness="strict" if strict else "protective")
+        self._validate = partial(
+            validate_source_document, ignored=self._ignored_codes, strictness="strict" if strict else "protective"
+        )
 
     def make_cache_key(self, blob: str, path: str) -> str:
         """Return the key of a parsed file: its blob, and everything else that parsing depends on."""

@@ -1,0 +1,110 @@
+"""Check objects against the schema of their kind as an API server decodes them: Kubernetes' own kinds and custom resources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gitsched.manifests.parsed_file import MAX_ISSUES
+from gitsched.model.document import Body, as_object, is_encrypted
+from gitsched.model.finding import Issue, Pointer, Severity
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Draft202012Validator
+
+    from gitsched.manifests.schema import SchemaPruner
+
+DEFINITIONS = "#/$defs/"
+_PLACEHOLDER = re.compile(r"\$\{|\{\{|<[^<>]+>|^ref\+|^ENC\[")
+"""What delivery tools fill in before they apply an object: variables of Flux, placeholders of Argo CD's plug-ins, SOPS."""
+_MAIN_FIELDS = frozenset(("spec", "template", "jobTemplate", "containers"))
+_MAX_STRING = 1 << 20
+MAX_PATTERN_SIZE = 1 << 20
+"""Memory in bytes that one compiled pattern of a schema may take."""
+
+
+def make_object_schema(name: str, definitions: Mapping[str, Body]) -> Body:
+    """Return a JSON Schema of the definition `name`, with the definitions that it refers to."""
+    needed: dict[str, Body] = {}
+    waiting = [name]
+    while waiting:
+        current = waiting.pop()
+        if current not in needed:
+            needed[current] = definitions[current]
+            waiting += _list_names(definitions[current])
+    return {"$ref": f"{DEFINITIONS}{name}", "$defs": needed}
+
+
+def _list_names(schema: Any) -> list[str]:
+    if not isinstance(schema, dict):
+        return []
+    target = schema.get("$ref")
+    names = [target.removeprefix(DEFINITIONS)] if isinstance(target, str) else []
+    return names + [name for value in schema.values() for name in _list_names(value)]
+
+
+class ObjectSchema:
+    """The schema of a kind, compiled. `described` says in warnings who does not know a field.
+
+    The schema allows no unknown fields where the kind lists its fields. The members of `severities` are those of issues by their code,
+    where they are no errors.
+    """
+
+    def __init__(self, schema: Body, described: str, severities: Mapping[str, Severity]) -> None:
+        self._schema, self._described, self._severities = schema, described, severities
+
+    def find_issues(self, body: Body) -> list[Issue]:
+        """Return what an API server would refuse in an object, and the fields that the kind does not have."""
+        if self._compiled.is_valid(body) or is_encrypted(body):
+            return []
+        from gitsched.manifests.schema_errors import explain_errors  # lazy: takes 100 ms, and most objects are valid
+
+        pruned, issues = self._pruner.prune(body)
+        if not self._compiled.is_valid(pruned):
+            is_fragment = self._is_fragment(body)
+            issues += [
+                issue._replace(severity=self._severities.get(issue.code, "error"))
+                for issue in explain_errors(pruned, self._explained, self._compiled)
+                if not (_is_placeholder(pruned, issue.pointer) or (is_fragment and issue.code == "missing-field"))
+            ]
+        return issues[:MAX_ISSUES]
+
+    def _is_fragment(self, body: Body) -> bool:
+        """Return whether an object lacks what it is for, such as the pod template of a Deployment: then it is probably a patch."""
+        spec = body.get("spec")
+        lacking = {*self._list_required(), *self._list_required("spec")} & _MAIN_FIELDS
+        return any(name not in (body if name == "spec" else as_object(spec)) for name in lacking)
+
+    def _list_required(self, *path: str) -> list[str]:
+        """Return the required members of the object, or of the one at a path."""
+        schema: Any = self._schema
+        for name in (None, *path):
+            schema = schema if name is None else schema.get("properties", {}).get(name, {})
+            if "$ref" in schema:
+                schema = self._schema.get("$defs", {}).get(schema["$ref"].removeprefix(DEFINITIONS), {})
+        return list(schema.get("required", ()))
+
+    @cached_property
+    def _compiled(self) -> Draft202012Validator:
+        from jsonschema_rs import Draft202012Validator, RegexOptions  # lazy: not every command validates
+
+        return Draft202012Validator(self._schema, pattern_options=RegexOptions(size_limit=MAX_PATTERN_SIZE))
+
+    @cached_property
+    def _pruner(self) -> SchemaPruner:
+        from gitsched.manifests.schema import SchemaPruner
+
+        return SchemaPruner(self._schema, frozenset(), self._described)
+
+    @cached_property
+    def _explained(self) -> Body:
+        return self._schema
+
+
+def _is_placeholder(body: Any, pointer: Pointer) -> bool:
+    """Return whether the value at a pointer is a text that a delivery tool replaces."""
+    for part in pointer:
+        body = body[part]
+    return isinstance(body, str) and bool(_PLACEHOLDER.search(body[:_MAX_STRING]))

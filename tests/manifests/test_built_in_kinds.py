@@ -1,0 +1,166 @@
+"""Objects of Kubernetes' own kinds are checked against its schemas: what an API server refuses is found with line and column."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml
+
+from gitsched.apis.built_in_schemas import load_built_in_kinds, read_built_in_schemas
+from gitsched.decide.validation import validate_document, validate_source_document
+from gitsched.manifests.parser import parse_file
+from gitsched.manifests.schema import get_schema_key
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  creationTimestamp: null
+  labels: {app: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  strategy: {rollingUpdate: {maxSurge: 25%, maxUnavailable: 1}}
+  template:
+    metadata: {labels: {app: web}, annotations: null}
+    spec:
+      containers:
+        - name: web
+          image: nginx
+          ports: [{containerPort: 80}]
+          env: [{name: PORT, value: "80"}]
+          resources: {limits: {cpu: 2, memory: 1Gi}, requests: {cpu: 0.5}}
+          livenessProbe: {httpGet: {port: http}}
+      volumes: [{name: scratch, emptyDir: null}]
+status: {replicas: unknown}
+"""
+SECRET = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: token}
+data: {token: aHVudGVyMg==}
+"""
+PORTS = "[{containerPort: 80}]"
+
+MISTAKES = [
+    # the object, what is replaced by what, the findings
+    (DEPLOYMENT, "replicas: 3", "replicas: three", ['8:13 error wrong-type \'replicas\' must be an integer, not "three"']),
+    (DEPLOYMENT, "replicas: 3", "replicas: 3000000000", ["8:13 error out-of-range"]),
+    (DEPLOYMENT, PORTS, '[{containerPort: "80"}]', ["17:35 error wrong-type 'containerPort' must be an integer, not \"80\""]),
+    (DEPLOYMENT, PORTS, "{containerPort: 80}", ["17:11 error wrong-type 'ports' must be a list, not a mapping"]),
+    (DEPLOYMENT, 'value: "80"', "value: 80", ["18:37 error wrong-type 'value' must be a string, not 80; quote it"]),
+    (DEPLOYMENT, "cpu: 2", "cpu: [2]", ["19:32 error wrong-type 'cpu' must be a string or a number, not a list"]),
+    (DEPLOYMENT, "maxSurge: 25%", "maxSurge: 0.25", ["10:40 error wrong-type 'maxSurge' must be an integer or a string, not 0.25"]),
+    (DEPLOYMENT, "replicas: 3", "replica: 3", ["8:3 warning unknown-field the field 'replica' is unknown to Kubernetes 1.36"]),
+    (DEPLOYMENT, "image: nginx", "imagee: nginx", ["16:11 warning unknown-field"]),
+    (DEPLOYMENT, "selector: {", "# {", ["7:1 warning missing-field 'spec' lacks 'selector', which is required"]),
+    (DEPLOYMENT, "apps/v1", "extensions/v1beta1", ["1:13 warning removed-version Kubernetes 1.36 has no Deployment in extensions/v1beta1"]),
+    (DEPLOYMENT, "apps/v1", "v1", ["1:13 error unknown-kind Kubernetes 1.36 has no Deployment in v1: write apps/v1"]),
+    (DEPLOYMENT, "kind: Deployment", "kind: Deploymnet", ["2:7 error unknown-kind"]),
+    (DEPLOYMENT, "apps/v1", "apps/v3", []),  # of a newer Kubernetes
+    (DEPLOYMENT, "kind: Deployment", "kind: Unheard", []),  # of a newer Kubernetes
+    (DEPLOYMENT, "replicas: 3", "replicas: ${REPLICAS}", []),  # Flux substitutes it
+    (DEPLOYMENT, "apps/v1", "apps.openshift.io/v1", []),  # a custom resource
+    (SECRET, "aHVudGVyMg==", "hunter2", ["4:15 error wrong-format 'token' must be base64, not a value that is not shown; plain text"]),
+    (SECRET, "aHVudGVyMg==", "12345678901", ["4:15 error wrong-type 'token' must be a string, not a value that is not shown"]),
+    (SECRET, "aHVudGVyMg==", "\"ENC[AES256_GCM,data:x]\"", []),  # SOPS
+    (SECRET, "aHVudGVyMg==", "<path:secret/data/token#value>", []),  # Argo CD's plug-in for Vault
+]  # fmt: skip
+
+
+def find(text: str) -> list[str]:
+    parsed = parse_file(text.encode(), path="a.yaml", validate=validate_source_document)
+    assert len(parsed.documents) == 1
+    return [f"{issue.line}:{issue.column} {issue.severity} {issue.code} {issue.message}" for issue in parsed.issues]
+
+
+@pytest.mark.parametrize("text", [DEPLOYMENT, SECRET])
+def test_what_an_api_server_accepts_has_no_findings(text: str) -> None:
+    assert find(text) == []
+
+
+@pytest.mark.parametrize(("text", "old", "new", "expected"), MISTAKES)
+def test_a_mistake_is_found_at_its_field(text: str, old: str, new: str, expected: list[str]) -> None:
+    assert text.count(old) >= 1
+    found = find(text.replace(old, new, 1))
+    assert len(found) == len(expected)
+    assert all(one.startswith(start) for one, start in zip(found, expected, strict=True)), found
+    assert "hunter2" not in "".join(found)
+
+
+def test_an_object_without_its_main_part_is_taken_for_a_patch() -> None:
+    patch = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 2}\n"
+    assert find(patch) == []
+    assert len(find(patch.replace("2", "two"))) == 1
+
+
+def test_unknown_fields_stay_in_the_manifest_and_strict_makes_them_errors() -> None:
+    body = yaml.safe_load(DEPLOYMENT.replace("image: nginx", "imagee: nginx"))
+    assert validate_source_document(body).body == body
+    assert [issue.severity for issue in validate_source_document(body, strictness="strict").issues] == ["error"]
+    assert validate_document(body).issues == ()  # schedule() and validate() in Python say what the upstream says
+
+
+def test_the_schemas_name_their_source_and_stay_small() -> None:
+    document = read_built_in_schemas()
+    assert document["source"].keys() == {"version", "source", "sha256", "license"}
+    assert len(json.dumps(document)) < 300_000
+    assert all(
+        jsonschema_rs.meta.is_valid({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema})
+        for schema in document["definitions"].values()
+    )
+
+
+@cache
+def other_validator(kind: str) -> jsonschema_rs.Draft202012Validator:
+    """Return the validator of `kubernetes-validate` for the same version of Kubernetes, which allows no unknown fields."""
+    directory = files("kubernetes_validate").joinpath("kubernetes-json-schema", "v1.36.0-local-strict")
+    schema, definitions = (
+        directory.joinpath(name).read_text().replace("/api/_definitions.json#", "#")
+        for name in (f"{kind}.json", "_definitions.json")
+    )
+    return jsonschema_rs.Draft202012Validator({**json.loads(schema), "$defs": json.loads(definitions)["$defs"]})
+
+
+def mutate(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield each place of a value with what replaces it there."""
+    if isinstance(value, dict):
+        yield path, {**value, "unheard": 1}
+        for name, part in value.items():
+            yield from mutate(part, (*path, name))
+    elif isinstance(value, list):
+        yield path, "text"
+        for index, part in enumerate(value):
+            yield from mutate(part, (*path, index))
+    elif value is not None:
+        yield path, [value]
+
+
+def test_the_verdict_is_that_of_another_validator() -> None:
+    body = yaml.safe_load(DEPLOYMENT)
+    del body["status"]
+    kinds, other = load_built_in_kinds(), other_validator("deployment-apps-v1")
+    assert other.is_valid(body)
+    compared = 0
+    for path, replaced in mutate(body):
+        changed = copy.deepcopy(body)
+        holder: Any = changed
+        for step in path[:-1]:
+            holder = holder[step]
+        if path:
+            holder[path[-1]] = replaced
+        else:
+            changed = replaced
+        if path not in (("apiVersion",), ("kind",)):
+            found = kinds.find_issues(get_schema_key(body), changed)
+            assert bool(found) != other.is_valid(changed), (path, found)
+            compared += 1
+    assert compared > 30
