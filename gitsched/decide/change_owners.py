@@ -3,12 +3,15 @@ the changes of the others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE, MIN_SCOPE_SIZE
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
 from gitsched.model.document import Key
+
+FindOwner = Callable[[Key], str | None]
+"""Returns the owner of an object that the source no longer has; None if it is not known."""
 
 
 class OwnedAmount(NamedTuple):
@@ -22,8 +25,8 @@ class OwnedAmount(NamedTuple):
 class ChangeOwners:
     """The owners of changes: the tenant of a workload, or its namespace where it has none."""
 
-    def __init__(self, tenancy: Tenancy | None = None) -> None:
-        self._tenancy = tenancy
+    def __init__(self, tenancy: Tenancy | None = None, find_former: FindOwner | None = None) -> None:
+        self._tenancy, self._find_former = tenancy, find_former
         self._found: dict[Key, str] = {}
 
     def name_owner(self, key: Key) -> str:
@@ -34,10 +37,14 @@ class ChangeOwners:
         return self._found[key]
 
     def _find_tenant(self, key: Key) -> str:
-        """Return the tenant of a workload. The document of a removed one is gone: that of the first tenant that may define it."""
+        """Return the tenant of a workload. That of a removed one is the tenant whose path had its document, and where that is not known the
+        first tenant that may define it."""
         assert self._tenancy is not None, "only called with tenants"
         if owner := self._tenancy.find_owner(key):
             return owner
+        former = self._find_former(key) if self._find_former is not None else None
+        if former is not None:
+            return former
         for owner in self._tenancy.paths.list_owners():
             rules = self._tenancy.list_rules(owner)
             if key.namespace and all(tenant.allows_namespace(key.namespace) for tenant in rules):

@@ -19,6 +19,7 @@ from gitsched.model.scheduling import Outcome
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.tenancy import Tenancy
+    from gitsched.decide.change_owners import FindOwner
 
 
 def find_exceeding_changes(
@@ -49,9 +50,10 @@ def find_exceeding_changes(
     ]
     placed += [PlacedWorkload(key, entry.workload.replicas) for key, entry in removed.items()]
     tenancy = source.source.tenancy
-    withheld = _extend_withheld(guarded, placed, source.guard.choose_settings(own), decisions, tenancy)
+    find_former = source.guard.find_former_owner
+    withheld = _extend_withheld(guarded, placed, source.guard.choose_settings(own), decisions, tenancy, find_former)
     later = source.guard.choose_later_settings(own, withheld) if withheld.moves else None
-    return withheld if later is None else _extend_withheld(guarded, placed, later, decisions, tenancy)
+    return withheld if later is None else _extend_withheld(guarded, placed, later, decisions, tenancy, find_former)
 
 
 def _continue_move(move: Move, successor: Outcome) -> Move:
@@ -60,8 +62,13 @@ def _continue_move(move: Move, successor: Outcome) -> Move:
 
 
 def _extend_withheld(
-    guarded: GuardedMoves, placed: list[PlacedWorkload], config: GuardConfig, decisions: DecisionSet, tenancy: Tenancy | None
+    guarded: GuardedMoves,
+    placed: list[PlacedWorkload],
+    config: GuardConfig,
+    decisions: DecisionSet,
+    tenancy: Tenancy | None,
+    find_former: FindOwner | None,
 ) -> WithheldChanges:
     """Return the changes that exceed a limit, and those of other workloads that follow the same decisions."""
-    withheld = find_withheld_changes(guarded, placed, config, tenancy)
+    withheld = find_withheld_changes(guarded, placed, config, tenancy, find_former)
     return extend_to_followers(withheld, (*guarded.counted, *guarded.failover), decisions) if withheld.moves else withheld

@@ -20,7 +20,7 @@ from gitsched.model.document import Key
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.tenancy import Tenancy
-    from gitsched.decide.change_owners import ChangeOwners
+    from gitsched.decide.change_owners import ChangeOwners, FindOwner
 
 _DIGEST_LENGTH = 16
 _SCOPES: tuple[GuardScope, ...] = ("fleet", "namespace", "cluster", "workload")
@@ -85,9 +85,14 @@ def _is_failover(move: Move, unavailable: frozenset[str]) -> bool:
 
 
 def find_withheld_changes(
-    guarded: GuardedMoves, placed: Iterable[PlacedWorkload], config: GuardConfig, tenancy: Tenancy | None = None
+    guarded: GuardedMoves,
+    placed: Iterable[PlacedWorkload],
+    config: GuardConfig,
+    tenancy: Tenancy | None = None,
+    find_former: FindOwner | None = None,
 ) -> WithheldChanges:
-    """Return the changes that exceed a limit. `placed` are the workloads of the previous output, `tenancy` says whose they are.
+    """Return the changes that exceed a limit. `placed` are the workloads of the previous output, `tenancy` says whose they are, and
+    `find_former` whose those were that are gone.
 
     While placements are frozen, all counted moves are withheld. Failover is withheld if it follows facts that look like those of a
     collector that has stopped.
@@ -95,7 +100,7 @@ def find_withheld_changes(
     placed = tuple(placed)
     suspected = _suspect_facts(guarded, placed, config)
     failover = tuple(move for move in guarded.failover if _list_left(move) & guarded.reported) if suspected else ()
-    withheld = _find_counted(guarded.counted, placed, config, tenancy)
+    withheld = _find_counted(guarded.counted, placed, config, tenancy, find_former)
     if suspected is None:
         return withheld
     moves = tuple(sorted((*withheld.moves, *failover), key=lambda move: move.key))
@@ -117,7 +122,11 @@ def _suspect_facts(guarded: GuardedMoves, placed: tuple[PlacedWorkload, ...], co
 
 
 def _find_counted(
-    moves: Iterable[Move], placed: tuple[PlacedWorkload, ...], config: GuardConfig, tenancy: Tenancy | None
+    moves: Iterable[Move],
+    placed: tuple[PlacedWorkload, ...],
+    config: GuardConfig,
+    tenancy: Tenancy | None,
+    find_former: FindOwner | None,
 ) -> WithheldChanges:
     """Return the counted moves that exceed a limit. Of the owners that share a scope, those that do not cause it pass."""
     changes = [(move, list(_list_changes(move))) for move in moves]
@@ -134,7 +143,7 @@ def _find_counted(
         return NOTHING_WITHHELD
     from gitsched.decide.change_owners import ChangeOwners  # few changes exceed a limit
 
-    owners = ChangeOwners(tenancy)
+    owners = ChangeOwners(tenancy, find_former)
     limits = _find_exceeding_owners(changes, limits, placed, owners)
 
     def is_withheld(move: Move, entries: list[_Change]) -> bool:

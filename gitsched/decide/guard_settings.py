@@ -8,13 +8,13 @@ if it comes after the changes that are withheld. The same holds for a commit tha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.gitsched.guard_config import MAX_PERCENT, GuardConfig, GuardLimit
 from gitsched.model.changes import WithheldChanges
-from gitsched.model.document import as_object
+from gitsched.model.document import Key, as_object
 from gitsched.model.finding import Finding, Location
 from gitsched.render.output_files import FREEZE
 
@@ -46,7 +46,8 @@ class GuardInput(NamedTuple):
     `trusted` are the settings of the trusted side; None if there is none, as in a first run. `record` is that of the last run. `frozen`
     is the reason in the file FREEZE of the output branch, or "". `limits` and `allowed` are options of the run: limits that take
     precedence over all settings, and digests of changes that are allowed. `unverified` are files of the source without documents that
-    may have had some in the last run.
+    may have had some in the last run. `find_former_owner` returns whose path had the document of an object that is gone: the name of a
+    tenant, "" for the platform, None if that is not known.
     """
 
     trusted: GuardConfig | None = None
@@ -55,6 +56,7 @@ class GuardInput(NamedTuple):
     limits: tuple[GuardLimit, ...] = ()
     allowed: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()
+    find_former_owner: Callable[[Key], str | None] | None = None
 
     def choose_settings(self, own: GuardConfig) -> GuardConfig:
         """Return the settings for the changes of a commit with its `own` settings."""

@@ -133,6 +133,10 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
     is_first = fetched.record is None and not (context.settings.guard_limits or context.settings.allowed)
     guard = NO_GUARD_INPUT if is_first else make_guard_input(context, fetched)
     guard = guard._replace(unverified=source.unverified) if source.unverified else guard
+    if source.tenancy is not None and fetched.record is not None:
+        from gitsched.reconcile.former_owners import make_owner_finder  # few sources have tenants
+
+        guard = guard._replace(find_former_owner=make_owner_finder(context, fetched))
     wakeups = () if added is None or added.wakeup is None else (added.wakeup,)
     made_from = PlanInput(source, previous, times, observed.observations, allowed, withholds, releases, guard, wakeups)
     if fetched.record is not None and fetched.record.adopted:

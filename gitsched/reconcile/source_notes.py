@@ -53,10 +53,10 @@ def read_output_note(repository: Repository, commit: str) -> OutputNote:
 
 def find_earlier_source(source: SourceRepository, fetched: Fetched) -> str:
     """Return the newest source commit of an earlier run that is available, where that of the last run is not; "" if there is none."""
-    return next((oid for oid in _list_earlier_sources(fetched) if oid and source.fetch_commit(oid)), "")
+    return next((oid for oid in list_earlier_sources(fetched) if oid and source.fetch_commit(oid)), "")
 
 
-def _list_earlier_sources(fetched: Fetched) -> Iterator[str]:
+def list_earlier_sources(fetched: Fetched) -> Iterator[str]:
     """Yield the source commits besides that of the last run that the output branch names, the newest first."""
     repository, oid = fetched.output.repository, fetched.output_head or ""
     if oid:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from gitsched.decide.change_owners import OwnedAmount, choose_withheld_owners
 from gitsched.reconcile import RunResult
 from tests.builders.ocm import managed_cluster, to_yaml
 
@@ -487,3 +488,31 @@ def test_a_mistake_in_many_small_namespaces_is_withheld_in_all_of_them(fleet: Fl
     fleet.reconcile()
     fleet.commit({path: None for name in names for path in remove(name, 0, 1)}, hour=1)
     assert len(fleet.reconcile(1).plan.withheld.moves) == 16
+
+
+def test_a_removed_workload_counts_for_the_tenant_whose_path_had_it(fleet: Fleet) -> None:
+    """Also in later runs, when the last source commit does not have it any more."""
+    both = {f"tenants/{name}.yaml": owned(name).replace(f"namespaces: [{name}]", "namespaces: [a, b]") for name in "ab"}
+    fleet.commit({"first.yaml": cluster("first"), **both, **team("a", 14), **team("b", 14), **team("c", 3)})
+    fleet.reconcile()
+    for hour in (1, 2):
+        fleet.commit({**(remove("b", *range(13)) if hour == 1 else {}), **remove("c", hour)}, hour=hour)
+        run = fleet.reconcile(hour)
+        assert "only those of tenant b are withheld" in withheld(run)[0]
+
+
+@pytest.mark.parametrize(
+    ("amounts", "expected"),
+    [
+        ({"large": (39, 195), "small": (2, 5)}, {"large", "small"}),
+        ({"large": (39, 100), "small": (2, 95), "least": (1, 5)}, {"large", "small"}),
+        ({"large": (45, 100), "small": (2, 95), "least": (1, 5)}, {"large"}),
+    ],
+    ids=["just under the limit", "with the next one", "alone"],
+)
+def test_what_is_withheld_exceeds_the_limit_without_what_passes(amounts: dict[str, tuple[int, int]], expected: set[str]) -> None:
+    """Otherwise the next run would make it. The owners with the largest amounts are withheld first."""
+    owned = {name: OwnedAmount(amount, size, size) for name, (amount, size) in amounts.items()}
+    chosen = choose_withheld_owners(owned, 200, 200, 20)
+    assert chosen == expected
+    assert 100 * sum(owned[name].amount for name in chosen) > 20 * 200
