@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -46,6 +46,8 @@ class Topology(NamedTuple):
     mark_unreachable: Callable[[Body, datetime], Body]
     drain: Callable[[Body, datetime], Body] | None
     copy: Callable[[Body, str], Body]
+    read_claims: Callable[[Body], Mapping[str, str]] = lambda _: {}
+    """Return the claims of a cluster, which selectors can name besides its labels."""
     level: str = CLUSTER
 
 

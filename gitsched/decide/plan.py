@@ -9,7 +9,7 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.companion_placement import NO_COMPANIONS, CompanionPlacements, FeatureCache, compare_companions
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from gitsched.decide.removals import RemovedPlacement
     from gitsched.decide.rollouts import RolloutGate
 
+_SELECTORS = frozenset(("matchLabels", "matchExpressions", "exclude", "targetCluster", "targetClusters", "clusters"))
+"""Members with a selector for clusters, or with names of clusters that no other finding is about."""
+
 
 class InMemoryCaches:
     """The decisions and files of the last complete plan, for the next one in the same process."""
@@ -58,6 +61,12 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     """
     caches = caches or InMemoryCaches()
     source, decisions = _decide(source, caches.decisions)
+    documents = decisions.catalog.api_documents
+    has_selectors = any(_has_selector(document.body.get("spec")) for listed in documents.values() for document in listed)
+    if has_selectors or source.source.variants:
+        from gitsched.decide.unmatched_selectors import list_unmatched  # many sources have no selectors
+
+        decisions = decisions._replace(findings=(*decisions.findings, *list_unmatched(decisions)))
     changes = _find_changes(source, decisions)
     changes, withheld = _withhold_changes(source, changes)
     changes = _report_changes(source, changes)
@@ -113,6 +122,13 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         rollout_records=rollouts.records,
         adopted=adopted,
     )
+
+
+def _has_selector(value: Any) -> bool:
+    """Return whether a part of a policy may have a selector for clusters."""
+    if isinstance(value, list):
+        return any(map(_has_selector, value))
+    return isinstance(value, dict) and (not _SELECTORS.isdisjoint(value) or any(map(_has_selector, value.values())))
 
 
 class _Changes(NamedTuple):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.built_in_schemas import load_built_in_kinds
 from gitsched.apis.gitsched import config
@@ -21,6 +21,9 @@ from gitsched.model.finding import Finding, Issue, Location, ValidationResult, l
 from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.model.tenants import TENANT_KIND
 from gitsched.model.variants import BUNDLE_KIND
+
+if TYPE_CHECKING:
+    from gitsched.manifests.choices import Choice
 
 
 def list_ignored_codes(settings: config.Config) -> frozenset[str]:
@@ -119,6 +122,11 @@ def list_document_findings(body: Body, ignored: frozenset[str] = frozenset(), st
         Finding(issue.severity, issue.code, f"{_format_pointer(issue.pointer)}{issue.message}", None, resource)
         for issue in validate_document(body, ignored, strictness).issues
     ]
+
+
+def list_document_choices(body: Body) -> Iterator[Choice]:
+    """Yield the selectors and names by which a valid document of a policy API chooses workloads or clusters."""
+    return _load_schemas().list_choices(body)
 
 
 def split_unread_configs(path: str, documents: Iterable[RawDocument]) -> tuple[tuple[RawDocument, ...], list[Finding]]:

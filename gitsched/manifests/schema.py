@@ -14,6 +14,7 @@ from gitsched.model.finding import Issue, Pointer, ValidationResult
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
 
+    from gitsched.manifests.choices import Choice
     from gitsched.manifests.misspelled_kinds import KnownKinds
 
 
@@ -28,7 +29,7 @@ _OPEN_KEYWORDS = ("additionalProperties", "patternProperties", "x-kubernetes-pre
 _NEVER_PRUNED = frozenset({"apiVersion", "api", "kind", "metadata", "status"})
 _STRICT_DEFINITION = "gitsched-clean"
 _CHOOSES = "x-gitsched-chooses"
-"""Keyword of schemas: the value and everything in it chooses workloads or clusters."""
+"""Keyword of schemas: the value and everything in it chooses. It says what the selectors and names in it choose (`Chosen`)."""
 
 
 class SchemaPruner:
@@ -74,7 +75,8 @@ class SchemaPruner:
             self._choosing = ChoosingFields(self._root, self._read_node, _NEVER_PRUNED)
         report = UnknownFieldReport(self._choosing if is_protective else None, self._described)
         root = self._read_node(self._root)
-        known_names, is_open, _, _, chooses = root
+        known_names, is_open, *_ = root
+        chooses = root.chooses is not None
         if not known_names:
             return body, report.issues
         members: Body = {}
@@ -91,6 +93,12 @@ class SchemaPruner:
             same = same and new is old
             members[name] = new
         return (body if same else members), report.issues
+
+    def list_choices(self, body: Body) -> Iterator[Choice]:
+        """Yield the selectors and names by which a valid document chooses workloads or clusters."""
+        from gitsched.manifests.choices import list_choices  # many sources have no selectors
+
+        return list_choices(body, self._root, self._read_node)
 
     def _make_definition(self, schema: Any, definitions: dict[str, Any]) -> Body | bool:
         """Return the schema of a value without unknown fields. Each part of a schema has one definition, since schemas can be
@@ -115,7 +123,7 @@ class SchemaPruner:
             return value
         node = self._read_node(schema)
         known_names, is_open, additional, items, chooses_itself = node
-        chooses = chooses or chooses_itself
+        chooses = chooses or chooses_itself is not None
         if kind is list:
             if items is None:
                 return value
@@ -156,7 +164,7 @@ class SchemaPruner:
                 any(part.get(word, False) is not False for part in parts for word in _OPEN_KEYWORDS),
                 additional,
                 items,
-                any(part.get(_CHOOSES) is True for part in parts),
+                next((part[_CHOOSES] for part in parts if _CHOOSES in part), None),
             )
         return fields
 
@@ -233,6 +241,12 @@ class SchemaValidator:
             errors = explain_errors(original, entry.schema, entry.lenient)
             issues = [*issues, *(issue for issue in errors if issue.code == "wrong-type" and _is_empty(original, issue.pointer))]
         return ValidationResult(pruned, tuple(issues))
+
+    def list_choices(self, body: Body) -> Iterator[Choice]:
+        """Yield the selectors and names by which a valid document chooses workloads or clusters; none for a kind without a schema."""
+        key = get_schema_key(body)
+        entry = self._compiled.get(key) or self._compile_kind(key)
+        return iter(()) if entry is None else entry.pruner.list_choices(body)
 
     def _check_kind(self, key: SchemaKey, body: Body) -> tuple[Issue, ...]:
         """Report a kind without a schema that is probably a misspelling of a kind with one."""

@@ -4,7 +4,7 @@ documents with such a field."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
 from gitsched.model.document import Body
@@ -16,17 +16,21 @@ _MAX_FIELDS = 2_000
 """Fields of one schema that are searched for a field in the wrong place."""
 
 
+Chosen = Literal["clusters", "cluster-fields", "cluster-claims", "cluster-names", "workloads"]
+"""What a selector or a list of names chooses: clusters by labels, by fields such as region, by claims or by names; or workloads."""
+
+
 class SchemaNode(NamedTuple):
     """The fields of an object's members or a list's items in a schema.
 
-    `additional` is the schema of members without a name. `chooses` says that the object and everything in it chooses workloads or clusters.
+    `additional` is the schema of members without a name. With `chooses`, the object and everything in it chooses workloads or clusters.
     """
 
     known_names: dict[str, Any]
     is_open: bool
     additional: Body | None
     items: Body | None
-    chooses: bool
+    chooses: Chosen | None
 
     def list_members(self) -> Iterator[tuple[str, Any]]:
         """Yield the schemas of the members by name; "" for members without a name and for the items of a list."""
@@ -135,7 +139,9 @@ class ChoosingFields:
         if id(schema) not in self._leads:
             self._leads[id(schema)] = False  # for recursive schemas
             node = self._read_node(schema)
-            self._leads[id(schema)] = node.chooses or any(self._leads_to_choice(part) for _, part in node.list_members())
+            self._leads[id(schema)] = node.chooses is not None or any(
+                self._leads_to_choice(part) for _, part in node.list_members()
+            )
         return self._leads[id(schema)]
 
     def _collect_names(self, root: Body) -> None:
@@ -143,7 +149,7 @@ class ChoosingFields:
         seen: set[tuple[int, bool]] = set()
         for path, schema, chooses in waiting:
             node = self._read_node(schema)
-            chooses = chooses or node.chooses
+            chooses = chooses or node.chooses is not None
             if (id(schema), chooses) in seen or len(waiting) > _MAX_FIELDS:
                 continue
             seen.add((id(schema), chooses))

@@ -32,6 +32,10 @@ MAX_COUNTERFACTUALS = 8
 """Clusters whose counterfactuals an explanation has by default."""
 
 
+_SELECTOR_CODES = ("selector-unmatched", "-cluster-unknown")
+"""Ends of the codes of findings about values in selectors of a policy that no cluster has."""
+
+
 def explain_resource(
     settings: RunSettings, kind: str, namespace: str, name: str, why_not: tuple[str, ...] = ()
 ) -> Explanation | ClusterExplanation:
@@ -111,12 +115,27 @@ def _list_waits(plan: Plan, key: Key) -> Iterator[str]:
 
 
 def _add_document_errors(found: Explanation, key: Key, findings: Iterable[Finding]) -> Explanation:
-    """Add the errors of the object's own document, of which an earlier, valid version may be in use."""
+    """Add the errors of the object's own document, of which an earlier, valid version may be in use, and the findings about the
+    selectors of its policy."""
     known = {(finding.code, finding.message) for finding in found.findings}
-    errors = (finding for finding in findings if finding.severity == "error" and finding.resource == key.resource)
-    return found._replace(
-        findings=(*found.findings, *(finding for finding in errors if (finding.code, finding.message) not in known))
+    more = (
+        finding
+        for finding in findings
+        if (finding.severity == "error" and finding.resource == key.resource)
+        or (
+            finding.code.endswith(_SELECTOR_CODES)
+            and finding.resource is not None
+            and _name_resource(finding.resource) == found.policy
+        )
     )
+    return found._replace(
+        findings=(*found.findings, *(finding for finding in more if (finding.code, finding.message) not in known))
+    )
+
+
+def _name_resource(resource: tuple[str, str, str]) -> str:
+    """Return kind, namespace and name as the title of a policy has them."""
+    return "/".join(filter(None, resource))
 
 
 def explain_workloads(repository: Repository, plan: Plan, outcomes: Iterable[Outcome]) -> dict[Key, Explanation]:

@@ -15,7 +15,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, R
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.variant_values import make_lacking_finding
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group, read_annotations
-from gitsched.model.finding import Finding, format_names, locate_document
+from gitsched.model.finding import FieldOrigin, Finding, Pointer, format_names, locate_document
 from gitsched.model.variants import WorkloadVariants
 from gitsched.schedule.fleet import VariantFilter
 from gitsched.schedule.rejections import list_rejections
@@ -152,21 +152,27 @@ def find_unknown_clusters(policies: Collection[PropagationPolicy], cluster_names
     """Report policies that name clusters without a Cluster document; nothing when there is no Cluster at all."""
     known, words = frozenset(cluster_names), NameSuggestions(cluster_names, 0.6)
     for policy in policies if known else ():
-        unknown = sorted(
-            {name for group in _list_affinity_terms(policy) for name in map(str, group.get("clusterNames") or ())} - known
-        )
+        places = {
+            name: (*pointer, "clusterNames", index)
+            for pointer, group in _list_affinity_terms(policy)
+            for index, name in enumerate(map(str, group.get("clusterNames") or ()))
+        }
+        unknown = sorted(places.keys() - known)
         if not unknown:
             continue
+        field = FieldOrigin(policy.document.origin, places[unknown[0]]) if policy.document.origin is not None else None
         near = words.suggest(unknown[0]) if len(unknown) == 1 else ""
         hint = f"; did you mean {near}?" if near else ""
         message = f"{policy.key.title} names clusters without a Cluster document: {format_names(unknown)}{hint}"
-        yield Finding("warning", "karmada-cluster-unknown", message, locate_document(policy.document), policy.key.resource)
+        yield Finding("warning", "karmada-cluster-unknown", message, locate_document(policy.document), policy.key.resource, field)
 
 
-def _list_affinity_terms(policy: PropagationPolicy) -> Iterator[Mapping[str, Any]]:
+def _list_affinity_terms(policy: PropagationPolicy) -> Iterator[tuple[Pointer, Mapping[str, Any]]]:
+    """Yield the affinities of a policy with their places."""
     placement = policy.spec.get("placement") or {}
-    yield placement.get("clusterAffinity") or {}
-    yield from placement.get("clusterAffinities") or ()
+    yield ("spec", "placement", "clusterAffinity"), placement.get("clusterAffinity") or {}
+    for index, group in enumerate(placement.get("clusterAffinities") or ()):
+        yield ("spec", "placement", "clusterAffinities", index), group
 
 
 def find_disabled_preemption(policies: Iterable[PropagationPolicy], enabled: bool) -> list[Finding]:

@@ -23,4 +23,4 @@ def _mark_unreachable(body: Body, time: datetime) -> Body:
     return add_taint(body, UNREACHABLE, NO_EXECUTE, format_time(time))
 
 
-TOPOLOGY = Topology("", "Node", _read_location, _mark_unreachable, _mark_unreachable, None, copy_as, NODE)
+TOPOLOGY = Topology("", "Node", _read_location, _mark_unreachable, _mark_unreachable, None, copy_as, level=NODE)

@@ -1,4 +1,4 @@
-"""Find metric constraints that no candidate can satisfy, whatever the values of its metrics are."""
+"""Find constraints that no candidate can satisfy: labels that none has, and metrics whose values are always others."""
 
 from __future__ import annotations
 
@@ -6,17 +6,34 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from gitsched.apis.krake.candidates import ScoredCandidates
-from gitsched.apis.krake.constraints import ConstraintSet, MetricConstraint, format_constraint
+from gitsched.apis.krake.constraints import ConstraintSet, LabelConstraint, MetricConstraint, format_constraint
+from gitsched.model.known_values import describe_unknown_key, describe_unknown_value, find_near, list_values
 
 _COMPARED = {"raw": "values", "normalised": "normalised values", "weighted": "normalised values times the weight"}
 
 
-def describe_impossible_constraints(constraints: ConstraintSet, candidate_sets: Sequence[ScoredCandidates]) -> Iterator[str]:
-    """Yield why a metric constraint cannot be satisfied: no candidate has the metric, or the constraint excludes its whole range.
+ConstraintPlace = tuple[str, int]
+"""The list of a constraint, labels or metrics, and its index there."""
+
+
+def describe_impossible_constraints(
+    constraints: ConstraintSet, candidate_sets: Sequence[ScoredCandidates]
+) -> Iterator[tuple[ConstraintPlace, str]]:
+    """Yield which constraints cannot be satisfied, and why: no candidate has the label, its value or the metric, or the constraint excludes
+    the whole range of the metric.
 
     Constraints with a value that is not a number are left to validation, and nothing is reported while metrics cannot be read.
     """
-    for constraint in constraints.metrics:
+    for index, label in enumerate(constraints.labels):
+        reasons = [
+            candidates.fleet.get_or_compute(("possible", label), partial(_describe_labels, label, candidates))
+            for candidates in candidate_sets
+            if candidates.candidates
+        ]
+        if reasons and all(reasons):
+            reason = max(reasons, key=lambda text: "the fleet has" in text)
+            yield ("labels", index), f"the constraint {format_constraint(label)} cannot be satisfied: {reason}"
+    for index, constraint in enumerate(constraints.metrics):
         if constraint.bound is None or any(candidates.has_unread_metrics for candidates in candidate_sets):
             continue
         found = [
@@ -27,7 +44,22 @@ def describe_impossible_constraints(constraints: ConstraintSet, candidate_sets: 
         if found and "" not in found:
             known = next((text for text in found if text is not None), None)
             text = f"no candidate has the metric {constraint.key}" if known is None else known
-            yield f"the constraint {format_constraint(constraint)} can never be satisfied: {text}"
+            yield ("metrics", index), f"the constraint {format_constraint(constraint)} can never be satisfied: {text}"
+
+
+def _describe_labels(constraint: LabelConstraint, candidates: ScoredCandidates) -> str:
+    """Return why no candidate has the labels of a constraint; "" if one has."""
+    labels = [candidate.labels for candidate in candidates.candidates]
+    if any(map(constraint.match, labels)):
+        return ""
+    known = {value for entry in labels if (value := entry.get(constraint.key)) is not None}
+    if not known:
+        keys = {key for entry in labels for key in entry}
+        return describe_unknown_key("candidate", "label", constraint.key, keys, find_near(constraint.key, keys))
+    if constraint.operator not in ("==", "in"):
+        return f"{constraint.key} is {list_values(known)} wherever it is set"
+    near = next(filter(None, (find_near(value, known) for value in constraint.values)), "")
+    return describe_unknown_value("candidate", constraint.key, constraint.values, known, near)
 
 
 def _describe_range(constraint: MetricConstraint, candidates: ScoredCandidates) -> str | None:

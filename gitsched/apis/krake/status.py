@@ -19,8 +19,8 @@ from gitsched.apis.krake.pending_clusters import find_pending_cluster, has_bindi
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler
 from gitsched.apis.krake.scheduling_status import SchedulingStatus, format_optional_time, make_record
 from gitsched.apis.krake.settings import SETTINGS
-from gitsched.model.document import Body, Document, Key, get_field, read_annotations, read_json, read_labels
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.document import Body, Document, Key, as_object, get_field, read_annotations, read_json, read_labels
+from gitsched.model.finding import FieldOrigin, Finding, locate_document
 from gitsched.model.time import format_time
 from gitsched.render.output_files import status_path
 
@@ -179,8 +179,7 @@ def report_resources(scheduler: KrakeScheduler) -> Iterator[Finding]:
     for document, binding in (*scheduler.bindings.values(), *scheduler.magnum_bindings.values()):
         yield from _report_binding(document, binding, scheduler.get_backend_sets(document.key))
         if binding.action != "ignored":
-            for reason in describe_impossible_constraints(read_constraints(document), scheduler.get_backend_sets(document.key)):
-                yield _warn("krake-constraint-impossible", f"{document.key}: {reason}", document)
+            yield from _report_constraints(document, read_constraints(document), scheduler.get_backend_sets(document.key))
     if scheduler.snapshot.config.settings_of(SETTINGS).provisioner == "none":
         bindings = (*scheduler.bindings.items(), *scheduler.magnum_bindings.items())
         pending = (
@@ -189,6 +188,19 @@ def report_resources(scheduler: KrakeScheduler) -> Iterator[Finding]:
             if key not in scheduler.created_clusters  # the Application that waits for it has a finding
         )
         yield from report_pending_clusters(one for one in pending if one is not None and not has_binding(one))
+
+
+def _report_constraints(
+    document: Document, constraints: ConstraintSet, candidate_sets: Sequence[ScoredCandidates]
+) -> Iterator[Finding]:
+    """Yield a warning about each constraint that no candidate can satisfy, at its line."""
+    for (member, index), reason in describe_impossible_constraints(constraints, candidate_sets):
+        finding = _warn("krake-constraint-impossible", f"{document.key}: {reason}", document)
+        lists = as_object(get_field(document.body, "spec", "constraints"))
+        section = next((name for name, entry in lists.items() if as_object(entry).get(member)), None)
+        if section is not None and document.origin is not None:
+            finding = finding._replace(field=FieldOrigin(document.origin, ("spec", "constraints", section, member, index)))
+        yield finding
 
 
 def report_application(decision: ApplicationDecision, missing_cluster: Key | None, is_placed: bool) -> Iterator[Finding]:
@@ -210,8 +222,7 @@ def report_application(decision: ApplicationDecision, missing_cluster: Key | Non
         yield _warn(
             "krake-cluster-wanted", f"{key} {_describe_awaited_cluster(decision, attempt.status.awaited_cluster)}", document
         )
-    for reason in describe_impossible_constraints(decision.app.constraints, decision.context.candidate_sets):
-        yield _warn("krake-constraint-impossible", f"{key}: {reason}", document)
+    yield from _report_constraints(document, decision.app.constraints, decision.context.candidate_sets)
     if decision.previous.target is not None and decision.previous.scheduled is None:
         message = f"{key} is bound, but status.scheduled is missing: it is assumed to be scheduled long ago"
         yield _warn("krake-timestamps", message, document)._replace(severity="info")

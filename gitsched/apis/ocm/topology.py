@@ -14,9 +14,14 @@ _CLAIM_SUFFIX = "open-cluster-management.io"
 _TOPOLOGY_PREFIX = "topology.kubernetes.io"
 
 
+def _read_claims(body: Body) -> dict[str, str]:
+    """Return the claims that the agent reports."""
+    return {str(claim.get("name")): str(claim.get("value")) for claim in get_field(body, "status", "clusterClaims") or ()}
+
+
 def _read_topology(document: Document) -> ClusterLocation:
     """Read the location of a cluster from the claims that the agent reports, then from common labels."""
-    claims = {str(c.get("name")): str(c.get("value")) for c in get_field(document.body, "status", "clusterClaims") or ()}
+    claims = _read_claims(document.body)
     labels = read_labels(document.body)
     region = claims.get(f"region.{_CLAIM_SUFFIX}") or labels.get(f"{_TOPOLOGY_PREFIX}/region") or labels.get("region") or ""
     provider = claims.get(f"platform.{_CLAIM_SUFFIX}") or labels.get("cloud") or ""
@@ -37,4 +42,4 @@ def _drain(body: Body, time: datetime) -> Body:
     return add_taint(body, "gitsched.io/drain", "NoSelect", format_time(time))
 
 
-TOPOLOGY = Topology(GROUP, MANAGED_CLUSTER, _read_topology, _remove, _make_unreachable, _drain, copy_as)
+TOPOLOGY = Topology(GROUP, MANAGED_CLUSTER, _read_topology, _remove, _make_unreachable, _drain, copy_as, _read_claims)

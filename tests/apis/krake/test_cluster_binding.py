@@ -73,8 +73,9 @@ def test_a_cluster_without_a_matching_cloud_has_failed_until_it_or_its_clouds_ch
 def test_the_finding_about_an_unbound_cluster_says_why_no_cloud_matches() -> None:
     unbound = cluster("made", None, tosca=TOSCA, constraints={"labels": ["zone is x"]})
     schedule = ScheduleRuns(unbound, cloud("a"), cloud("b", labels={"zone": "y"}, is_global=True)).run()
-    (finding,) = schedule.findings
-    assert finding.message.endswith(
+    by_code = {finding.code: finding for finding in schedule.findings}
+    assert "no candidate has zone=x; the fleet has y" in by_code["krake-constraint-impossible"].message
+    assert by_code["unschedulable"].message.endswith(
         "could not be bound: No matching cloud found (a: label constraint zone == x: label zone is missing; "
         "GlobalCloud/b: label constraint zone == x: it is y)"
     )

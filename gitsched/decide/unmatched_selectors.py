@@ -1,0 +1,152 @@
+"""Find labels, fields, claims and names in selectors for clusters that no cluster of the source has, and suggest those that are meant;
+entered only for sources with selectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from gitsched.apis.policy_api import PolicyAPI
+from gitsched.apis.topology import CLUSTER, Topology
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.registry import policy_apis
+from gitsched.decide.validation import list_document_choices
+from gitsched.manifests.choices import Choice
+from gitsched.model.document import Document, Key
+from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_document
+from gitsched.model.known_values import describe_unknown_key, describe_unknown_value, find_near
+from gitsched.model.variants import BUNDLE_KIND
+
+CODE = "selector-unmatched"
+_MAX_LOOKUPS = 100
+"""Values of a source that are compared with all existing ones."""
+
+
+class ClusterValues(NamedTuple):
+    """The labels, fields and claims of some clusters, each with its values, and the names of the clusters."""
+
+    labels: dict[str, set[str]]
+    fields: dict[str, set[str]]
+    claims: dict[str, set[str]]
+    names: set[str]
+
+    def add(self, topology: Topology, document: Document) -> None:
+        """Add the values of a cluster."""
+        metadata, location = document.body.get("metadata") or {}, topology.read_location(document)
+        self.names.add(document.key.name)
+        for name, value in (metadata.get("labels") or {}).items():
+            self.labels.setdefault(str(name), set()).add(str(value))
+        for name, values in (("provider", (location.provider,)), ("region", (location.region,)), ("zone", location.zones)):
+            self.fields.setdefault(name, set()).update(filter(None, values))
+        for name, value in topology.read_claims(document.body).items():
+            self.claims.setdefault(name, set()).add(value)
+
+
+class _Requirement(NamedTuple):
+    """One condition of a selector, with the place of its key and of its values."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+    key_at: Pointer
+    values_at: Pointer
+
+
+def list_unmatched(decisions: DecisionSet) -> Iterator[Finding]:
+    """Yield a warning for each value in the selectors of a plan that no cluster has."""
+    named = {finding.resource for finding in decisions.findings if finding.resource and finding.code.endswith("-cluster-unknown")}
+    catalog = decisions.catalog
+    documents = {
+        **catalog.api_documents,
+        BUNDLE_KIND: [entry for key, entry in catalog.templates.items() if key[:2] == BUNDLE_KIND],
+    }
+    return UnmatchedSelectors(documents, catalog.broken).find(frozenset(named))
+
+
+class UnmatchedSelectors:
+    """Compares the selectors of documents with the clusters of the API that reads them, else with those of all APIs."""
+
+    def __init__(self, documents: Mapping[tuple[str, str], Iterable[Document]], broken: Iterable[Key]) -> None:
+        self._documents, self._broken = documents, frozenset(key[:2] for key in broken)
+        self._lookups = 0
+
+    def find(self, reported: frozenset[tuple[str, str, str] | None]) -> Iterator[Finding]:
+        """Yield a warning for each value that no cluster has. The names of clusters of `reported` documents are skipped."""
+        every = self._collect(policy_apis.values())
+        by_group = {group: self._collect([api]) for api in policy_apis.values() for group in api.groups}
+        for (group, _), documents in sorted(self._documents.items()):
+            known = by_group.get(group, every)
+            if known is None or not known.names:
+                continue
+            for document in documents:
+                for choice in list_document_choices(document.body):
+                    if choice.chosen == "cluster-names" and document.key.resource in reported:
+                        continue
+                    for pointer, message in self._check(choice, known):
+                        field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
+                        text = f"{document.key.title}: {message}"
+                        yield Finding("warning", CODE, text, locate_document(document), document.key.resource, field)
+
+    def _collect(self, apis: Iterable[PolicyAPI]) -> ClusterValues | None:
+        """Return the values of the clusters of some APIs; None if a cluster is broken, so that its values are unknown."""
+        known = ClusterValues({}, {}, {}, set())
+        for topology in (api.topology for api in apis):
+            if topology is None or topology.level != CLUSTER:
+                continue
+            if (topology.group, topology.kind) in self._broken:
+                return None
+            for document in self._documents.get((topology.group, topology.kind), ()):
+                known.add(topology, document)
+        return known
+
+    def _check(self, choice: Choice, known: ClusterValues) -> Iterator[tuple[Pointer, str]]:
+        """Yield the place of each value that no cluster has, and what is wrong with it."""
+        pointer, value, chosen = choice
+        if chosen == "cluster-names":
+            for index, name in enumerate(value):
+                near = "" if name in known.names else self._find_near(str(name), known.names, value)
+                if near:
+                    yield (*pointer, index), f"no cluster has the name {name}; did you mean {near}?"
+            return
+        noun, values = {
+            "clusters": ("label", known.labels),
+            "cluster-fields": ("field", known.fields),
+            "cluster-claims": ("claim", known.claims),
+        }.get(chosen, ("", {}))
+        if not noun or (chosen == "cluster-claims" and not values):
+            return
+        for requirement in _list_requirements(pointer, value):
+            found = self._describe(noun, requirement, values)
+            if found is not None:
+                yield found
+
+    def _describe(self, noun: str, requirement: _Requirement, known: Mapping[str, set[str]]) -> tuple[Pointer, str] | None:
+        """Return the place and description of a condition that probably does not mean what it says; None for any other."""
+        key, operator, wanted, key_at, values_at = requirement
+        must_exist = operator in ("In", "Exists")
+        present = known.get(key)
+        if not present:
+            near = self._find_near(key, known, ())
+            return (key_at, describe_unknown_key("cluster", noun, key, known, near)) if near or must_exist else None
+        missing = [value for value in wanted if value not in present]
+        for value in missing:
+            near = self._find_near(value, present, wanted)
+            if near:
+                return values_at, describe_unknown_value("cluster", key, (value,), present, near)
+        if must_exist and wanted and len(missing) == len(wanted):
+            return values_at, describe_unknown_value("cluster", key, wanted, present)
+        return None
+
+    def _find_near(self, name: str, known: Iterable[str], others: Iterable[str]) -> str:
+        self._lookups += 1
+        return find_near(name, known, others) if self._lookups <= _MAX_LOOKUPS else ""
+
+
+def _list_requirements(pointer: Pointer, selector: Mapping[str, Any]) -> Iterator[_Requirement]:
+    for key, value in (selector.get("matchLabels") or {}).items():
+        place = (*pointer, "matchLabels", key)
+        yield _Requirement(key, "In", (str(value),), place, place)
+    for index, expression in enumerate(selector.get("matchExpressions") or ()):
+        place = (*pointer, "matchExpressions", index)
+        values = tuple(str(value) for value in expression.get("values") or ())
+        yield _Requirement(str(expression.get("key")), str(expression.get("operator")), values, (*place, "key"), (*place, "values"))

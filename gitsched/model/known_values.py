@@ -1,0 +1,42 @@
+"""Suggest what an unknown name or value in a selector probably means, among those that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+_SIMILARITY = 0.7
+_MAX_LENGTH = 100
+_MAX_LISTED = 5
+_DIGITS = str.maketrans("", "", "0123456789")
+
+
+def find_near(name: str, known: Iterable[str], others: Iterable[str] = ()) -> str:
+    """Return the existing name that is probably meant; "" if there is none.
+
+    Names that differ only in a number, and `others`, which a selector names as well, are not meant.
+    """
+    from difflib import get_close_matches  # rarely needed
+
+    lower, used = name[:_MAX_LENGTH].lower(), set(others)
+    plain = lower.translate(_DIGITS)
+    candidates = {one.lower(): one for one in sorted(known) if one not in used}
+    candidates = {text: one for text, one in candidates.items() if text == lower or text.translate(_DIGITS) != plain}
+    return next((candidates[match] for match in get_close_matches(lower, candidates, n=1, cutoff=_SIMILARITY)), "")
+
+
+def describe_unknown_key(owner: str, noun: str, key: str, known: Iterable[str], near: str = "") -> str:
+    """Return the message that no `owner`, such as a cluster, has a label or another property."""
+    hint = f"; did you mean {near}?" if near else f"; there are {listed}" if (listed := list_values(known)) else ""
+    return f"no {owner} has the {noun} {key}{hint}"
+
+
+def describe_unknown_value(owner: str, key: str, values: Sequence[str], known: Iterable[str], near: str = "") -> str:
+    """Return the message that no `owner` has one of these values of a label or another property."""
+    return f"no {owner} has {key}={' or '.join(values[:_MAX_LISTED])}; the fleet has {list_values(known, near)}"
+
+
+def list_values(known: Iterable[str], first: str = "") -> str:
+    """List the first existing names or values in a message; the one that is probably meant is the `first`."""
+    names = sorted(known, key=lambda name: (name != first, name))
+    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    return ", ".join(names[:_MAX_LISTED]) + more
