@@ -34,6 +34,7 @@ fuzz: $(VENV)/.fuzz ## look for inputs that break a promise, FUZZ_SECONDS for ea
 	GITSCHED_FUZZ_SIZE=250000 GITSCHED_FUZZ_CASES=5000 $(BIN)/python -m pytest -q tests/fuzz
 
 faults: $(VENV)/.dev ## let every call of a run fail or end its process, and race with git gc; prints counts, takes hours
+	$(BIN)/python -m tests.faults.stages
 	$(BIN)/python -m tests.faults.gc_races
 	$(BIN)/python -m tests.faults.syscalls --per-call 20
 	$(BIN)/python -m tests.faults

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gitsched.cli import options, output
+from gitsched.cli import exit_codes, options, output
 from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
 from gitsched.decide.registry import policy_apis
+from gitsched.model.finding import list_faults
 
 if TYPE_CHECKING:
     from gitsched.model.explanation import ClusterExplanation, Explanation
@@ -74,7 +75,7 @@ def command(
     location: str,
     output_repository: str | None,
     **chosen: Any,
-) -> None:
+) -> int:
     """Explain the policy of a workload, the groups that were tried, why clusters are rejected, and how replicas are divided.
 
     KIND is written as for kubectl (deploy, deployments, Deployment); KIND/NAMESPACE/NAME replaces -n. For cluster/NAME (also a
@@ -85,7 +86,7 @@ def command(
         raise click.UsageError("--worktree and --revision exclude each other")
     if shape != "gitsched" and form in ("text", "markdown"):
         raise click.UsageError(f"--format {shape} needs -o json or -o yaml")
-    from gitsched.model.explanation import ClusterExplanation
+    from gitsched.model.explanation import ClusterExplanation, Explanation
     from gitsched.reconcile import RunSettings
     from gitsched.reconcile.explanation import explain_resource
 
@@ -99,6 +100,7 @@ def command(
         _show_cluster(found, form)
     else:
         _show_workload(found, form, shape)
+    return exit_codes.FINDINGS if isinstance(found, Explanation) and list_faults(found.findings) else exit_codes.DONE
 
 
 def _show_cluster(found: ClusterExplanation, form: str) -> None:

@@ -43,6 +43,14 @@ def show(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def show_faults(faults: Iterable[Finding]) -> None:
+    """Write findings about documents on which a bug shows to stderr, for commands whose result has no findings."""
+    from gitsched.report.summary import escape_unprintable
+
+    for fault in faults:
+        click.echo(escape_unprintable(str(fault)), err=True)
+
+
 def show_text(text: str) -> None:
     """Write text for people to stdout, with CI commands escaped."""
     from gitsched.report.summary import escape_ci_commands

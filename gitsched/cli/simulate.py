@@ -11,6 +11,7 @@ from gitsched.cli import exit_codes, options, output, scenario_options
 from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
 
 if TYPE_CHECKING:
+    from gitsched.model.finding import Finding
     from gitsched.reconcile.run_settings import RunSettings
     from gitsched.report.blocks import Block
     from gitsched.simulate.scenario import Scenario
@@ -93,8 +94,9 @@ def command(
     from gitsched.simulate.scenario import Scenario
 
     settings = RunSettings(location=location, worktree=worktree, output=output_repository, **chosen)
+    faults: list[Finding] = []
     if sweep:
-        arguments = (settings, scenario_options.FAILURE_DOMAINS[sweep], lost == "silent", form)
+        arguments = (settings, scenario_options.FAILURE_DOMAINS[sweep], lost == "silent", form, faults)
         failed = _simulate_failures(*arguments) if against is None else _compare_failures(against, *arguments)
     else:
         scenario = Scenario(
@@ -106,48 +108,50 @@ def command(
             fresh=fresh,
             unreachable=lost == "silent",
         )
-        failed = _simulate(settings, scenario, form)
-    return exit_codes.FINDINGS if failed and fail_on == "short" else exit_codes.DONE
+        failed = _simulate(settings, scenario, form, faults)
+    output.show_faults(faults)
+    return exit_codes.FINDINGS if faults or (failed and fail_on == "short") else exit_codes.DONE
 
 
-def _simulate(settings: RunSettings, scenario: Scenario, form: str) -> bool:
+def _simulate(settings: RunSettings, scenario: Scenario, form: str, faults: list[Finding]) -> bool:
     from gitsched.reconcile.source_simulation import simulate_source
     from gitsched.report import serialization, simulation, simulation_blocks
 
-    with output.show_progress("Simulating"):
-        found = simulate_source(settings, scenario)
     writer = ResultFormats(
         "Simulation", simulation.write_simulation, simulation_blocks.list_simulation_blocks, serialization.serialize_simulation
     )
+    with output.show_progress("Simulating"):
+        found = simulate_source(settings, scenario, faults, writer.choose(form))
     writer.show(form, found)
     return bool(found.degraded)
 
 
-def _simulate_failures(settings: RunSettings, by: str, unreachable: bool, form: str) -> bool:
+def _simulate_failures(settings: RunSettings, by: str, unreachable: bool, form: str, faults: list[Finding]) -> bool:
     from gitsched.reconcile.source_simulation import simulate_source_losses
     from gitsched.report import serialization, simulation, simulation_blocks
 
-    with output.show_progress("Simulating"):
-        found = simulate_source_losses(settings, by, unreachable)
     writer = ResultFormats(
         "Resilience", simulation.write_resilience, simulation_blocks.list_resilience_blocks, serialization.serialize_resilience
     )
+    with output.show_progress("Simulating"):
+        found = simulate_source_losses(settings, by, faults, writer.choose(form), unreachable=unreachable)
     writer.show(form, found)
     return any(row.degraded for row in found.rows)
 
 
-def _compare_failures(against: str, settings: RunSettings, by: str, unreachable: bool, form: str) -> bool:
+def _compare_failures(against: str, settings: RunSettings, by: str, unreachable: bool, form: str, faults: list[Finding]) -> bool:
     from gitsched.reconcile.source_simulation import compare_source_resilience
     from gitsched.report import serialization, simulation, simulation_blocks
 
-    with output.show_progress("Simulating"):
-        found = compare_source_resilience(settings._replace(revision=against, worktree=False), settings, by, unreachable)
     writer = ResultFormats(
         "Resilience before and after",
         simulation.write_resilience_change,
         simulation_blocks.list_resilience_change_blocks,
         serialization.serialize_resilience_change,
     )
+    with output.show_progress("Simulating"):
+        base = settings._replace(revision=against, worktree=False)
+        found = compare_source_resilience(base, settings, by, faults, writer.choose(form), unreachable=unreachable)
     writer.show(form, found)
     return any(change.is_worse for change in found.impact_changes)
 
@@ -159,6 +163,12 @@ class ResultFormats(NamedTuple, Generic[T]):
     text: Callable[[T, int], str]
     blocks: Callable[[T], list[Block]]
     data: Callable[[T], dict[str, Any]]
+
+    def choose(self, form: str) -> Callable[[T], object]:
+        """Return the writer of a format, with which a bug shows before anything is written."""
+        return {"markdown": self.blocks, "html": self.blocks, "text": lambda value: self.text(value, output.DEFAULT_WIDTH)}.get(
+            form, self.data
+        )
 
     def show(self, form: str, value: T) -> None:
         from gitsched.report.blocks import blocks_to_html, blocks_to_markdown

@@ -1,18 +1,22 @@
 """Find the document on which deciding or planning fails with an unexpected error, and go on without its present content.
 
 Such an error is a bug. It must not stop the decisions about all other documents, so the document counts as broken: its workload keeps
-its placement, as with a policy that has an error.
+its placement, as with a policy that has an error. A document that cannot be handled as a broken one either is skipped, with the previous
+records of its workload: the caller keeps its files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Generic, NamedTuple, TypeVar
 
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.catalog import RawDocument
+from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.registry import reserved_groups
-from gitsched.model.document import Key
+from gitsched.decide.skipped_workloads import OwnedRecords
+from gitsched.model.document import Body, Key
 from gitsched.model.errors import DocumentFault
 from gitsched.model.fault import describe_fault
 from gitsched.model.finding import Finding, locate_origin
@@ -23,46 +27,72 @@ T = TypeVar("T")
 MAX_FAULTS = 20
 """The number of searches for a document in one run; with more faults the run fails."""
 
-Attempt = Callable[[Sequence[RawDocument], Collection[Key], Sequence[Finding]], T]
-"""Decide or plan with these documents, without the previous records of these keys, and with these findings about both."""
+
+class Isolated(NamedTuple):
+    """What an attempt leaves out because of bugs: the keys of previous records that it does not read, the documents that it does not have,
+    and the findings about these and about the documents that count as broken."""
+
+    records: Collection[Key] = ()
+    skipped: tuple[RawDocument, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
-def isolate_faults(documents: Iterable[RawDocument], records: Iterable[Key], attempt: Attempt[T]) -> T:
+Attempt = Callable[[Sequence[RawDocument], Isolated], T]
+"""Decide or plan with these documents."""
+
+
+def isolate_faults(
+    documents: Iterable[RawDocument], records: Mapping[Key, Body], attempt: Attempt[T], decisions: Callable[[T], DecisionSet]
+) -> T:
     """Repeat a failed attempt, each time without one more document or previous record on which it fails.
 
-    `records` are the keys of the previous records. Raise the error of the attempt if it does not depend on a single document.
+    `decisions` returns those of an attempt. Raise the error of the attempt if it does not depend on a single document.
     """
-    return _Isolation(list(documents), sorted(records), attempt).run()
+
+    def count(made: T) -> int:
+        found = decisions(made)
+        return sum(outcome.state != "stale" for outcome in found.outcomes.values()) + len(found.recorded)
+
+    return _Isolation(list(documents), records, attempt, count).run()
 
 
 class _Isolation(Generic[T]):
-    """One search. `broken` are the documents that count as broken, by position, `dropped` the records that are not read, each with its
-    finding. `restored` are documents that count again, because a record was at fault."""
+    """One search. `broken` are the documents that count as broken, by position, `skipped` those that the attempts do not have, `dropped`
+    the records that are not read, each with its finding. `restored` are documents that count again, because a record was at fault."""
 
-    def __init__(self, documents: list[RawDocument], records: list[Key], attempt: Attempt[T]) -> None:
-        self._documents, self._records, self._attempt = documents, records, attempt
+    def __init__(
+        self, documents: list[RawDocument], records: Mapping[Key, Body], attempt: Attempt[T], count: Callable[[T], int]
+    ) -> None:
+        self._documents, self._records, self._attempt, self._count = documents, records, attempt, count
         self._broken: dict[int, Finding] = {}
+        self._skipped: dict[int, Finding] = {}
         self._dropped: dict[Key, Finding] = {}
         self._restored: set[int] = set()
 
     def run(self) -> T:
         for _ in range(MAX_FAULTS):
             try:
-                return self._try(self._documents, self._dropped)
+                return self._try(range(len(self._documents)), self._dropped)
             except Exception as error:
-                if not is_bug(error) or not (self._break_documents(error) or self._drop_record(error)):
+                if not is_bug(error) or not self._leave_out(error):
                     raise
-        return self._try(self._documents, self._dropped)
+        return self._try(range(len(self._documents)), self._dropped)
 
-    def _try(self, documents: Iterable[RawDocument], dropped: Collection[Key]) -> T:
-        findings = (*self._broken.values(), *self._dropped.values())
-        return self._attempt([self._mark(document) for document in documents], dropped, findings)
+    def _leave_out(self, error: Exception) -> bool:
+        if self._break_documents(error) or self._drop_record(error):
+            self._skip_without_records()
+            return True
+        return self._skip_documents(error)
 
-    def _mark(self, document: RawDocument) -> RawDocument:
-        return document._replace(broken=True) if self._broken and self._find(document) in self._broken else document
+    def _try(self, included: Iterable[int], dropped: Collection[Key]) -> T:
+        findings = (*self._broken.values(), *self._skipped.values(), *self._dropped.values())
+        skipped = tuple(self._documents[number] for number in self._skipped)
+        documents = [self._mark(number) for number in included if number not in self._skipped]
+        return self._attempt(documents, Isolated(dropped, skipped, findings))
 
-    def _find(self, document: RawDocument) -> int:
-        return next((number for number in self._broken if self._documents[number] is document), -1)
+    def _mark(self, number: int) -> RawDocument:
+        document = self._documents[number]
+        return document._replace(broken=True) if number in self._broken else document
 
     def _break_documents(self, error: Exception) -> bool:
         """Break the documents that the error names, or the one that a search finds; return whether there are any."""
@@ -83,33 +113,52 @@ class _Isolation(Generic[T]):
         ]
 
     def _is_usable(self, number: int) -> bool:
-        return number not in self._broken and not self._documents[number].broken
+        return number not in self._broken and number not in self._skipped and not self._documents[number].broken
 
     def _break_one(self, error: Exception) -> bool:
-        """Break the first document with which an attempt fails: first among templates, then among documents of policy APIs, those of
-        clusters first. Return whether there is one, and whether the attempt is better without its content."""
-        kinds = list_cluster_kinds()
-        usable = [number for number in range(len(self._documents)) if self._is_usable(number)]
-        templates = [number for number in usable if self._documents[number].group not in reserved_groups]
-        others = [number for number in usable if self._documents[number].group in reserved_groups]
-        others.sort(key=lambda number: (self._documents[number].group, self._documents[number].kind) not in kinds)
-        for candidates in (templates, others):
+        """Break or skip a document without whose content an attempt does not fail; return whether there is one.
+
+        An attempt may need both a template and a policy to fail. The one without which more is decided is at fault.
+        """
+        best: tuple[int, int, bool] | None = None
+        for candidates in self._group_candidates([n for n in range(len(self._documents)) if self._is_usable(n)]):
             fixed = set(range(len(self._documents))) - set(candidates)
-            position = self._find_first(candidates, fixed)
-            if position is not None:
-                number = candidates[position]
-                self._broken[number] = make_fault_finding(self._documents[number], error)
-                if not self._fails_with({*fixed, *candidates[: position + 1]}):
-                    return True
-                del self._broken[number]
-                return False
-        return False
 
-    def _find_first(self, candidates: Sequence[int], fixed: Collection[int]) -> int | None:
-        return _find_first_failure(len(candidates), lambda count: self._fails_with({*fixed, *candidates[:count]}))
+            def fails(count: int, candidates: list[int] = candidates, fixed: set[int] = fixed) -> bool:
+                return self._fails(fixed.union(candidates[:count]), self._dropped)
 
-    def _fails_with(self, included: Collection[int]) -> bool:
-        return self._fails([document for number, document in enumerate(self._documents) if number in included], self._dropped)
+            position = _find_first_failure(len(candidates), fails)
+            if position is None:
+                continue
+            number, included = candidates[position], fixed.union(candidates[: position + 1])
+            for is_broken, left_out in ((True, self._broken), (False, self._skipped)):
+                left_out[number] = make_fault_finding(self._documents[number], error)
+                decided = self._count_decided(included)
+                del left_out[number]
+                if decided is not None:
+                    decided += not is_broken  # what a skipped one has stays
+                    best = max(best or (-1, 0, True), (decided, number, is_broken), key=lambda found: found[0])
+                    break
+        if best is not None:
+            (self._broken if best[2] else self._skipped)[best[1]] = make_fault_finding(self._documents[best[1]], error)
+        return best is not None
+
+    def _count_decided(self, included: Iterable[int]) -> int | None:
+        """Return how much an attempt decides; None if it fails."""
+        try:
+            return self._count(self._try(sorted(included), self._dropped))
+        except Exception as error:
+            if not is_bug(error):
+                raise
+            return None
+
+    def _group_candidates(self, numbers: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Return the templates among documents, and the documents of policy APIs, those of clusters first."""
+        kinds = list_cluster_kinds()
+        templates = [number for number in numbers if self._documents[number].group not in reserved_groups]
+        others = [number for number in numbers if self._documents[number].group in reserved_groups]
+        others.sort(key=lambda number: (self._documents[number].group, self._documents[number].kind) not in kinds)
+        return templates, others
 
     def _drop_record(self, error: Exception) -> bool:
         """Search the first previous record with which an attempt fails, and drop it. Return whether there is one.
@@ -121,15 +170,54 @@ class _Isolation(Generic[T]):
         }
         self._restored |= named
         self._broken = {number: finding for number, finding in self._broken.items() if number not in named}
-        kept = [key for key in self._records if key not in self._dropped]
-        position = _find_first_failure(len(kept), lambda count: self._fails(self._documents, {*self._dropped, *kept[count:]}))
+        kept = [key for key in sorted(self._records) if key not in self._dropped]
+        every = range(len(self._documents))
+        position = _find_first_failure(len(kept), lambda count: self._fails(every, {*self._dropped, *kept[count:]}))
         if position is not None:
             self._dropped[kept[position]] = _make_record_finding(kept[position], error)
         return position is not None
 
-    def _fails(self, documents: Iterable[RawDocument], dropped: Collection[Key]) -> bool:
+    def _skip_documents(self, error: Exception) -> bool:
+        """Skip the documents that the error names, or the first one with which an attempt fails; return whether there are any.
+
+        A document that is left out on trial is left out with the records of its workload: otherwise the attempt would handle its removal.
+        """
+        if isinstance(error, DocumentFault):
+            found = {number: fault for key, fault in error.errors.items() for number in self._list_positions(key)}
+            found = {number: fault for number, fault in found.items() if number not in self._skipped}
+            self._skip(found)
+            return bool(found)
+        for candidates in self._group_candidates([n for n in range(len(self._documents)) if n not in self._skipped]):
+            fixed = set(range(len(self._documents))) - set(candidates)
+
+            def fails(count: int, candidates: list[int] = candidates, fixed: set[int] = fixed) -> bool:
+                absent = [self._documents[number] for number in candidates[count:]]
+                return self._fails(fixed.union(candidates[:count]), {*self._dropped, *self._owned.list_of(absent)})
+
+            position = _find_first_failure(len(candidates), fails)
+            if position is not None:
+                self._skip({candidates[position]: error})
+                return True
+        return False
+
+    def _skip_without_records(self) -> None:
+        """Skip broken documents whose record is not read: without it, what they placed would not stay."""
+        for number in list(self._broken) if self._dropped else ():
+            if not self._dropped.keys().isdisjoint(self._owned.list_of([self._documents[number]])):
+                self._skipped[number] = self._broken.pop(number)
+
+    @cached_property
+    def _owned(self) -> OwnedRecords:
+        return OwnedRecords(self._records)
+
+    def _skip(self, found: Mapping[int, Exception]) -> None:
+        for number, fault in found.items():
+            self._broken.pop(number, None)
+            self._skipped[number] = make_fault_finding(self._documents[number], fault)
+
+    def _fails(self, included: Iterable[int], dropped: Collection[Key]) -> bool:
         try:
-            self._try(documents, dropped)
+            self._try(sorted(included), dropped)
         except Exception as error:
             if not is_bug(error):
                 raise

@@ -312,6 +312,7 @@ def _list_directories(source: PlanInput, decisions: DecisionSet, retained: tuple
     known = decisions.cluster_facts.keys()
     staying = (outcome for outcome in decisions.outcomes.values() if outcome.held is not None or outcome.key in decisions.withheld)
     kept = {target.cluster for outcome in staying for target in outcome.targets} - known
+    kept |= {name for workload in source.skipped for name in workload.replicas} - known
     retiring, retired = _list_retiring_clusters(source, known | kept, retained)
     return _Directories(retiring, dict.fromkeys(sorted(kept), source.times.source_time), retired)
 
@@ -336,9 +337,16 @@ def _render(
     """Render the files of all decisions and of the copies that stay, without those that wait for a wave."""
     config, previous = source.source.config, source.previous
     protected = config.output.protected_namespaces
-    namespaces = previous.list_delivered(map(namespace_path, protected))
+    paths = list(map(namespace_path, protected))
+    if source.skipped:
+        from gitsched.decide.skipped_workloads import list_object_paths  # only after a bug
+
+        paths += list_object_paths(source.skipped)
+    delivered = previous.list_delivered(paths)
     existing = {**directories.retiring, **directories.kept}
-    return render(decisions, existing, previous.find_blob, cache, protected, namespaces, config.delivery, retained, gate)
+    return render(
+        decisions, existing, previous.find_blob, cache, protected, delivered, config.delivery, retained, gate, source.skipped
+    )
 
 
 def _check_references(

@@ -18,6 +18,7 @@ from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.tenancy import Tenancy
+    from gitsched.decide.skipped_workloads import SkippedWorkload
     from gitsched.model.holds import Releases
     from gitsched.model.rollouts import RolloutInput
 
@@ -54,7 +55,8 @@ class PlanInput(NamedTuple):
     left out of the plan; otherwise they are only reported. `releases` are the held workloads and clusters that are released. `guard` is
     what the guard reads besides the settings of the source. `wakeups` are times after which the input is another one without a change of
     the source, because facts become stale. `adopted` says why objects that
-    gitsched took over keep their placement, by key as text; with `fixed` every object keeps that of its record.
+    gitsched took over keep their placement, by key as text; with `fixed` every object keeps that of its record. `skipped` are workloads
+    that have no documents or records here because of a bug, and whose files stay.
     """
 
     source: SourceTree
@@ -69,3 +71,4 @@ class PlanInput(NamedTuple):
     rollouts: RolloutInput | None = None
     adopted: Mapping[str, str] = {}
     fixed: bool = False
+    skipped: tuple[SkippedWorkload, ...] = ()

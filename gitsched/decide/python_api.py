@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -89,26 +89,33 @@ def schedule(
         findings += issues
     records = {_make_key(body): body for body in records_read}
 
-    def decide_without(
-        documents: Iterable[RawDocument], dropped: Collection[Key], faults: Iterable[Finding]
-    ) -> tuple[DecisionSet, list[Finding]]:
-        kept = {key: body for key, body in records.items() if key not in dropped}
-        decided = decide(documents, kept, settings, at or time, time, None, observations, once=True)
-        return decided, [*decided.findings, *faults]
+    def decide_all(documents: Iterable[RawDocument], known: Mapping[Key, Body]) -> DecisionSet:
+        return decide(documents, known, settings, at or time, time, None, observations, once=True)
 
+    kept: list[Body] = []
     try:
-        decisions, found = decide_without(raw, (), ())
+        decisions = decide_all(raw, records)
+        found = list(decisions.findings)
     except Exception as error:
         if not is_bug(error):
             raise
-        from gitsched.decide.fault_isolation import isolate_faults  # only after a bug
+        from gitsched.decide.fault_isolation import Isolated, isolate_faults  # only after a bug
+        from gitsched.decide.skipped_workloads import OwnedRecords
 
-        decisions, found = isolate_faults(raw, records, decide_without)
+        def decide_without(documents: Iterable[RawDocument], isolated: Isolated) -> tuple[DecisionSet, Isolated]:
+            owned = OwnedRecords(records).list_of(isolated.skipped) if isolated.skipped else ()
+            return decide_all(
+                documents, {key: body for key, body in records.items() if key not in {*isolated.records, *owned}}
+            ), isolated
+
+        decisions, isolated = isolate_faults(raw, records, decide_without, lambda made: made[0])
+        found = [*decisions.findings, *isolated.findings]
+        kept = [records[key] for key in OwnedRecords(records).list_of(isolated.skipped)] if isolated.skipped else []
     findings += [*found, *unusable]
     for outcome in decisions.outcomes.values():
         findings += outcome.findings
     scheduled = [body for outcome in decisions.outcomes.values() for _, body in outcome.records]
-    scheduled += [body for _, body in decisions.engine_records]
+    scheduled += [*(body for _, body in decisions.engine_records), *kept]
     return Schedule(scheduled, sorted(findings, key=finding_sort_key), min(decisions.wakeups, default=None), decisions)
 
 

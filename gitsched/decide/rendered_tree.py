@@ -41,6 +41,7 @@ from gitsched.render.yaml import Fragment, dump_fragment
 
 if TYPE_CHECKING:
     from gitsched.decide.rendered_variants import SharedObjects
+    from gitsched.decide.skipped_workloads import SkippedWorkload
 
 Files = Mapping[str, PlannedFile]
 SCHEDULER = "gitsched"
@@ -121,6 +122,7 @@ def render(
     delivery: DeliveryConfig = DeliveryConfig(),  # noqa: B008 - an immutable value
     retained: Collection[RetainedCopy] = (),
     gate: Callable[[Mapping[Key, WorkloadFiles]], dict[Key, WorkloadFiles]] | None = None,
+    skipped: Collection[SkippedWorkload] = (),
 ) -> RenderedTree:
     """Render every file under clusters/, status/ and placements/.
 
@@ -128,7 +130,7 @@ def render(
     output: the manifests of a quarantined workload do not change. `delivery` are the settings for Bundles that delivery tools build.
     Namespaces that are `protected` are neither added nor removed: `delivered` are the paths of those in the previous output, by the
     directory of the cluster. `retained` copies keep their files. `gate` replaces the files of
-    clusters that wait for a wave of a rollout.
+    clusters that wait for a wave of a rollout. The files of `skipped` workloads stay.
     """
     cache = cache or RenderCache()
     rendered = {
@@ -148,6 +150,11 @@ def render(
         keys = {copy.workload for copy in retained} & rendered.keys()
         placed = {key: RenderedWorkload(rendered[key].outcome, rendered[key].manifests, rendered[key].records) for key in keys}
         add_retained_files(retained, placed, find_blob, manifests, files)
+    if skipped:
+        from gitsched.decide.skipped_workloads import add_skipped_records, list_object_paths  # only after a bug
+
+        add_skipped_records(skipped, find_blob, files)
+        object_paths = list_object_paths(skipped)
     facts = dict(decisions.cluster_facts)
     facts |= {name: ClusterInfo(name, {}) for name in retiring if name not in facts}
     own = list_namespace_manifests(decisions.templates, protected)
@@ -159,9 +166,14 @@ def render(
     directories = {}
     for name in facts:
         paths = (delivered or {}).get(escape_segment(name), frozenset()) - manifests.get(name, {}).keys()
+        workloads, replicas = counts.get(name, (0, 0))
+        if skipped:
+            from gitsched.decide.skipped_workloads import add_skipped_objects
+
+            found = add_skipped_objects(skipped, name, paths, find_blob, manifests.setdefault(name, {}))
+            workloads, replicas, paths = workloads + found[0], replicas + found[1], paths - object_paths
         kept = {path: _keep_namespace(path, decisions.templates, protected) for path in sorted(paths)}
         manifests |= {name: {**kept, **manifests.get(name, {})}} if kept else {}
-        workloads, replicas = counts.get(name, (0, 0))
         facts[name] = facts[name]._replace(workloads=workloads, replicas=replicas)
         complete = add_namespace_manifests(manifests.get(name, {}), select(name))
         directories[name] = _render_directory(facts[name], complete, known.get(name), protected)

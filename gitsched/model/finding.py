@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from gitsched.model.document import Body, Document, Origin
@@ -35,6 +35,10 @@ class Location(NamedTuple):
         """Return the members; `changedBy` only where there is one."""
         members: dict[str, str | int] = {"path": self.path, "line": self.line, "column": self.column}
         return {**members, "changedBy": self.changed_by} if self.changed_by else members
+
+
+INTERNAL_ERROR = "internal-error"
+"""The code of findings about documents on which a bug shows."""
 
 
 def locate_origin(origin: Origin) -> Location:
@@ -91,6 +95,11 @@ class Finding(NamedTuple):
     def _format(self, level: str) -> str:
         where = f"{self.location}: " if self.location else ""
         return f"{where}{level}{self.text} [{self.code}]"
+
+
+def list_faults(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings about documents on which a bug shows."""
+    return tuple(finding for finding in findings if finding.code == INTERNAL_ERROR)
 
 
 def finding_sort_key(finding: Finding) -> tuple[int, str, int, int, str, str, tuple[str, ...]]:

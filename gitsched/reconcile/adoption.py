@@ -18,7 +18,7 @@ from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.output_commit import publish, update_caches, write
+from gitsched.reconcile.output_commit import prepare_commit, publish, write
 from gitsched.reconcile.pipeline import read_plan_input
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
@@ -89,8 +89,8 @@ def adopt(settings: RunSettings, inputs: AdoptionInputs, *, dry_run: bool = Fals
     written = write(context, fetched, planned)
     published = None
     if not dry_run:
-        published = publish(context, fetched, planned, written)
-        update_caches(context.caches, fetched, planned, written, published)
+        commit = prepare_commit(context, fetched, planned, written)
+        published = publish(context, fetched, planned, written, commit)
     context.caches.save()
     return AdoptionResult(
         made.adoption,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import build_catalog
@@ -21,13 +22,15 @@ from gitsched.git import Repository
 from gitsched.model.changes import Move, RecordChange, RetainedWorkload
 from gitsched.model.commit import Commit
 from gitsched.model.document import Key
+from gitsched.model.finding import Finding
 from gitsched.model.observation import read_observations
 from gitsched.model.scheduling import Outcome
+from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cluster_facts import add_all_facts
 from gitsched.reconcile.facts import find_recorded_facts
 from gitsched.reconcile.fetch import fetch, find_commit
 from gitsched.reconcile.output_commit import describe_manifest_changes, find_manifest_changes, write
-from gitsched.reconcile.pipeline import plan_source
+from gitsched.reconcile.pipeline import use_plan
 from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, make_result, make_review, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_commits import list_source_commits
@@ -45,6 +48,8 @@ _MERGE_CONFLICT = (
 _OUTPUT_LAG = (
     "The output branch is not up to date with {base}: {moves} more workloads will move. This comparison does not include them."
 )
+
+T = TypeVar("T")
 
 
 class PlannedCommit(NamedTuple):
@@ -87,10 +92,17 @@ def _compare_with_output(context: RunContext) -> PlanComparison:
     record, earlier = fetched.record, None
     if record is not None and record.source and context.source.fetch_commit(record.source):
         earlier = context.source.repository.commit(record.source)
-    changes = _compare_with_recorded(context, fetched, earlier, decisions) if earlier is not None else None
-    moves, records = run.plan.moves, run.record_changes
+    moves, records, changes, search = run.plan.moves, run.record_changes, None, _Search()
+    if earlier is not None:
+        since = earlier
+        changes = search.attempt(lambda: _compare_with_recorded(context, fetched, since, decisions), None)
     if changes is not None:
-        moves, records = _add_causes(context, moves, records, changes, {}, decisions)
+        found = changes
+        moves, records = search.attempt(lambda: _add_causes(context, moves, records, found, {}, decisions), (moves, records))
+    retained: tuple[RetainedWorkload, ...] = ()
+    if earlier is not None and changes is not None:
+        since, found = earlier, changes
+        retained = search.attempt(lambda: _list_retained(context, found, since, fetched.source, later), ())
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree, run.source)
     directories = _list_cluster_directories(fetched)
     clusters, retiring = run.plan.cluster_facts.keys(), run.plan.retiring.keys()
@@ -109,10 +121,9 @@ def _compare_with_output(context: RunContext) -> PlanComparison:
             else (),
             removed_clusters=sorted(retiring - (record.retiring.keys() if record else set())),
             changed_paths=_list_changed_paths(context.source.repository, earlier, fetched.source),
-            retained=_list_retained(context, changes, earlier, fetched.source, later)
-            if earlier is not None and changes is not None
-            else (),
+            retained=retained,
             record_changes=records,
+            findings=(*run.plan.findings, *search.faults),
         ),
         run,
         context,
@@ -145,15 +156,17 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
     before, run, decisions, repository = earlier.run, later.run, later.decisions, source.repository
     if before.plan.moves:
         notes.append(_OUTPUT_LAG.format(base=name, moves=len(before.plan.moves)))
-    changes = _compare_inputs(earlier.decisions, decisions)
-    moves, records = _add_causes(
-        context,
-        list_moves_between(before.plan, run.plan, decisions.templates),
-        compare_recorded(before.plan.recorded, run.plan.recorded),
-        changes,
-        before.plan.outcomes,
-        decisions,
-    )
+    search = _Search()
+    moves = tuple(list_moves_between(before.plan, run.plan, decisions.templates))
+    records = compare_recorded(before.plan.recorded, run.plan.recorded)
+    changes = search.attempt(lambda: _compare_inputs(earlier.decisions, decisions), None)
+    retained: tuple[RetainedWorkload, ...] = ()
+    if changes is not None:
+        found = changes
+        retained = search.attempt(lambda: _list_retained(context, found, base, planned, later), ())
+        moves, records = search.attempt(
+            lambda: _add_causes(context, moves, records, found, before.plan.outcomes, decisions), (moves, records)
+        )
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, run.tree, run.source)
     clusters = [_list_clusters(result) for result in (before, run)]
     return PlanComparison(
@@ -168,14 +181,37 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
             removed_clusters=sorted(clusters[0] - clusters[1]),
             changed_paths=_list_changed_paths(repository, base, planned),
             comparison_notes=notes,
-            retained=_list_retained(context, changes, base, planned, later),
+            retained=retained,
             record_changes=records,
+            findings=(*run.plan.findings, *search.faults),
         ),
         run,
         context,
         later,
         earlier,
     )
+
+
+class _Search:
+    """The search for what caused moves. Where a bug shows in it, the review has less, and a finding in `faults`."""
+
+    def __init__(self) -> None:
+        self.faults: list[Finding] = []
+
+    def attempt(self, work: Callable[[], T], otherwise: T) -> T:
+        """Return what `work` returns; `otherwise` if a bug shows in it."""
+        try:
+            return work()
+        except Exception as error:
+            if not is_bug(error):
+                raise
+            from gitsched.model.fault import describe_fault  # only after a bug
+
+            message = (
+                f"{describe_fault(error)} while the causes of moves were searched: the moves are right; report this bug with the id"
+            )
+            self.faults.append(Finding("error", "internal-error", message))
+            return otherwise
 
 
 def _compare_inputs(earlier: DecisionSet, later: DecisionSet) -> DocumentChanges:
@@ -235,8 +271,8 @@ def _add_causes(
 
 
 def _plan_commit(context: RunContext, fetched: Fetched) -> PlannedCommit:
-    planned = plan_source(context, fetched, context.settings.now)
-    result = make_result(fetched, planned, write(context, fetched, planned), None)
+    planned, written = use_plan(context, fetched, context.settings.now, partial(write, context, fetched))
+    result = make_result(fetched, planned, written, None)
     return PlannedCommit(result, planned.plan.decisions, planned.config, planned.tenants)
 
 

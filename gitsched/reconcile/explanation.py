@@ -14,11 +14,11 @@ from gitsched.git import Repository
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, Explanation
-from gitsched.model.finding import Finding, format_names
+from gitsched.model.finding import Finding, format_names, list_faults
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.pipeline import plan_source
-from gitsched.reconcile.run import open_context
+from gitsched.reconcile.pipeline import use_plan
+from gitsched.reconcile.run import Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_locations import RuleLocations, locate_explanation
 from gitsched.simulate.baseline import Baseline, make_baseline
@@ -45,8 +45,17 @@ def explain_resource(
     Permanent when there is no such workload or cluster.
     """
     context = open_context(settings)
-    planned = plan_source(context, fetch(context), settings.now)
-    plan = planned.plan
+
+    def explain(planned: Planned) -> Explanation | ClusterExplanation:
+        return _explain(context, planned, kind, namespace, name, why_not)
+
+    return use_plan(context, fetch(context), settings.now, explain)[1]
+
+
+def _explain(
+    context: RunContext, planned: Planned, kind: str, namespace: str, name: str, why_not: tuple[str, ...]
+) -> Explanation | ClusterExplanation:
+    settings, plan = context.settings, planned.plan
     decisions = plan.decisions
     own = decisions.catalog.api_documents_by_key
     known = dict.fromkeys((*decisions.templates, *own, *decisions.catalog.duplicate_templates, *decisions.catalog.broken))
@@ -56,8 +65,15 @@ def explain_resource(
     baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations)
     key = find_key(known, kind, namespace, name)
     if key is None:
+        skipped = find_key((Key("", *each.resource) for each in list_faults(plan.findings) if each.resource), kind, namespace, name)
+        if skipped is not None:
+            faults = tuple(finding for finding in list_faults(plan.findings) if finding.resource == skipped.resource)
+            return Explanation(
+                str(skipped), policy_reason="a bug of gitsched shows on its document; its files stay", findings=faults
+            )
         if kind.lower() != "cluster" or why_not or name not in index_clusters(decisions.catalog):
-            raise Permanent(describe_missing(known, kind, namespace, name))
+            unread = "".join(f"\n{finding}" for finding in list_faults(plan.findings)[:MAX_NAMES])
+            raise Permanent(f"{describe_missing(known, kind, namespace, name)}{unread}")
         return describe_cluster(baseline, name, plan.findings)  # its document may be of any kind
     template = decisions.templates.get(key) or own.get(key)
     if template is None:

@@ -12,6 +12,7 @@ from gitsched.manifests.parsed_file import DEFAULT_LIMITS, NOT_YAML, ParsedDocum
 from gitsched.model.document import Origin, parse_api_group
 from gitsched.model.finding import Finding, Location, format_names
 from gitsched.model.rollouts import ROLLOUT_KIND
+from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.source_history import FileVersion
 from gitsched.reconcile.source_reader import SourceReader, make_origin
@@ -47,16 +48,23 @@ def needs_last_valid(file: SourceFile) -> bool:
 
 
 class LastValidDocuments:
-    """Restores broken files of a tree, each once."""
+    """Restores broken files of a tree, each once. `failed` are those on which a bug shows, so that nobody knows their documents."""
 
     def __init__(self, reader: SourceReader, find_versions: FindVersions) -> None:
         self._reader, self._find_versions = reader, find_versions
         self._restored: dict[str, RestoredFile] = {}
+        self.failed: list[str] = []
 
     def restore(self, path: str, file: SourceFile, *, lost: bool = False) -> RestoredFile:
         """Return the last valid documents in place of the broken ones of a file, and of those that are `lost`."""
         if path not in self._restored:
-            self._restored[path] = self._restore(path, file.blob, file.file, lost)
+            try:
+                self._restored[path] = self._restore(path, file.blob, file.file, lost)
+            except Exception as error:
+                if not is_bug(error):
+                    raise
+                self._restored[path] = RestoredFile(())
+                self.failed.append(path)
         return self._restored[path]
 
     def restore_all(self, files: Mapping[str, SourceFile], lost: Collection[str] = ()) -> dict[str, RestoredFile]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from gitsched import __version__
 from gitsched.decide.commit_metadata import make_commit_message, render_metadata_files
@@ -22,7 +24,9 @@ from gitsched.git import Repository, make_signer
 from gitsched.git.refs import read_note
 from gitsched.model.changes import RecordChange
 from gitsched.model.commit import NO_COMMIT
+from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ExistingBlob, NewBlob, PlannedFile
+from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.caches import Caches, LastWritten
 from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
 from gitsched.reconcile.fetch import open_records
@@ -32,6 +36,8 @@ from gitsched.render.bundle_delivery.source_reference import BUNDLE_SOURCE_PREFI
 from gitsched.render.output_files import CLUSTERS, FREEZE, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
 from gitsched.render.run_metadata import GITATTRIBUTES
 from gitsched.report.review import DeliveryChanges
+
+_log = logging.getLogger("gitsched.reconcile")
 
 
 def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
@@ -47,14 +53,43 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     records: tuple[RecordChange, ...] = ()
     if changed and plan.complete and (fetched.output_tree or plan.recorded):
         previous = open_records(context, fetched) if fetched.output_tree else {}
-        records = compare_recorded(describe_previous(previous), plan.recorded)
+        try:
+            records = compare_recorded(describe_previous(previous), plan.recorded)
+        except Exception as error:
+            if not is_bug(error):
+                raise
+            return Written(tree, changed, (), faults=(_make_record_fault(error),))
     return Written(tree, changed, records)
 
 
-def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> Published:
-    """Commit the output tree and move the output branch to it. Raise Conflict if another process has moved the branch."""
+def _make_record_fault(error: Exception) -> Finding:
+    from gitsched.model.fault import describe_fault  # only after a bug
+
+    message = f"{describe_fault(error)} while recorded decisions were compared with the last ones: the commit does not name what changed; "
+    message += "report this bug with the id"
+    return Finding("error", "internal-error", message)
+
+
+class NewCommit(NamedTuple):
+    """A commit that is written but not published, and its tree."""
+
+    oid: str
+    tree: str
+
+
+def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Written, commit: NewCommit | None) -> Published:
+    """Move the output branch to the new commit, None if nothing has changed; and keep the plan for the next run.
+
+    Raise Conflict if another process has moved the branch.
+    """
+    published = _publish(context, fetched, planned, commit)
+    _update_caches(context.caches, fetched, planned, written, published)
+    return published
+
+
+def _publish(context: RunContext, fetched: Fetched, planned: Planned, commit: NewCommit | None) -> Published:
     output, plan, record = fetched.output, planned.plan, fetched.record
-    if not written.changed:
+    if commit is None:
         head = fetched.output_head
         if head and output.remote is not None:
             output.update_local_branch(head)
@@ -64,7 +99,16 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
         # The record says since when clusters retire and copies are retained, and it is only written with a commit.
         recorded = record is not None and (record.retiring, record.retained) == (plan.retiring, plan.retained)
         return Published(None, False, fetched.output_tree if recorded else None)
-    repository = output.repository
+    moved = output.publish(commit.oid, fetched.output_head, _make_note(context, fetched, commit.oid))
+    # Otherwise another process has published the same commit before.
+    return Published(commit.oid, True, commit.tree, "" if moved else "same")
+
+
+def prepare_commit(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> NewCommit | None:
+    """Commit the output tree with its metadata; None if it has not changed. No ref moves."""
+    if not written.changed:
+        return None
+    plan, repository = planned.plan, fetched.output.repository
     metadata = render_metadata_files(
         fetched.source,
         plan,
@@ -81,10 +125,7 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
         ^ _list_root_entries(repository, fetched.prefix, written.tree)
     }
     tree = _write_files(context, fetched.prefix, repository, metadata, written.tree)
-    commit = _commit_tree(context, fetched, planned, repository, written._replace(tree=tree), changed_entries)
-    moved = output.publish(commit, fetched.output_head, _make_note(context, fetched, commit))
-    # Otherwise another process has published the same commit before.
-    return Published(commit, True, tree, "" if moved else "same")
+    return NewCommit(_commit_tree(context, fetched, planned, repository, written._replace(tree=tree), changed_entries), tree)
 
 
 def _has_guard_changed(fetched: Fetched, plan: Plan) -> bool:
@@ -110,9 +151,19 @@ def _has_rollouts_changed(fetched: Fetched, plan: Plan) -> bool:
     return before != after
 
 
-def update_caches(caches: Caches, fetched: Fetched, planned: Planned, written: Written, published: Published) -> None:
-    """Keep the published plan, so that the next run can start from it."""
-    caches.plan = _make_plan_cache(caches, fetched, planned, published.tree) if published.tree else None
+def _update_caches(caches: Caches, fetched: Fetched, planned: Planned, written: Written, published: Published) -> None:
+    """Keep the published plan, so that the next run can start from it. If a bug shows in that, the next plan is a complete one."""
+    try:
+        caches.plan = _make_plan_cache(caches, fetched, planned, published.tree) if published.tree else None
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        from gitsched.model.fault import describe_fault  # only after a bug
+
+        caches.plan = None
+        _log.warning(
+            "%s while the plan was stored for the next run, which plans everything again; report this bug", describe_fault(error)
+        )
     if written.changed and published.tree:
         caches.last_written = LastWritten(published.tree, planned.plan) if planned.plan.details is not None else None
 

@@ -6,8 +6,10 @@ change a result: a run without them does more work and writes the same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.guard_settings import NO_GUARD_INPUT
@@ -24,7 +26,7 @@ from gitsched.reconcile.cache.caches import Caches
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.guard_input import make_guard_input
 from gitsched.reconcile.observations import has_rollout, observe
-from gitsched.reconcile.output_commit import publish, update_caches, write
+from gitsched.reconcile.output_commit import NewCommit, prepare_commit, publish, write
 from gitsched.reconcile.run import (
     NO_SETTING_REPORT,
     CompleteState,
@@ -36,11 +38,14 @@ from gitsched.reconcile.run import (
     RunInput,
     RunResult,
     SourceWithFacts,
+    Written,
     make_result,
 )
 from gitsched.reconcile.source_diff import plan_incrementally
 from gitsched.reconcile.source_locations import locate_plan_findings
 from gitsched.reconcile.source_tree import load
+
+T = TypeVar("T")
 
 
 def run(context: RunContext, now: datetime, *, preview: bool = False, complete: bool = False) -> RunResult:
@@ -57,39 +62,77 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
             check_signature(context, fetched)
         cached = None if complete else context.caches.take_plan(fetched.cache_key)
         planned = plan_incrementally(context, fetched, cached, now, plan_source) if cached is not None else None
-        planned = planned or plan_source(context, fetched, now, withholds=not preview)
-        written = write(context, fetched, planned)
-        if written.changed and fetched.may_be_reviewed(context.settings):
-            from gitsched.reconcile.review_check import check_review  # few sources name reviewed plans
 
-            reviewing = context._replace(settings=context.settings._replace(now=now.replace(microsecond=0)))
-            written = check_review(reviewing, fetched, planned, written, partial(plan_source, now=now))
+        def write_checked(planned: Planned) -> tuple[Written, NewCommit | None]:
+            written = write(context, fetched, planned)
+            if written.changed and fetched.may_be_reviewed(context.settings):
+                from gitsched.reconcile.review_check import check_review  # few sources name reviewed plans
+
+                reviewing = context._replace(settings=context.settings._replace(now=now.replace(microsecond=0)))
+                written = check_review(reviewing, fetched, planned, written, partial(plan_source, now=now))
+            return written, None if preview or written.refused else prepare_commit(context, fetched, planned, written)
+
+        planned, (written, commit) = use_plan(context, fetched, now, write_checked, planned, withholds=not preview)
         published = None
         if not (preview or written.refused):
             try:
-                published = publish(context, fetched, planned, written)
+                published = publish(context, fetched, planned, written, commit)
             except Conflict as conflict:
                 raise OutputMoved(str(conflict), fetched, make_result(fetched, planned, written, None)) from conflict
-            update_caches(context.caches, fetched, planned, written, published)
         context.caches.save()
     return make_result(fetched, planned, written, published)
 
 
-def plan_source(context: RunContext, fetched: Fetched, now: datetime, *, withholds: bool = False) -> Planned:
+def use_plan(
+    context: RunContext,
+    fetched: Fetched,
+    now: datetime,
+    use: Callable[[Planned], T],
+    planned: Planned | None = None,
+    *,
+    withholds: bool = False,
+) -> tuple[Planned, T]:
+    """Return a plan of the fetched source commit, and what `use` makes of it. It is the one that is `planned` already, else a complete one.
+
+    If a bug shows in `use` on one document, this document counts as broken, and the commit is planned again.
+    """
+    planned = planned or plan_source(context, fetched, now, withholds=withholds)
+    try:
+        return planned, use(planned)
+    except Exception as error:
+        if not is_bug(error):
+            raise
+    planned = plan_source(context, fetched, now, withholds=withholds, use=use)
+    return planned, use(planned)
+
+
+def plan_source(
+    context: RunContext,
+    fetched: Fetched,
+    now: datetime,
+    *,
+    withholds: bool = False,
+    use: Callable[[Planned], object] | None = None,
+) -> Planned:
     """Make the complete plan of the fetched source commit. Explanations, simulations and comparisons start from it, too.
 
     With `withholds`, changes over the limits of the guard are left out; otherwise the plan has them and reports that a run leaves them out.
+    With `use`, a document counts as broken if a bug shows on it in what is done with the plan.
     """
     caches = context.caches
     made_from, can_continue, setting_changes = read_plan_input(context, fetched, now, withholds=withholds)
     source = made_from.source
-    plan, is_sound = _make_plan(made_from, caches)
+
+    def complete(plan: Plan, state: CompleteState | None = None) -> Planned:
+        plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
+        kept_files = {path: file.commit for path, file in source.last_valid.items()}
+        return Planned(plan, plan.totals.config, state, source.builds, kept_files, setting_changes, tenants=source.tenants)
+
+    use_made = None if use is None else lambda plan: use(complete(plan))
+    plan, is_sound = _make_plan(made_from, caches, use_made)
     caches.plan_size = len(caches.files)
     tree = caches.tree if can_continue and is_sound else None
-    state = CompleteState(made_from.previous, tree.source_paths) if tree is not None and tree.valid else None
-    plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
-    kept_files = {path: file.commit for path, file in source.last_valid.items()}
-    return Planned(plan, plan.totals.config, state, source.builds, kept_files, setting_changes, tenants=source.tenants)
+    return complete(plan, CompleteState(made_from.previous, tree.source_paths) if tree is not None and tree.valid else None)
 
 
 def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, withholds: bool = False) -> RunInput:
@@ -173,14 +216,15 @@ def _may_change_contacts(fetched: Fetched, source: SourceTree) -> bool:
     return any(document.group in groups or (document.group, document.kind) in kinds for document in source.documents)
 
 
-def _make_plan(made_from: PlanInput, caches: Caches) -> tuple[Plan, bool]:
-    """Return the plan, and whether all documents could be handled. One on which a bug shows is quarantined."""
-    try:
-        return make_plan(made_from, caches.decisions), True
-    except Exception as error:
-        if not is_bug(error):
-            raise
-        from gitsched.decide.isolated_plan import make_isolated_plan  # only after a bug
+def _make_plan(made_from: PlanInput, caches: Caches, use: Callable[[Plan], object] | None) -> tuple[Plan, bool]:
+    """Return the plan, and whether all documents could be handled. One on which a bug shows, also in `use`, is quarantined."""
+    if use is None:
+        try:
+            return make_plan(made_from, caches.decisions), True
+        except Exception as error:
+            if not is_bug(error):
+                raise
+    from gitsched.decide.isolated_plan import make_isolated_plan  # only after a bug
 
-        caches.decisions = InMemoryCaches()
-        return make_isolated_plan(made_from), False
+    caches.decisions = InMemoryCaches()
+    return make_isolated_plan(made_from, use or (lambda _: None)), False

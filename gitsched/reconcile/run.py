@@ -236,7 +236,7 @@ class Written(NamedTuple):
     """The output tree of a plan, with the README.md and metadata of the last commit, and whether it differs from the output's head.
 
     `record_changes` are the recorded decisions that differ from the output's head. `refused` says why the tree may not be published,
-    or is "". `reviewed` compares the plan with the reviewed one.
+    or is "". `reviewed` compares the plan with the reviewed one. `faults` are findings about bugs that showed in writing it.
     """
 
     tree: str
@@ -244,6 +244,7 @@ class Written(NamedTuple):
     record_changes: tuple[RecordChange, ...]
     refused: str = ""
     reviewed: tuple[str, ...] = ()
+    faults: tuple[Finding, ...] = ()
 
 
 Race = Literal["", "same", "different"]
@@ -297,12 +298,14 @@ class OutputMoved(Conflict):
 
 def make_result(fetched: Fetched, planned: Planned, written: Written, published: Published | None) -> RunResult:
     """Combine the results of the steps. `published` is None if the run publishes nothing."""
-    output = fetched.output
+    output, plan = fetched.output, planned.plan
+    if written.faults:
+        plan = plan._replace(findings=(*written.faults, *plan.findings))
     return RunResult(
         source=fetched.source.oid,
         before=fetched.output_head,
         after=published.commit if published else None,
-        plan=planned.plan,
+        plan=plan,
         branch=output.branch,
         repository=output.remote or output.repository.root,
         changed=published.changed if published else written.changed,

@@ -13,6 +13,7 @@ from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS, FileIssue, ParsedDocument, ParsedFile, reject_large_file
 from gitsched.model.document import Origin
 from gitsched.model.finding import Finding, Location
+from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 
@@ -87,7 +88,20 @@ class SourceReader:
 
 
 def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
-    """Read a file of the source."""
+    """Read a file of the source. One on which a bug shows counts as broken."""
+    try:
+        return _read_source_file(path, blob, reader)
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        from gitsched.model.fault import describe_fault  # only after a bug
+
+        message = f"{describe_fault(error)} while this file was read: it counts as broken; report this bug with the id"
+        file = ParsedFile("invalid", (), (FileIssue("error", "internal-error", message, 1, 1),), unreadable=True)
+        return SourceFile(blob, file, (), (make_problem_finding(file.issues[0], path),), broken=True)
+
+
+def _read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
     file = reader.read(blob, path)
     documents = tuple(
         make_raw_document(parsed.body, make_origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken

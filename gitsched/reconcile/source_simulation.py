@@ -7,11 +7,12 @@ from typing import TypeVar
 
 from gitsched.diff.resilience import compare_resilience
 from gitsched.git import Repository
+from gitsched.model.finding import Finding, list_faults
 from gitsched.model.simulation import ImpactChange, Resilience, ResilienceChange, Simulation
 from gitsched.reconcile.comparison import PlanComparison, PlannedCommit
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.pipeline import plan_source
-from gitsched.reconcile.run import open_context
+from gitsched.reconcile.pipeline import use_plan
+from gitsched.reconcile.run import Planned, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_locations import RuleLocations, locate_causes
 from gitsched.report.causes import list_cause_texts
@@ -22,23 +23,44 @@ from gitsched.simulate.simulation import simulate, simulate_all_losses
 T = TypeVar("T")
 
 
-def simulate_source(settings: RunSettings, scenario: Scenario) -> Simulation:
-    """Simulate a scenario on the plan of the source. Raise Permanent if it names a missing cluster or object."""
-    return _run_on_source(settings, lambda baseline, _: simulate(baseline, scenario))
+def simulate_source(
+    settings: RunSettings, scenario: Scenario, faults: list[Finding], use: Callable[[Simulation], object]
+) -> Simulation:
+    """Simulate a scenario on the plan of the source. Raise Permanent if it names a missing cluster or object.
+
+    Findings about documents on which a bug shows are added to `faults`, here and in the other functions. `use` is called with the result,
+    to find these, too.
+    """
+    return _run_on_source(settings, lambda baseline, _: simulate(baseline, scenario), faults, use)
 
 
-def simulate_source_losses(settings: RunSettings, by: str, unreachable: bool = False) -> Resilience:
+def simulate_source_losses(
+    settings: RunSettings, by: str, faults: list[Finding], use: Callable[[Resilience], object], *, unreachable: bool = False
+) -> Resilience:
     """Simulate the loss of each `cluster`, `node`, `zone`, `region` or `provider`. Lost clusters are gone, or only `unreachable`."""
-    return _run_on_source(settings, lambda baseline, _: simulate_all_losses(baseline, by, unreachable))
+    return _run_on_source(settings, lambda baseline, _: simulate_all_losses(baseline, by, unreachable), faults, use)
 
 
-def compare_source_resilience(base: RunSettings, head: RunSettings, by: str, unreachable: bool = False) -> ResilienceChange:
+def compare_source_resilience(
+    base: RunSettings,
+    head: RunSettings,
+    by: str,
+    faults: list[Finding],
+    use: Callable[[ResilienceChange], object],
+    *,
+    unreachable: bool = False,
+) -> ResilienceChange:
     """Simulate every single loss at two revisions, and compare which workloads each loss affects."""
     return _run_on_source(
         base,
         lambda old, _: _run_on_source(
-            head, lambda new, repository: _locate_change_causes(compare_resilience(old, new, by, unreachable), repository)
+            head,
+            lambda new, repository: _locate_change_causes(compare_resilience(old, new, by, unreachable), repository),
+            faults,
+            use,
         ),
+        faults,
+        lambda _: None,
     )
 
 
@@ -58,12 +80,23 @@ def _make_commit_baseline(planned: PlannedCommit, settings: RunSettings) -> Base
     return make_baseline(planned.decisions, planned.config, max(settings.now, plan.time), plan.observations)
 
 
-def _run_on_source(settings: RunSettings, answer: Callable[[Baseline, Repository], T]) -> T:
+def _run_on_source(
+    settings: RunSettings, answer: Callable[[Baseline, Repository], T], faults: list[Finding], use: Callable[[T], object]
+) -> T:
+    """Return the answer from a plan of the source, once it is used. Findings about documents on which a bug shows, also in the use of the
+    answer, are added to `faults`."""
     context = open_context(settings._replace(observations="recorded"))
-    planned = plan_source(context, fetch(context), settings.now)
-    plan = planned.plan
-    baseline = make_baseline(plan.decisions, planned.config, max(settings.now, plan.time), plan.observations)
-    return answer(baseline, context.source.repository)
+
+    def use_answer(planned: Planned) -> T:
+        plan = planned.plan
+        baseline = make_baseline(plan.decisions, planned.config, max(settings.now, plan.time), plan.observations)
+        answered = answer(baseline, context.source.repository)
+        use(answered)
+        return answered
+
+    planned, answered = use_plan(context, fetch(context), settings.now, use_answer)
+    faults += list_faults(planned.plan.findings)
+    return answered
 
 
 def _locate_change_causes(change: ResilienceChange, repository: Repository) -> ResilienceChange:

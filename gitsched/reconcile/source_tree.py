@@ -325,16 +325,18 @@ def _restore_last_valid(
 
         lost = find_lost_documents(files, reader, open_history())
     restored: dict[str, RestoredFile] = {}
+    failed: tuple[str, ...] = ()
     if lost or any(file.broken or file.file.reason == NOT_YAML for file in files.values()):
         from gitsched.reconcile.last_valid_documents import LastValidDocuments  # most sources are valid
 
         find_versions = open_history().list_versions if open_history is not None else lambda _: ()
-        restored = LastValidDocuments(reader, find_versions).restore_all(files, lost)
+        last_valid = LastValidDocuments(reader, find_versions)
+        restored, failed = last_valid.restore_all(files, lost), tuple(last_valid.failed)
     if not has_unread or open_history is None:
-        return restored, ()
+        return restored, failed
     from gitsched.reconcile.lost_documents import find_unverified_files
 
-    return restored, find_unverified_files(files, restored, open_history())
+    return restored, tuple(dict.fromkeys((*failed, *find_unverified_files(files, restored, open_history()))))
 
 
 def read_config(repository: Repository, tree: str, cache: ParseCache) -> Config | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from gitsched.cli import main
 from gitsched.model.finding import Finding
 from gitsched.reconcile.comparison import compare_plans
 from tests.builders import knative, ocm
+from tests.faults import stages
+from tests.search_depth import DEEP
 
 from .conftest import Fleet, cluster, deployment, policy
 
@@ -52,6 +55,15 @@ STAGES = (
     "apis.karmada.engine:KarmadaEngine.run_passes",
     "decide.rendered_tree.plan_manifest",
 )
+STUBBORN = (
+    "adapt_outcome",
+    "list_previous_replicas",
+    "ReferenceCache.read",
+    "render_workload",
+    "strip_outcome",
+    "replicas_by_cluster",
+)
+"""Stages that also fail for the document when it counts as broken."""
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -211,3 +223,46 @@ def test_the_comparison_of_a_broken_application_keeps_what_it_placed(fleet: Flee
         compared = compare_plans(fleet.settings(2, observations="recorded", revision="main"), base)
         assert not list_faults(compared.review.findings)
         assert [finding.code for finding in compared.review.findings if finding.severity == "error"]
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> stages.Scene:
+    return stages.Scene("karmada", tmp_path_factory.mktemp("stages"))
+
+
+def choose(scene: stages.Scene, command: str, names: Collection[str]) -> list[stages.Stage]:
+    """Return the stages with these names, and a sample of the others; all of them in a search."""
+    found = scene.list_stages(command)
+    others = [stage for stage in found if not any(stage.name.endswith(name) for name in names)]
+    assert len(others) > 30, "the stages are found"
+    return [stage for stage in found if stage not in others] + random.Random(command).sample(others, 2 if not DEEP else len(others))
+
+
+@pytest.mark.search
+def test_no_stage_of_a_run_stops_others_because_of_one_document(scene: stages.Scene) -> None:
+    """`make faults` tries every function that a run calls with the document, for each API and command."""
+    chosen = choose(scene, "reconcile", STUBBORN)
+    assert {stage.name.partition(".")[0] for stage in chosen} >= {name.partition(".")[0] for name in STUBBORN[:-1]}
+    for stage in chosen:
+        assert not scene.check("reconcile", stage), stage
+
+
+@pytest.mark.parametrize(
+    ("command", "name"), [("plan", "describe_reason"), ("explain", "explain_workload"), ("simulate", "lost_replicas")]
+)
+def test_a_bug_in_an_answer_is_a_finding_with_an_id(scene: stages.Scene, command: str, name: str) -> None:
+    for stage in [stage for stage in scene.list_stages(command) if stage.name.endswith(name)][:1]:
+        assert not scene.check(command, stage), stage
+
+
+def test_the_search_for_causes_ends_with_a_finding(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fleet.commit({"ash.yaml": cluster("ash"), "bad.yaml": deployment("bad"), "policy.yaml": policy("")})
+    fleet.reconcile()
+    fleet.commit({"bad.yaml": deployment("bad", 3)}, hour=1)
+    monkeypatch.setattr("gitsched.reconcile.comparison.find_causes", lambda *_: 1 / 0)
+    assert main(["plan", "-C", str(fleet.path)]) == 1
+    printed = capsys.readouterr().out
+    assert "[internal-error]" in printed
+    assert "ash 2 -> 3" in printed.replace("  ", " ") or "ash 3" in printed

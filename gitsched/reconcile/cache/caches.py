@@ -15,6 +15,7 @@ from gitsched.manifests.parsed_file import NOT_YAML, ParsedFile
 from gitsched.model.document import Body
 from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
+from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.reconcile.cache.storage import RowFile, check_cache_directory, identify_build
 
@@ -38,8 +39,10 @@ class ParseCache:
         try:
             for key, value in self._rows.read([key for key in keys if key not in self._files]).items():
                 self._files[key] = ParsedFile.from_json(value)
-        except (ValueError, TypeError) as error:
-            self._rows.discard(error)
+        except Exception as error:
+            if not is_bug(error):
+                raise
+            self._rows.discard(error)  # also because of a bug: the files are parsed again
 
     def get(self, key: str) -> ParsedFile | None:
         return self._files.get(key)

@@ -22,6 +22,7 @@ from gitsched.apis.policy_api import EMPTY_SNAPSHOT, PolicyEngine, Snapshot
 from gitsched.decide.plan_state import ClusterRow, Totals, WorkloadRow
 from gitsched.git import OutputRepository
 from gitsched.model.document import Document, Key
+from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.storage import discard_file, identify_build, is_private, remove_temporary_files
 
 if TYPE_CHECKING:
@@ -200,6 +201,13 @@ class PlanCache:
             self._persistent = False
         except (sqlite3.Error, OSError) as error:
             _log.warning("the cache %s was not written: %s", self._path, error)
+        except Exception as error:
+            if not is_bug(error):
+                raise
+            from gitsched.model.fault import describe_fault  # only after a bug
+
+            _log.warning("%s while the cache %s was written; report this bug with the id", describe_fault(error), self._path)
+            self._persistent = False
         self._saved_header = self.header
         self._unsaved.clear()
 
