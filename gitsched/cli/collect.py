@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -151,24 +152,32 @@ def command(
     with output.show_progress("Observing"):
         run = collect_facts(RunSettings(location=location, **chosen), wanted, write=not dry_run)
     proposed = propose_clusters(run.collection, api, write_clusters) if write_clusters is not None else []
-    for file in proposed:
-        if not file.reason:
-            _write(file)
-    output.show_as(form, lambda _: _format_run(run, proposed, dry_run), lambda: _make_object(run, proposed))
+    if not dry_run:
+        _write_all(location, proposed)
+    output.show_as(form, lambda _: _format_run(run, proposed, dry_run), lambda: _make_object(run, proposed, dry_run))
     return _get_code(run.collection)
 
 
 options.add_environment_variables(command)
 
 
-def _write(file: ProposedFile) -> None:
+def _write_all(location: str, files: Sequence[ProposedFile]) -> None:
+    """Write the proposed files. A symlink of the worktree, which a commit may have brought, leads to no file outside of it."""
+    from gitsched.cli.worktree import find_worktree_root
     from gitsched.model.errors import Permanent
+    from gitsched.reconcile.worktree_file import create_file, resolve_worktree_file
 
-    try:
-        file.path.parent.mkdir(parents=True, exist_ok=True)
-        file.path.write_text(file.text, "utf-8")
-    except OSError as error:
-        raise Permanent(f"{file.path} cannot be written: {error.strerror}") from error
+    root = find_worktree_root(location)
+    for file in files:
+        path = Path(os.path.abspath(file.path))  # noqa: PTH100 - resolve() would follow the symlinks
+        if file.reason:
+            continue
+        try:
+            if root is not None and path.is_relative_to(root):
+                path = resolve_worktree_file(root, path.relative_to(root).as_posix())
+            create_file(path, file.text)
+        except OSError as error:
+            raise Permanent(f"{file.path} cannot be written: {error.strerror}") from error
 
 
 def _get_code(collection: Collection) -> int:
@@ -182,15 +191,16 @@ def _get_code(collection: Collection) -> int:
 
 
 def _format_run(run: CollectRun, proposed: Sequence[ProposedFile], dry_run: bool) -> str:
-    from gitsched.report.summary import abbreviate_oid
+    from gitsched.report.summary import abbreviate_oid, escape_unprintable
 
     if dry_run:
         failed = [_format_result(result, True) for result in run.collection.results if result.failure]
-        texts = "---\n".join(file.text for file in run.files)
+        texts = "---\n".join([*(file.text for file in run.files), *(file.text for file in proposed if file.text)])
         return "\n".join([*(f"# {line}" for line in (*failed, *_list_notes(run.collection))), texts])
     changed = {file.cluster for file in run.files if file.changed}
     lines = [_format_result(result, result.cluster in changed) for result in run.collection.results]
     lines += [f"{file.path}: {f'not written: {file.reason}' if file.reason else 'written'}" for file in proposed]
+    lines += [escape_unprintable(f"note: {file.path}: {note}") for file in proposed for note in file.notes]
     end = f"Committed {abbreviate_oid(run.commit)} to {run.branch}." if run.commit else f"Nothing to commit to {run.branch}."
     return "\n".join([*lines, *_list_notes(run.collection), end]) + "\n"
 
@@ -225,7 +235,7 @@ def _format_result(result: ClusterResult, changed: bool) -> str:
     return escape_unprintable(f"{result.cluster} ({result.origin}): {', '.join(filter(None, parts))}")
 
 
-def _make_object(run: CollectRun, proposed: Sequence[ProposedFile]) -> dict[str, Any]:
+def _make_object(run: CollectRun, proposed: Sequence[ProposedFile], dry_run: bool) -> dict[str, Any]:
     """Return the result as a Collection object."""
     changed = {file.cluster for file in run.files if file.changed}
     return {
@@ -243,7 +253,7 @@ def _make_object(run: CollectRun, proposed: Sequence[ProposedFile]) -> dict[str,
             }
             for result in run.collection.results
         ],
-        "written": [str(file.path) for file in proposed if not file.reason],
+        "written": [str(file.path) for file in proposed if not (file.reason or dry_run)],
         "notes": list(run.collection.notes),
         "failures": [text for text, _ in run.collection.failures],
     }

@@ -27,6 +27,7 @@ from gitsched.model.errors import Conflict, GitschedError, Permanent
 from gitsched.model.planned_files import NewBlob, PlannedFile
 from gitsched.reconcile.facts import open_facts
 from gitsched.reconcile.fetch import read_source_config
+from gitsched.reconcile.proposed_clusters import drop_invalid_metadata
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.scores import MAX_ATTEMPTS, find_file, make_author
@@ -268,12 +269,13 @@ def _read_report(
 
 
 class ProposedFile(NamedTuple):
-    """A proposed document of a cluster: its path, or why there is none."""
+    """A proposed document of a cluster: its path, or why there is none; and notes about what it lacks."""
 
     cluster: str
     path: Path
     text: str = ""
     reason: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def propose_clusters(collection: Collection, api: str, directory: Path) -> list[ProposedFile]:
@@ -283,7 +285,7 @@ def propose_clusters(collection: Collection, api: str, directory: Path) -> list[
         path = directory / f"{result.cluster}.yaml"
         if result.collected is None:
             continue
-        body = write(result.collected)
-        problem = "it exists" if path.exists() else find_problem(body)
-        files.append(ProposedFile(result.cluster, path, "" if problem else dump(body), problem))
+        body, notes = drop_invalid_metadata(write(result.collected))
+        problem = "it exists" if path.exists() or path.is_symlink() else find_problem(body)
+        files.append(ProposedFile(result.cluster, path, "" if problem else dump(body), problem, () if problem else notes))
     return files

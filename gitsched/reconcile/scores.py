@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from gitsched.apis.gitsched.config import Config
+from gitsched.apis.gitsched.config import FILE, Config
 from gitsched.apis.gitsched.output_config import AuthorConfig
 from gitsched.apis.policy_api import ClusterScoring, ScoreInput, ScoreMeasurement
 from gitsched.decide.catalog import RawDocument
@@ -19,7 +19,7 @@ from gitsched.metrics.queries import InvalidMetricValue, ProviderUnreachable
 from gitsched.model.allow_list import AllowList
 from gitsched.model.document import Body
 from gitsched.model.errors import Conflict, Permanent
-from gitsched.model.finding import FieldOrigin, Finding, locate_origin
+from gitsched.model.finding import FieldOrigin, Finding, Location, locate_origin
 from gitsched.model.planned_files import NewBlob, PlannedFile
 from gitsched.reconcile.facts import open_facts
 from gitsched.reconcile.fetch import fetch
@@ -82,6 +82,7 @@ def produce_scores(settings: RunSettings, *, write: bool = True) -> ScoreRun:
     context = open_context(settings)
     settings, fetched = context.settings, fetch(context)
     source = load(context, fetched, check_output=False)
+    _check_destination(source)
     measured, findings = _measure_all(source, settings)
     facts = open_facts(context, source.config, settings.push)
     branch = source.config.source.facts.branch
@@ -102,6 +103,18 @@ def produce_scores(settings: RunSettings, *, write: bool = True) -> ScoreRun:
                 raise
             facts.fetch()
     raise AssertionError("unreachable")
+
+
+def _check_destination(source: SourceTree) -> None:
+    """Raise Permanent if gitsched.yaml is broken, so that nobody knows where scores go: it may name a facts branch."""
+    findings = (*source.file_findings.get(FILE, ()), *source.other_findings)
+    errors = [one for one in findings if one.severity == "error" and one.location is not None and one.location.path == FILE]
+    if errors and not source.config.source.facts.branch:
+        # The error at the top of the file only says that it has no valid settings; any other one says why.
+        first = min(errors, key=lambda one: (one.location == Location(FILE, 1, 1), one.location))
+        raise Permanent(
+            f"{first.location}: {first.message}; nothing is written, because source.facts.branch may say where scores go"
+        )
 
 
 def _measure_all(source: SourceTree, settings: RunSettings) -> tuple[list[_Measured], list[Finding]]:

@@ -25,6 +25,14 @@ def resolve_worktree_file(root: Path, path: str) -> Path:
     return found
 
 
+def create_file(file: Path, text: str) -> None:
+    """Write a new file, and the directories around it. Raise OSError if it exists, also as a symlink."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    with os.fdopen(handle, "wb") as opened:
+        opened.write(text.encode())
+
+
 def replace_file(file: Path, before: bytes, after: bytes | None) -> None:
     """Replace the content of a file at once, so that no reader finds half of it; None deletes the file.
 

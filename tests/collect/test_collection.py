@@ -584,6 +584,25 @@ def test_no_value_of_an_argo_cd_secret_reaches_an_output(
     assert "env: prod" in texts[0]
 
 
+def test_a_bad_label_of_a_cluster_does_not_keep_its_document_from_being_proposed(
+    collect: Collect, cluster: RecordedCluster, tmp_path: Path
+) -> None:
+    bad = {"kind": "Cluster", "metadata": {"name": "dub", "labels": {"env": "prod", "region": "eu north!"}}}
+    bad["spec"] = {"syncMode": "Pull", "region": "eu north", "taints": [{"key": "a b", "effect": "NoSchedule"}]}
+    cluster.lists["/apis/cluster.karmada.io/v1alpha1/clusters"] = [bad]
+    fleet = make_repository(tmp_path / "fleet", {"gitsched.yaml": CONFIG % "{branch: facts}"})
+    run = collect(fleet, sources=(("karmada", ""),))
+    for api in ("karmada", "ocm", "krake"):
+        (file,) = propose_clusters(run.collection, api, tmp_path)
+        assert file.reason == ""
+        labels = yaml.safe_load(file.text)["metadata"]["labels"]
+        assert labels["env"] == "prod"
+        assert "eu north!" not in labels.values()
+        assert "the label region: 'eu north!' is left out: Kubernetes does not accept it" in file.notes
+    (tmp_path / "dub.yaml").symlink_to(tmp_path / "nowhere")
+    assert propose_clusters(run.collection, "karmada", tmp_path)[0].reason == "it exists", "a symlink of a commit is not followed"
+
+
 @pytest.mark.parametrize(
     ("facts", "chosen", "message"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -371,6 +372,22 @@ def test_a_setting_that_takes_effect_a_run_later_is_reported(fleet: Fleet) -> No
     (message,) = (finding.message for finding in fleet.reconcile(1).plan.findings if finding.code == "sensitive-setting")
     assert "output.author.name" in message
     assert "It takes effect from the next run" in message
+
+
+@pytest.mark.parametrize("branch", ["placements", "../../etc", "/etc/passwd"])
+def test_scores_go_nowhere_if_the_name_of_the_facts_branch_is_not_valid(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], branch: str
+) -> None:
+    settings = f"{HEAD}  source: {{facts: {{branch: '{branch}'}}}}\n"
+    fleet.commit(
+        {"gitsched.yaml": settings, "scores.yaml": SCORES.partition("  - {name")[0] + "  - {name: cpu, static: {ash: 1}}\n"}
+    )
+    monkeypatch.chdir(fleet.path)
+    assert main(["scores", "--cache-dir", str(fleet.cache), "--now", "2026-03-02T10:00:00Z"]) == 1
+    assert re.search(
+        r"gitsched.yaml:5:\d+: spec.source.facts.branch must be the name of a branch .* nothing is written", capfd.readouterr().err
+    )
+    assert fleet.git("status", "--short") == ""
 
 
 def test_scores_are_not_committed_to_a_branch_with_the_history_of_the_source(
