@@ -1,7 +1,7 @@
 """Screenshots: place the fleet of examples/repo, let its primary data centre fail, and take pictures of the pages of `plan` and `history`.
 
-Run `python examples/screenshots.py` after a change of the pages. It needs Chromium and the extra `test`, and writes docs/images/*.png, in light
-and dark. The commits have fixed dates, so that the pictures differ only where the pages do.
+Run `python examples/screenshots.py` after a change of the pages. It needs Chromium and the extra `test`, and writes docs/images/*.png, in
+light and dark. The commits have fixed dates, so that the pictures differ only where the pages do.
 """
 
 from __future__ import annotations

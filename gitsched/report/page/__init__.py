@@ -81,7 +81,7 @@ def write_page(review: Review, fleet: FleetView) -> str:
     """Return the page. Text from documents is escaped, so it cannot become markup or script."""
     matrix = build_matrix(review.outcomes, review.moves, fleet.facts, fleet.explanations, fleet.sites)
     places = build_place_rows(matrix["clusters"], review.outcomes, review.moves)
-    style, script = _read_resource("page.css"), _read_resource("topology.js") + _read_resource("page.js")
+    style, script = read_resource("page.css"), read_resource("topology.js") + read_resource("page.js")
     new = {id(finding) for finding in review.new_findings} if review.base.findings is not None else set()
     shown = review.delivery.rendered[:MANIFESTS_SHOWN]
     more = len(review.delivery.rendered) - len(shown) + review.delivery.omitted
@@ -95,7 +95,7 @@ def write_page(review: Review, fleet: FleetView) -> str:
         ("files", "Files", len(shown) + more),
         ("findings", "Findings", len(review.findings)),
     ]
-    return _load_template().render(
+    return load_template("page.html.j2").render(
         verdict=escape_unprintable(summarize_plan(review)),
         provenance=[escape_unprintable(line) for line in list_comparison_notes(review)],
         digest=review.digest,
@@ -126,9 +126,9 @@ def write_page(review: Review, fleet: FleetView) -> str:
         findings=[build_finding_row(finding, new=id(finding) in new) for finding in review.findings],
         data=_embed_json(matrix),
         style=Markup(style),  # noqa: S704  # a file of this package
-        style_hash=_compute_csp_hash(style),
+        style_hash=compute_csp_hash(style),
         script=Markup(script),  # noqa: S704  # a file of this package
-        script_hash=_compute_csp_hash(script),
+        script_hash=compute_csp_hash(script),
     )
 
 
@@ -138,16 +138,18 @@ def _embed_json(data: Mapping[str, Any]) -> Markup:
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704  # escaped in this line
 
 
-def _compute_csp_hash(text: str) -> str:
+def compute_csp_hash(text: str) -> str:
     """Return the Content-Security-Policy source expression of an inline element, whose text starts with the line break after its tag."""
     return "sha256-" + base64.b64encode(hashlib.sha256(f"\n{text}".encode()).digest()).decode()
 
 
-def _read_resource(name: str) -> str:
+def read_resource(name: str) -> str:
+    """Return a file of the templates."""
     return files("gitsched.report.page").joinpath(f"templates/{name}").read_text("utf-8")
 
 
 @cache
-def _load_template() -> Template:
+def load_template(name: str) -> Template:
+    """Return a template of this package, which escapes what it is given."""
     environment = Environment(undefined=StrictUndefined, autoescape=True, keep_trailing_newline=True)
-    return environment.from_string(_read_resource("page.html.j2"))
+    return environment.from_string(read_resource(name))

@@ -1,0 +1,99 @@
+"""The history of an output branch as plain data: its commits, the workloads that moved with each, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from gitsched.model.changes import Move
+from gitsched.model.document import Key
+
+
+class PlacementMove(NamedTuple):
+    """A workload that moved with a commit. `move` has its clusters before and after, and the reason of its placement after.
+
+    `reason_before` is the reason before, "" if it is the same. `removed`: the workload has no record any more, because no policy selects it
+    or its document is gone. `damage` says what of its records cannot be read, "" if everything can.
+
+    The kind of the key is in lower case where no manifest of the commit has it.
+    """
+
+    move: Move
+    reason_before: str = ""
+    removed: bool = False
+    damage: str = ""
+
+
+class SourceChange(NamedTuple):
+    """A commit of the source: its id, subject, author as "Name <address>", and time; None and "" where they are not known."""
+
+    commit: str
+    subject: str = ""
+    author: str = ""
+    time: datetime | None = None
+
+
+class HistoryEntry(NamedTuple):
+    """One commit of the output branch.
+
+    `cause` is that of the run (source, facts, deadline or observation), "" for a commit that no run made; `summary` is what its message
+    says that it changes. `source` is the source commit that it follows, `sources` are those since the commit before, the newest first;
+    `files` are the files of the source that they change. `notes` are other events, such as a freeze or a source that went back. The
+    numbers of `more_sources`, `more_files` and `more_moves` are left out because of limits.
+    """
+
+    commit: str
+    time: datetime
+    author: str
+    subject: str
+    cause: str = ""
+    summary: str = ""
+    trailers: tuple[tuple[str, str], ...] = ()
+    source: SourceChange | None = None
+    sources: tuple[SourceChange, ...] = ()
+    more_sources: int = 0
+    files: tuple[str, ...] = ()
+    more_files: int = 0
+    moves: tuple[PlacementMove, ...] = ()
+    more_moves: int = 0
+    notes: tuple[str, ...] = ()
+
+
+class HistoryFilter(NamedTuple):
+    """Which entries and moves a history has. Patterns are shell patterns; "" matches everything.
+
+    `workload` is matched with NAME, NAMESPACE/NAME and KIND/NAMESPACE/NAME (KIND/NAME without a namespace), the kind in any case, with or
+    without its group. `since` and `until` limit the time of commits. `start` is the newest output commit, the head by default.
+    """
+
+    workload: str = ""
+    namespace: str = ""
+    cluster: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+    start: str = ""
+
+    @property
+    def selects_moves(self) -> bool:
+        """Whether only commits count with which certain workloads moved."""
+        return bool(self.workload or self.namespace or self.cluster)
+
+    def selects_key(self, key: Key) -> bool:
+        """Return whether a workload counts."""
+        if self.namespace and not fnmatchcase(key.namespace, self.namespace):
+            return False
+        if not self.workload:
+            return True
+        kinds = {key.kind.lower(), f"{key.kind}.{key.group}".lower()}
+        *kind, rest = self.workload.split("/", 1) if self.workload.count("/") > (1 if key.namespace else 0) else (self.workload,)
+        name = f"{key.namespace}/{key.name}" if "/" in rest else key.name
+        return fnmatchcase(name, rest) and (not kind or any(fnmatchcase(each, kind[0].lower()) for each in kinds))
+
+    def selects_clusters(self, before: Mapping[str, int | None], after: Mapping[str, int | None]) -> bool:
+        """Return whether a move changes something in the cluster."""
+        if not self.cluster:
+            return True
+        names = (name for name in before.keys() | after.keys() if before.get(name, -1) != after.get(name, -1))
+        return any(fnmatchcase(name, self.cluster) for name in names)

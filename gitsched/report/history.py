@@ -1,0 +1,148 @@
+"""The history of an output branch as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
+from gitsched.model.time import format_time
+from gitsched.report.serialization import API_VERSION
+from gitsched.report.summary import abbreviate_oid, classify_move, escape_unprintable, format_clusters, format_count, format_key
+
+MOVES_SHOWN = 20
+"""The number of moves that the text lists for one commit; JSON has all that were read."""
+SOURCES_SHOWN = 5
+MARKS = {"first": "+", "lost": "-", "moved": "~", "resized": "~"}
+"""The marks of moves: a first placement, a workload that has no cluster any more, and any other change."""
+CAUSES = {
+    "source": "a commit of the source",
+    "facts": "facts about clusters",
+    "deadline": "a deadline",
+    "observation": "an observed value",
+    "": "by hand",
+}
+
+
+def write_entry(entry: HistoryEntry, moves_shown: int = MOVES_SHOWN) -> str:
+    """Return one commit as lines, which end in an empty one. Text of commits and records is escaped."""
+    lines = [f"{format_time(entry.time)}  {abbreviate_oid(entry.commit)}  {entry.summary}", *_list_origin(entry)]
+    for found in entry.moves[:moves_shown]:
+        move = found.move
+        lines.append(f"  {MARKS[classify_move(move)]} {format_key(move.key)}: {describe_clusters(found)}")
+        reason = describe_reason(found)
+        lines += [f"      {reason}"] if reason else []
+    more = len(entry.moves) - moves_shown
+    lines += [f"  and {format_count(more, 'more workload')}; -o json lists them"] if more > 0 else []
+    lines += [f"  and {format_count(entry.more_moves, 'more record')}, which are not read"] if entry.more_moves else []
+    lines += [f"  {note}" for note in entry.notes]
+    return "\n".join(map(escape_unprintable, lines)) + "\n\n"
+
+
+def _list_origin(entry: HistoryEntry) -> Iterator[str]:
+    """Yield why the commit was made: its cause, the source commits with their authors, and the changed files."""
+    source = entry.source
+    if source is None:
+        yield f"  by hand: {entry.author}"
+        return
+    yield f"  cause: {describe_cause(entry)}"
+    others = [each for each in entry.sources if each.commit != source.commit]
+    for each in (source, *others[: SOURCES_SHOWN - 1]):
+        yield f"  source: {describe_source(each)}"
+    more = len(others) - (SOURCES_SHOWN - 1) + entry.more_sources
+    if more > 0:
+        yield f"  and {format_count(more, 'more source commit')}"
+    if entry.files:
+        yield f"  files: {', '.join(entry.files[:SOURCES_SHOWN])}{describe_more_files(entry, SOURCES_SHOWN)}"
+
+
+def describe_cause(entry: HistoryEntry) -> str:
+    """Return the cause of a commit in words."""
+    return CAUSES.get(entry.cause, entry.cause)
+
+
+def describe_more_files(entry: HistoryEntry, shown: int) -> str:
+    """Return the number of changed files that are not listed: " and 3 more"; "" if there are none."""
+    more = len(entry.files) - shown + entry.more_files
+    return f" and {more} more" if more > 0 else ""
+
+
+def describe_source(source: SourceChange) -> str:
+    """Return a source commit with its subject and its author, as far as they are known."""
+    parts = [
+        abbreviate_oid(source.commit),
+        source.subject or "(not in this repository)",
+        f"({source.author})" if source.author else "",
+    ]
+    return " ".join(filter(None, parts))
+
+
+def describe_clusters(found: PlacementMove) -> str:
+    """Return the clusters of a workload before and after."""
+    after = "removed" if found.removed else format_clusters(found.move.after)
+    return f"{format_clusters(found.move.before)} -> {after}" if found.move.before else after
+
+
+def describe_reason(found: PlacementMove) -> str:
+    """Return why a workload has its placement, and the earlier reason where it was another one."""
+    if found.damage:
+        return found.damage
+    if found.removed:
+        return "no policy selects it any more, or its document is gone"
+    earlier = f" (before: {found.reason_before})" if found.reason_before and found.move.before else ""
+    return f"{found.move.reason or 'no cluster fits'}{earlier}"
+
+
+def serialize_history(
+    branch: str, head: str, entries: Sequence[HistoryEntry], notes: Sequence[str], next_commit: str, end: str
+) -> dict[str, Any]:
+    """Return a history as JSON: `next` is the commit at which the next page starts, `end` says why the history ends early."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "History",
+        "branch": branch,
+        "head": head,
+        "entries": list(map(_serialize_entry, entries)),
+        "notes": list(notes),
+        "next": next_commit or None,
+        "end": end,
+    }
+
+
+def _serialize_entry(entry: HistoryEntry) -> dict[str, Any]:
+    return {
+        "commit": entry.commit,
+        "time": format_time(entry.time),
+        "author": entry.author,
+        "subject": entry.subject,
+        "summary": entry.summary,
+        "cause": entry.cause or None,
+        "trailers": [{"name": name, "value": value} for name, value in entry.trailers],
+        "source": _serialize_source(entry.source) if entry.source is not None else None,
+        "sources": list(map(_serialize_source, entry.sources)),
+        "moreSources": entry.more_sources,
+        "files": list(entry.files),
+        "moreFiles": entry.more_files,
+        "moves": list(map(_serialize_move, entry.moves)),
+        "moreMoves": entry.more_moves,
+        "notes": list(entry.notes),
+    }
+
+
+def _serialize_source(source: SourceChange) -> dict[str, Any]:
+    time = format_time(source.time) if source.time is not None else None
+    return {"commit": source.commit, "subject": source.subject, "author": source.author, "time": time}
+
+
+def _serialize_move(found: PlacementMove) -> dict[str, Any]:
+    move = found.move
+    return {
+        "workload": move.key._asdict(),
+        "before": dict(move.before),
+        "after": dict(move.after),
+        "kind": classify_move(move),
+        "removed": found.removed,
+        "reason": move.reason,
+        "reasonBefore": found.reason_before or move.reason,
+        "damage": found.damage,
+    }

@@ -1,0 +1,106 @@
+"""The history of an output branch as one self-contained HTML page: a timeline of its commits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
+from gitsched.model.time import format_time
+from gitsched.report.history import describe_cause, describe_more_files, describe_reason, describe_source
+from gitsched.report.page import compute_csp_hash, load_template, read_resource
+from gitsched.report.page.content import build_move_row
+from gitsched.report.summary import abbreviate_oid, classify_move, escape_unprintable, format_count
+
+MOVES_SHOWN = 200
+"""The number of moves that the page lists for one commit; the others are counted."""
+ALL_MOVES_SHOWN = 5_000
+"""The number of moves that the page lists in all."""
+OPEN_ENTRIES = 3
+"""The number of commits whose moves are open at first."""
+FILES_SHOWN, SOURCES_SHOWN = 8, 8
+_COUNTED = (("moved", "turn", "moved"), ("resized", "turn", "scaled"), ("first", "new", "placed"), ("lost", "old", "gone"))
+
+
+class HistoryPage(NamedTuple):
+    """What the page shows: a branch, its head, entries with the newest first, notes, and where and why the entries end."""
+
+    branch: str
+    head: str
+    entries: Sequence[HistoryEntry]
+    notes: Sequence[str] = ()
+    next: str = ""
+    end: str = ""
+
+
+def write_history_page(history: HistoryPage) -> str:
+    """Return the page. Text from commits and records is escaped, so it cannot become markup or script."""
+    style, script = read_resource("page.css") + read_resource("history.css"), read_resource("history.js")
+    left, rows = ALL_MOVES_SHOWN, []
+    for number, entry in enumerate(history.entries):
+        row = _build_entry(entry, min(MOVES_SHOWN, left), is_open=number < OPEN_ENTRIES)
+        left -= len(row["moves"])
+        rows.append(row)
+    return load_template("history.html.j2").render(
+        branch=escape_unprintable(history.branch),
+        head=abbreviate_oid(history.head),
+        days=[(day, list(entries)) for day, entries in groupby(rows, key=lambda row: row["day"])],
+        count=format_count(len(rows), "commit"),
+        moves=sum(len(entry.moves) + entry.more_moves for entry in history.entries),
+        notes=[escape_unprintable(note) for note in history.notes],
+        next=abbreviate_oid(history.next),
+        end=escape_unprintable(history.end),
+        style=Markup(style),  # noqa: S704  # files of this package
+        style_hash=compute_csp_hash(style),
+        script=Markup(script),  # noqa: S704  # a file of this package
+        script_hash=compute_csp_hash(script),
+    )
+
+
+def _build_entry(entry: HistoryEntry, shown: int, *, is_open: bool) -> dict[str, Any]:
+    counts = [classify_move(found.move) for found in entry.moves]
+    badges = [(style, f"{counts.count(kind)} {word}") for kind, style, word in _COUNTED if kind in counts]
+    source = entry.source
+    others = [each for each in entry.sources if source is None or each.commit != source.commit]
+    more_sources = max(len(others) - SOURCES_SHOWN, 0) + entry.more_sources
+    time = format_time(entry.time)
+    return {
+        "id": abbreviate_oid(entry.commit),
+        "commit": entry.commit,
+        "day": time[:10],
+        "time": time,
+        "clock": time[11:16],
+        "title": escape_unprintable(entry.summary),
+        "cause": escape_unprintable(describe_cause(entry)),
+        "author": escape_unprintable(entry.author),
+        "by_hand": source is None,
+        "source": _describe_source(source) if source is not None else "",
+        "others": [_describe_source(each) for each in others[:SOURCES_SHOWN]],
+        "more_sources": format_count(more_sources, "more source commit") if more_sources else "",
+        "files": [escape_unprintable(path) for path in entry.files[:FILES_SHOWN]],
+        "more_files": describe_more_files(entry, FILES_SHOWN).strip(),
+        "badges": badges,
+        "moves": [_build_move(found) for found in entry.moves[: max(shown, 0)]],
+        "more": len(entry.moves) - max(shown, 0) + entry.more_moves if len(entry.moves) > shown else entry.more_moves,
+        "notes": [escape_unprintable(note) for note in entry.notes],
+        "trailers": [(escape_unprintable(name), escape_unprintable(value)) for name, value in entry.trailers],
+        "open": is_open,
+    }
+
+
+def _describe_source(source: SourceChange) -> str:
+    """Return a source commit with the name of its author; the address is in the log of the source."""
+    return escape_unprintable(describe_source(source._replace(author=source.author.partition(" <")[0])))
+
+
+def _build_move(found: PlacementMove) -> dict[str, Any]:
+    row = build_move_row(found.move)
+    return {
+        **row,
+        "name": escape_unprintable(row["name"]),
+        "reason": escape_unprintable(describe_reason(found)),
+        "removed": found.removed,
+    }
