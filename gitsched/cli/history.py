@@ -44,6 +44,7 @@ def _read_time(_ctx: click.Context, _parameter: click.Parameter, value: str | No
 @options.SOURCE
 @options.TARGET
 @options.FETCH
+@options.NOW
 @options.choose_format("text", "json", "yaml", "html")
 @options.LOG
 def command(
@@ -65,13 +66,12 @@ def command(
     Everything comes from the records of the branch and from the commits of the source; no plan is made. WORKLOAD and names may contain *
     and ?.
     """
-    from gitsched.model.time import EPOCH
     from gitsched.reconcile import RunSettings
     from gitsched.reconcile.output_history import OutputHistory
 
     output.configure_logging(log_format)
     wanted = HistoryFilter(workload, namespace, cluster, since, until, start)
-    history = OutputHistory(RunSettings(now=EPOCH, location=location, output=output_repository, **chosen), wanted)
+    history = OutputHistory(RunSettings(location=location, output=output_repository, **chosen), wanted)
     if form == "text":
         _show_text(history, limit)
         return exit_codes.DONE

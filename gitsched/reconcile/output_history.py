@@ -148,8 +148,10 @@ class OutputHistory:
         try:
             if commit.parents and parent is None:
                 return entry._replace(notes=("what it changed is not known, because the commit before it is not available",))
-            notes = tuple(self._list_notes(commit, parent))
             moves, more = self._read_moves(commit, parent)
+            if not moves and self._filter.selects_moves:
+                return entry
+            notes = tuple(self._list_notes(commit, parent))
         except GitschedError as error:
             return entry._replace(notes=(f"it cannot be read completely: {error}",))
         entry = entry._replace(moves=moves, more_moves=more, notes=notes)

@@ -29,7 +29,8 @@ def write_entry(entry: HistoryEntry, moves_shown: int = MOVES_SHOWN) -> str:
     lines = [f"{format_time(entry.time)}  {abbreviate_oid(entry.commit)}  {entry.summary}", *_list_origin(entry)]
     for found in entry.moves[:moves_shown]:
         move = found.move
-        lines.append(f"  {MARKS[classify_move(move)]} {format_key(move.key)}: {describe_clusters(found)}")
+        mark = "?" if found.damage else MARKS[classify_move(move)]
+        lines.append(f"  {mark} {format_key(move.key)}: {describe_clusters(found)}")
         reason = describe_reason(found)
         lines += [f"      {reason}"] if reason else []
     more = len(entry.moves) - moves_shown
@@ -78,8 +79,10 @@ def describe_source(source: SourceChange) -> str:
 
 
 def describe_clusters(found: PlacementMove) -> str:
-    """Return the clusters of a workload before and after."""
-    after = "removed" if found.removed else format_clusters(found.move.after)
+    """Return the clusters of a workload before and after, as far as the records can be read."""
+    after = (
+        "unknown" if found.damage and not found.move.after else "removed" if found.removed else format_clusters(found.move.after)
+    )
     return f"{format_clusters(found.move.before)} -> {after}" if found.move.before else after
 
 

@@ -1,0 +1,135 @@
+"""`gitsched history`: what the commits of the output branch tell, also where the branch is damaged, shallow or was moved back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gitsched.model.document import Key
+from gitsched.model.history import HistoryFilter
+from gitsched.model.time import EPOCH
+from gitsched.reconcile import RunSettings
+from gitsched.reconcile.output_history import OutputHistory
+from gitsched.render.output_files import placement_path
+from gitsched.render.placement_records import read_placement_key
+from gitsched.report.history import write_entry
+from tests.cli.conftest import CLUSTER, TAINT, Run
+from tests.search_depth import count_examples
+
+Git, Commit = Callable[..., str], Callable[..., None]
+
+
+@pytest.fixture
+def moved(fleet: Path, commit: Commit, gitsched: Run) -> Path:
+    """A fleet whose workload moved once, and was frozen afterwards."""
+    gitsched("reconcile", "--now", "2026-03-02T09:00:10Z")
+    commit(fleet, one=CLUSTER.format(name="one", owner="private") + TAINT)
+    gitsched("reconcile", "--now", "2026-03-02T09:00:20Z")
+    gitsched("freeze", "maintenance", "--now", "2026-03-03T08:00:00Z")
+    return fleet
+
+
+def read(fleet: Path, limit: int = 20, **chosen: Any) -> tuple[str, OutputHistory]:
+    """Return the history as text, and how it ended."""
+    history = OutputHistory(RunSettings(now=EPOCH, location=str(fleet), cache=fleet.parent / "cache"), HistoryFilter(**chosen))
+    return "".join(map(write_entry, history.read_entries(limit))), history
+
+
+def test_the_history_tells_which_workload_moved_when_and_why(moved: Path, git: Git, gitsched: Run) -> None:
+    head, place, first = git("log", "--format=%h", "--abbrev=10", "placements", at=moved).splitlines()
+    source, base = git("log", "--format=%h", "--abbrev=10", "main", at=moved).splitlines()
+    assert (
+        gitsched("history").stdout
+        == f"""\
+2026-03-03T08:00:00Z  {head}  freeze: maintenance
+  by hand: gitsched <gitsched@localhost>
+  placements are frozen: maintenance
+
+2026-03-02T09:00:20Z  {place}  1 workload moved
+  cause: a commit of the source
+  source: {source} Change (Ada <ada@example.org>)
+  files: one.yaml
+  ~ Deployment shop/web: one 2 -> two 2
+      PropagationPolicy/shop/web in group cloud (before: PropagationPolicy/shop/web in group private)
+  Deployment shop/web stays in one with 2 replicas until 2026-03-02T09:10:20Z
+
+2026-03-02T09:00:10Z  {first}  1 workload moved
+  cause: a commit of the source
+  source: {base} Change (Ada <ada@example.org>)
+  + Deployment shop/web: one 2
+      PropagationPolicy/shop/web in group private
+
+"""
+    )
+    found = json.loads(gitsched("history", "web", "-n", "1", "-o", "json").stdout)
+    (entry,) = found["entries"]
+    assert (found["kind"], entry["commit"][:10], found["next"][:10]) == ("History", place, first)
+    assert (entry["moves"][0]["before"], entry["moves"][0]["after"]) == ({"one": 2}, {"two": 2})
+
+
+FILTERS: list[tuple[dict[str, Any], int]] = [
+    ({"workload": "shop/web"}, 2),
+    ({"workload": "deployment.apps/shop/w*"}, 2),
+    ({"workload": "Service/shop/web"}, 0),
+    ({"namespace": "other"}, 0),
+    ({"cluster": "two"}, 1),
+    ({"since": datetime(2026, 3, 2, 9, 0, 15, tzinfo=UTC)}, 2),
+    ({"until": datetime(2026, 3, 2, 9, 0, 15, tzinfo=UTC)}, 1),
+    ({}, 3),
+]
+
+
+def test_filters_choose_commits_by_workload_cluster_and_time(moved: Path) -> None:
+    assert [read(moved, **chosen)[0].count("\n\n") for chosen, _ in FILTERS] == [number for _, number in FILTERS]
+
+
+def test_what_is_missing_or_damaged_is_named_and_the_rest_is_shown(
+    moved: Path, git: Git, commit: Commit, gitsched: Run, tmp_path: Path
+) -> None:
+    git("clone", "-q", "--depth", "1", "--no-single-branch", moved.as_uri(), "shallow", at=tmp_path)
+    git("branch", "placements", "origin/placements", at=tmp_path / "shallow")
+    text, history = read(tmp_path / "shallow")
+    assert "what it changed is not known" in text
+    assert "the clone is shallow" in history.end
+
+    git("checkout", "-q", "placements", at=moved)
+    (moved / "placements/shop/deployment-web.yaml").write_text("{{{")
+    (moved / "gitsched.json").write_text("{{{")
+    commit(moved)
+    damaged = git("rev-parse", "placements", at=moved)
+    git("checkout", "-q", "main", at=moved)
+    text, _ = read(moved)
+    assert "? Deployment shop/web: two 2 -> unknown\n      the record after cannot be read" in text
+    assert "gitsched.json cannot be read" in text
+    assert text.count("\n\n") == 4
+
+    git("branch", "-qf", "placements", "placements~2", at=moved)
+    text, history = read(moved)
+    assert damaged[:10] not in text
+    assert any(f"from {damaged[:10]} to" in note for note in history.list_notes())
+    assert damaged[:10] in read(moved, start=damaged)[0]
+
+    git("reset", "-q", "--hard", "HEAD~", at=moved)
+    gitsched("reconcile")
+    assert "the source went back from" in read(moved)[0]
+
+
+NAMES = st.from_regex(r"[a-z0-9]([a-z0-9.:-]{0,30}[a-z0-9])?", fullmatch=True)
+GROUPS = st.sampled_from(("", "apps", "batch", "example.com", "cert-manager.io", "a.b-c.io", "no-domain", "x"))
+
+
+@settings(max_examples=count_examples(40))
+@given(GROUPS, st.sampled_from(("Deployment", "Job", "ConfigMap")), st.one_of(st.just(""), NAMES), NAMES)
+def test_the_path_of_a_record_leads_back_to_its_workload(group: str, kind: str, namespace: str, name: str) -> None:
+    path = placement_path(Key(group, kind, namespace, name)).removeprefix("placements/")
+    found = read_placement_key(path)
+    assert found is not None
+    assert (found.kind, found.namespace, found.name) == (kind.lower(), namespace, name)
+    assert found.group == group or kind == "Deployment"
