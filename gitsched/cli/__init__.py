@@ -103,7 +103,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def _report_error(error: Exception) -> int:
     from gitsched.model.system_errors import convert_system_error
-    from gitsched.report.summary import escape_ci_commands, escape_unprintable
+    from gitsched.report.lines import escape_ci_commands, escape_unprintable
 
     error = convert_system_error(error) or error
     code = exit_codes.get_error_code(error)

@@ -191,7 +191,7 @@ def _get_code(collection: Collection) -> int:
 
 
 def _format_run(run: CollectRun, proposed: Sequence[ProposedFile], dry_run: bool) -> str:
-    from gitsched.report.summary import abbreviate_oid, escape_unprintable
+    from gitsched.report.lines import abbreviate_oid, escape_unprintable
 
     if dry_run:
         failed = [_format_result(result, True) for result in run.collection.results if result.failure]
@@ -206,7 +206,7 @@ def _format_run(run: CollectRun, proposed: Sequence[ProposedFile], dry_run: bool
 
 
 def _list_notes(collection: Collection) -> list[str]:
-    from gitsched.report.summary import escape_unprintable
+    from gitsched.report.lines import escape_unprintable
 
     notes = [f"{result.cluster}: {note}" for result in collection.results for note in result.notes]
     lines = (*(f"failed: {text}" for text, _ in collection.failures), *(f"note: {text}" for text in (*collection.notes, *notes)))
@@ -215,7 +215,7 @@ def _list_notes(collection: Collection) -> list[str]:
 
 def _format_result(result: ClusterResult, changed: bool) -> str:
     """Return the line of a cluster."""
-    from gitsched.report.summary import escape_unprintable
+    from gitsched.report.lines import escape_unprintable
 
     if result.collected is None:
         return escape_unprintable(f"{result.cluster} ({result.origin}): failed: {result.failure}")

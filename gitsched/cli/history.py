@@ -93,7 +93,7 @@ def command(
 def _show_text(history: Any, limit: int) -> None:
     """Write each entry as soon as it is read."""
     from gitsched.report.history import write_entry
-    from gitsched.report.summary import escape_unprintable
+    from gitsched.report.lines import escape_unprintable
 
     shown = False
     for note in history.list_notes():

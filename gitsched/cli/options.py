@@ -105,6 +105,16 @@ def choose_format(*forms: str) -> Decorator:
     )
 
 
+COLOR = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colours in text; by default on a terminal, unless NO_COLOR is set or TERM is dumb.",
+)
+EACH_WORKLOAD = click.option(
+    "--each-workload", "each", is_flag=True, help="List each workload that moves, also where many move because of the same change."
+)
 FORMAT = choose_format("text", "json", "yaml")
 KUBECTL = combine(
     click.option("--kubeconfig", metavar="PATH", default="", help="Kubeconfig; kubectl's own by default."),

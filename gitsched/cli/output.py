@@ -22,6 +22,7 @@ from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome
 
 if TYPE_CHECKING:
+    from gitsched.report.paint import Paint
     from gitsched.report.review import Review
 
 Rendered = TypeVar("Rendered")
@@ -45,7 +46,7 @@ def show(text: str) -> None:
 
 def show_faults(faults: Iterable[Finding]) -> None:
     """Write findings about documents on which a bug shows to stderr, for commands whose result has no findings."""
-    from gitsched.report.summary import escape_unprintable
+    from gitsched.report.lines import escape_unprintable
 
     for fault in faults:
         click.echo(escape_unprintable(str(fault)), err=True)
@@ -53,7 +54,7 @@ def show_faults(faults: Iterable[Finding]) -> None:
 
 def show_text(text: str) -> None:
     """Write text for people to stdout, with CI commands escaped."""
-    from gitsched.report.summary import escape_ci_commands
+    from gitsched.report.lines import escape_ci_commands
 
     show(escape_ci_commands(text))
 
@@ -75,7 +76,7 @@ def show_document(form: str, text: str, data: Callable[[], dict[str, Any]]) -> N
     meaning stays the same.
     """
     from gitsched.render.yaml import dump
-    from gitsched.report.summary import escape_ci_commands
+    from gitsched.report.lines import escape_ci_commands
 
     written = text if form == "text" else format_json(data()) if form == "json" else dump(data())
     show(written if form == "json" or escape_ci_commands(written) == written else format_json(data()))
@@ -104,6 +105,27 @@ def _is_width_known() -> bool:
     return sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
 
 
+_COLORS: dict[str, dict[str, Any]] = {
+    "heading": {"bold": True},
+    "added": {"fg": "green"},
+    "removed": {"fg": "red"},
+    "changed": {"fg": "yellow"},
+    "error": {"fg": "red", "bold": True},
+    "warning": {"fg": "yellow", "bold": True},
+    "note": {"fg": "cyan"},
+}
+"""The colours of roles, of the sixteen that every theme of a terminal adapts to its background."""
+
+
+def choose_paint(color: str) -> Paint | None:
+    """Return how to colour text on stdout for the option --color; None without colours."""
+    if color == "never":
+        return None
+    if color == "auto" and (not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"):
+        return None
+    return lambda text, role: click.style(text, **_COLORS[role])
+
+
 @contextmanager
 def show_progress(message: str) -> Iterator[None]:
     """Show a spinner with a message on stderr, if stderr is a terminal."""
@@ -124,7 +146,7 @@ class _LogFormatter(logging.Formatter):
         self.form = form
 
     def format(self, record: logging.LogRecord) -> str:
-        from gitsched.report.summary import escape_ci_commands, escape_unprintable
+        from gitsched.report.lines import escape_ci_commands, escape_unprintable
 
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         fields: dict[str, Any] = getattr(record, "fields", {})

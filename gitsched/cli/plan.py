@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -58,6 +59,8 @@ def _read_comment_id(_ctx: click.Context, _parameter: click.Parameter, value: st
     help="Also simulate losing each of them; with BASE, compare the results.",
 )
 @options.choose_format("text", "markdown", "json", "yaml", "html")
+@options.EACH_WORKLOAD
+@options.COLOR
 @options.LOG
 def command(
     base: str | None,
@@ -74,6 +77,8 @@ def command(
     max_chars: int,
     comment_id: str,
     resilience: str | None,
+    each: bool,
+    color: str,
     **chosen: Any,
 ) -> int:
     """Show which workloads would move, and why. Writes nothing.
@@ -138,7 +143,7 @@ def command(
     elif form == "html":
         output.show(page())
     else:
-        rendered.show_as(form, write_plan, serialize)
+        rendered.show_as(form, partial(write_plan, paint=output.choose_paint(color), each=each), serialize)
     writers = rendered.list_writers(only_new=base is not None)
     writers |= {
         "markdown": markdown,

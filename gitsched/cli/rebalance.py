@@ -101,7 +101,7 @@ def command(
     from gitsched.model.errors import Permanent
     from gitsched.reconcile import RunSettings
     from gitsched.reconcile.reschedule import WorkloadSelection, is_read, make_reschedule_file, write_reschedule_file
-    from gitsched.report.summary import escape_unprintable
+    from gitsched.report.lines import escape_unprintable
 
     named = []
     for text in workloads:
@@ -138,13 +138,13 @@ def command(
 
 def describe_request(found: RescheduleFile) -> str:
     """Return what a request moves, which workloads stay and why, and which objects it leaves out."""
+    from gitsched.report.lines import list_limited
+
     request = found.request
     moved = [row for row in request.workloads if row.moves]
     stay = [row for row in request.workloads if not row.moves]
     lines = [f"{request.document.key.title} {'moves' if moved else 'moves nothing'}{':' if moved else '.'}"]
-    lines += [f"  {_describe_move(row)}" for row in moved[:MAX_SHOWN_WORKLOADS]]
-    if len(moved) > MAX_SHOWN_WORKLOADS:
-        lines.append(f"  and {len(moved) - MAX_SHOWN_WORKLOADS} more")
+    lines += list_limited([f"  {_describe_move(row)}" for row in moved], MAX_SHOWN_WORKLOADS, "  and {} more")
     if stay:
         lines.append(f"Stays: {_list_keys(row.key for row in stay)}")
     lines += [f"  {remark}" for remark in request.remarks]
@@ -165,9 +165,9 @@ def _format_replicas(replicas: Any) -> str:
 
 
 def _list_keys(keys: Iterable[Key]) -> str:
-    titles = [key.title for key in keys]
-    more = f" and {len(titles) - MAX_SHOWN_WORKLOADS} more" if len(titles) > MAX_SHOWN_WORKLOADS else ""
-    return ", ".join(titles[:MAX_SHOWN_WORKLOADS]) + more
+    from gitsched.model.finding import format_names
+
+    return format_names([key.title for key in keys], MAX_SHOWN_WORKLOADS)
 
 
 def serialize_request(found: RescheduleFile) -> dict[str, Any]:

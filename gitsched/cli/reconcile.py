@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,8 @@ def _read_reviewed(_ctx: click.Context, _parameter: click.Parameter, value: str 
 @options.FAIL_ON
 @output.report_option("env")
 @options.FORMAT
+@options.EACH_WORKLOAD
+@options.COLOR
 @options.LOG
 def command(
     form: str,
@@ -50,6 +53,8 @@ def command(
     location: str,
     output_repository: str | None,
     wanted: tuple[output.ReportRequest, ...],
+    each: bool,
+    color: str,
     **chosen: Any,
 ) -> int:
     """Schedule all workloads and commit the result to the output branch.
@@ -68,6 +73,6 @@ def command(
         run = reconcile(RunSettings(location=location, output=output_repository, **chosen))
     found = make_review(run)
     rendered = output.ReviewRenderer(found)
-    rendered.show_as(form, write_run, serialize_review)
+    rendered.show_as(form, partial(write_run, paint=output.choose_paint(color), each=each), serialize_review)
     output.write_reports(wanted, {**rendered.list_writers(), "env": lambda: rendered.render(output.format_outputs)})
     return output.get_review_code(rendered.review, fail_on)

@@ -72,6 +72,6 @@ def write_scores(root: Path | None, location: str, scored: ScoreFile) -> None:
 
 def describe_commit(run: ScoreRun) -> str:
     """Return a line about the commit on the facts branch."""
-    from gitsched.report.summary import abbreviate_oid
+    from gitsched.report.lines import abbreviate_oid
 
     return f"Committed {abbreviate_oid(run.commit)} to {run.branch}." if run.commit else f"Nothing to commit to {run.branch}."

@@ -51,7 +51,7 @@ def command(
 def describe_files(files: Iterable[TidiedFile], written: bool) -> str:
     """Return a line for each expired document, and what to do next."""
     from gitsched.model.time import format_time
-    from gitsched.report.summary import escape_unprintable
+    from gitsched.report.lines import escape_unprintable
 
     lines: list[str] = []
     removable = 0

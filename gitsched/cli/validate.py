@@ -20,6 +20,7 @@ from gitsched.model.finding import Finding
 @options.FAIL_ON
 @output.REPORT_OPTION
 @options.FORMAT
+@options.COLOR
 @options.LOG
 def command(
     target: str | None,
@@ -28,6 +29,7 @@ def command(
     log_format: str,
     location: str,
     wanted: tuple[output.ReportRequest, ...],
+    color: str,
     **chosen: Any,
 ) -> int:
     """Check manifests, clusters and policies against their schemas and against each other.
@@ -59,7 +61,9 @@ def command(
         findings = list(validate_source(settings))
     if path is not None and root is not None:
         findings = filter_below(findings, path.resolve(), root)
-    output.show_as(form, lambda width: write_findings(findings, width), lambda: serialize_findings(findings))
+    output.show_as(
+        form, lambda width: write_findings(findings, width, output.choose_paint(color)), lambda: serialize_findings(findings)
+    )
     output.write_reports(wanted, output.list_report_writers(findings))
     pending = sum(finding.code == "unschedulable" for finding in findings)
     return output.get_run_code(findings, fail_on, pending=pending)

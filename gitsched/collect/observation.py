@@ -16,7 +16,7 @@ from gitsched.model.cluster_facts import FALSE, TRUE, ClusterFacts, CollectedClu
 from gitsched.model.document import Body, as_object, get_field, list_objects
 from gitsched.model.pod_requests import sum_pod_requests
 from gitsched.model.quantity import MAX_AMOUNT, NANO, parse_quantity
-from gitsched.report.summary import format_count
+from gitsched.report.lines import format_count
 
 MAX_NODES, MAX_PODS = 20_000, 500_000
 """Objects that are read of one cluster: more than Kubernetes supports."""

@@ -11,7 +11,7 @@ from gitsched.model.changes import Move
 from gitsched.model.commit import RELEASE_TRAILER
 from gitsched.model.document import Document
 from gitsched.model.finding import Finding, locate_document
-from gitsched.report.summary import format_count
+from gitsched.report.lines import format_count
 
 MAX_FINDINGS = 50
 """The number of objects that have a finding each; one more counts the others."""

@@ -17,7 +17,7 @@ from gitsched.model.finding import Finding, Location, format_names, locate_docum
 from gitsched.model.scheduling import Outcome
 from gitsched.model.variants import BUNDLE_KIND, MANIFESTS
 from gitsched.render.output_files import relative_path
-from gitsched.report.summary import format_key
+from gitsched.report.lines import format_key
 
 _KEEP_CURE = (
     "To keep the objects running, annotate them with kustomize.toolkit.fluxcd.io/prune: disabled or "

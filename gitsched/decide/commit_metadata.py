@@ -30,7 +30,7 @@ from gitsched.render.run_metadata import (
     write_readme,
     write_run_metadata,
 )
-from gitsched.report.summary import format_key
+from gitsched.report.lines import format_key
 
 if TYPE_CHECKING:
     from gitsched.model.holds import Releases

@@ -17,7 +17,7 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.quantity import Quantity
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
-from gitsched.report.summary import format_count
+from gitsched.report.lines import format_count
 
 _EDITS: Final = ("replicas", "parallelism")
 """The last part of the path of an edit that sets a number of replicas."""

@@ -35,7 +35,7 @@ from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome
-from gitsched.report.summary import format_count
+from gitsched.report.lines import format_count
 
 
 class TenantEngine(PolicyEngine):

@@ -8,7 +8,8 @@ from typing import NamedTuple, TypeVar
 from gitsched.diff.plans import FileChange, compute_plan_digest, list_leaving_paths
 from gitsched.model.changes import Move, RecordChange
 from gitsched.render.output_files import object_path
-from gitsched.report.summary import format_clusters, format_key, format_targets
+from gitsched.report.lines import format_clusters, format_key
+from gitsched.report.summary import format_targets
 
 MAX_UNREVIEWED = 10
 """The number of unreviewed changes that are listed."""

@@ -17,8 +17,9 @@ from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.scheduling import RecordTarget
 from gitsched.render.output_files import CLUSTERS, HUB, object_path
+from gitsched.report.lines import abbreviate_oid, format_clusters, format_key
 from gitsched.report.review import DIGEST_PREFIX, DeliveryChanges, compute_digest
-from gitsched.report.summary import REVIEWED_TRAILER, abbreviate_oid, format_clusters, format_key, format_targets
+from gitsched.report.summary import REVIEWED_TRAILER, format_targets
 
 
 def list_moves_between(base: Plan, head: Plan, documents: Collection[Key]) -> tuple[Move, ...]:

@@ -133,7 +133,17 @@ class ValidationResult(NamedTuple):
     issues: tuple[Issue, ...] = ()
 
 
+LEAST_OMITTED = 3
+"""A list that is too long leaves out at least so many entries: "and 1 more" takes the room of the entry that it hides."""
+
+
+def count_shown(total: int, limit: int) -> int:
+    """Return how many of `total` entries are listed where about `limit` fit: all, or so few that LEAST_OMITTED are left out."""
+    return total if total < limit + LEAST_OMITTED else limit
+
+
 def format_names(names: Sequence[str], limit: int = 3) -> str:
     """List names in a message: the first ones, and how many more."""
-    more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return f"{', '.join(names[:limit])}{more}"
+    shown = count_shown(len(names), limit)
+    more = f" and {len(names) - shown:,} more" if len(names) > shown else ""
+    return f"{', '.join(names[:shown])}{more}"

@@ -24,7 +24,7 @@ from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.running_objects import ClusterInput, RunningObjectReader, list_cluster_directories
 from gitsched.render.run_metadata import write_commit_message
-from gitsched.report.summary import format_count
+from gitsched.report.lines import format_count
 
 STANDARD_INPUT = "-"
 

@@ -24,7 +24,7 @@ from gitsched.reconcile.object_sources import list_object_sources
 from gitsched.reconcile.origins import OriginLocator, compute_origins_key
 from gitsched.reconcile.run import BuildContext
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
-from gitsched.report.summary import abbreviate_oid
+from gitsched.report.lines import abbreviate_oid
 
 MAX_ROOTS = 2_000
 """Roots that are built for one commit."""

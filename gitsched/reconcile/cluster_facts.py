@@ -21,7 +21,7 @@ from gitsched.reconcile.facts import FactsDocuments, list_score_kinds, read_fact
 from gitsched.reconcile.run import Facts, RunContext, SourceWithFacts
 from gitsched.reconcile.source_reader import SourceReader, make_origin
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
-from gitsched.report.summary import format_count
+from gitsched.report.lines import format_count
 
 MAX_SKEW = timedelta(minutes=5)
 """How far the clock of a collector may be ahead of the time of its commit without a finding."""

@@ -17,7 +17,7 @@ from gitsched.reconcile.output_commit import find_manifest_changes, write
 from gitsched.reconcile.run import Fetched, Planned, RunContext, Written
 from gitsched.reconcile.source_commits import list_source_commits
 from gitsched.reconcile.source_notes import read_output_note
-from gitsched.report.summary import abbreviate_oid
+from gitsched.report.lines import abbreviate_oid
 
 MAX_COMMITS = 20
 """Commits since the last run whose reviews are combined."""

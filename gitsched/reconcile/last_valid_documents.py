@@ -17,7 +17,7 @@ from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.source_history import FileVersion
 from gitsched.reconcile.source_reader import SourceReader, make_origin
 from gitsched.render.yaml import dump
-from gitsched.report.summary import abbreviate_oid
+from gitsched.report.lines import abbreviate_oid
 
 FindVersions = Callable[[str], Iterable[FileVersion]]
 """Return the earlier versions of a path, the newest first."""

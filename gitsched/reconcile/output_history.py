@@ -27,8 +27,8 @@ from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.output_files import CLUSTERS, FREEZE, HYDRATOR_METADATA, PLACEMENTS, RUN_METADATA, cluster_path
 from gitsched.render.placement_records import PlacementRecord, read_placement_key, read_placement_record
 from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
+from gitsched.report.lines import abbreviate_oid
 from gitsched.report.retained_copies import describe_ended_copies, describe_retained_copies
-from gitsched.report.summary import abbreviate_oid
 
 MAX_COMMITS = 100_000
 """Commits of the output branch that are looked at."""

@@ -30,7 +30,7 @@ from gitsched.reconcile.source_reader import make_origin
 from gitsched.reconcile.tool_documents import DocumentIndex
 from gitsched.reconcile.tool_paths import ToolPathReader
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
-from gitsched.report.summary import abbreviate_oid
+from gitsched.report.lines import abbreviate_oid
 
 MAX_PATHS = 2_000
 """Directories that are built for one commit."""

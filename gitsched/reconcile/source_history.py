@@ -14,7 +14,7 @@ from gitsched.model.finding import Finding
 from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.output_files import kept_path
-from gitsched.report.summary import abbreviate_oid
+from gitsched.report.lines import abbreviate_oid
 
 T = TypeVar("T")
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gitsched.model.adoption import AdoptedObject, Adoption
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, format_names
+from gitsched.report.lines import abbreviate_oid, list_limited
 from gitsched.report.serialization import API_VERSION, serialize_finding
-from gitsched.report.summary import abbreviate_oid
 from gitsched.report.text import write_findings
 
 MAX_ROWS = 50
@@ -64,9 +64,7 @@ def _list_lines(report: AdoptionReport) -> Iterator[str]:
             yield ""
             yield f"{title}:"
             elsewhere = "unknown" if found is adoption.unknown else "nowhere"
-            yield from (_format_object(one, elsewhere) for one in found[:MAX_ROWS])
-            if len(found) > MAX_ROWS:
-                yield f"  and {len(found) - MAX_ROWS} more, see -o json"
+            yield from list_limited([_format_object(one, elsewhere) for one in found], MAX_ROWS, "  and {} more, see -o json")
 
 
 def _describe_result(report: AdoptionReport) -> str:
@@ -87,8 +85,7 @@ def _format_object(one: AdoptedObject, elsewhere: str) -> str:
 
 def _format_clusters(replicas: Mapping[str, int | None]) -> str:
     names = [f"{name} {count}" if count else name for name, count in replicas.items()]
-    more = len(names) - MAX_CLUSTERS
-    return f"{', '.join(names[:MAX_CLUSTERS])} and {more} more" if more > 0 else ", ".join(names)
+    return format_names(names, MAX_CLUSTERS)
 
 
 def serialize_adoption(report: AdoptionReport) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from html import escape
 from typing import NamedTuple
 
 from gitsched.model.markdown import format_text
-from gitsched.report.summary import escape_unprintable
+from gitsched.report.lines import escape_unprintable
 
 Cells = Sequence[str]
 _MAX_LENGTH = 2_000

@@ -1,23 +1,35 @@
-"""The causes of moves as text: the reasons of one move, and the causes that several moves share."""
+"""The causes of moves as text: the reasons of one move, and one cause for the same change of several documents."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
-from gitsched.model.changes import Cause, Move, RecordChange
-from gitsched.model.finding import format_names
-from gitsched.report.summary import format_count
+from gitsched.model.changes import Cause, Move
+from gitsched.model.finding import count_shown, format_names
+from gitsched.report.lines import format_count
 
-CAUSES_SHOWN = 10
-"""The number of common causes that are listed, and the number of moves above which they are listed."""
+TITLES_SHOWN = 1
+"""The number of documents that are named where many have the same change."""
 MAX_TOGETHER = 3
 """The number of changes that are listed where a move needs several together; the others are counted."""
 TOGETHER = ", together with "
+UNPROVED_SHOWN = 10
+"""The number of changes that are listed of which none is known to cause a move."""
 UNPROVED = "changed with it"
 """What is said about changes of which none is known to cause a move."""
 
 
-def list_reasons(move: Move | RecordChange) -> list[str]:
+class Caused(Protocol):
+    """A change, or several of them, with causes and a reason."""
+
+    @property
+    def causes(self) -> tuple[Cause, ...]: ...
+    @property
+    def reason(self) -> str: ...
+
+
+def list_reasons(move: Caused) -> list[str]:
     """Return all causes of a change, the nearest first, and its reason unless a cause contains it."""
     causes = list_cause_texts(move.causes)
     repeated = any(move.reason in text for text in causes)
@@ -35,13 +47,14 @@ def list_cause_texts(causes: Iterable[Cause], write: Callable[[Cause], str] = st
 
 def _join_causes(group: Sequence[Cause], write: Callable[[Cause], str]) -> str:
     if not group[0].proved:
-        return f"{UNPROVED}: {', '.join(map(write, group))}"
+        return f"{UNPROVED}: {format_names(list(map(write, group)), UNPROVED_SHOWN)}"
     same: dict[tuple[str, str], list[Cause]] = {}
     for cause in group:
-        same.setdefault(_identify_change(cause), []).append(cause)
+        same.setdefault(identify_change(cause), []).append(cause)
     changes = [_join_titles(causes) for causes in same.values()]
-    more = len(changes) - MAX_TOGETHER
-    shown = TOGETHER.join(map(write, changes[:MAX_TOGETHER]))
+    number = count_shown(len(changes), MAX_TOGETHER)
+    shown = TOGETHER.join(map(write, changes[:number]))
+    more = len(changes) - number
     return f"{shown} and {format_count(more, 'more change')}" if more > 0 else shown
 
 
@@ -53,27 +66,6 @@ def _join_titles(causes: Sequence[Cause]) -> Cause:
         return first
     others = [_split_title(cause.text)[0] for cause in causes[1:]]
     return first._replace(text=f"{title}{TOGETHER}{format_names(others, MAX_TOGETHER - 1)}{separator}{detail}")
-
-
-def group_causes(moves: Iterable[Move]) -> list[tuple[Cause, int]]:
-    """Count the moves of each proved cause, the most frequent cause first. The same change of several documents is one cause."""
-    counts: dict[tuple[str, str], int] = {}
-    causes: dict[tuple[str, str], dict[Cause, None]] = {}
-    for move in moves:
-        proved = [cause._replace(together=0) for cause in move.causes if cause.proved]
-        for group in dict.fromkeys(map(_identify_change, proved)):
-            counts[group] = counts.get(group, 0) + 1
-        for cause in proved:
-            causes.setdefault(_identify_change(cause), {})[cause] = None
-    merged = [(_merge_causes(sorted(causes[group], key=str)), number) for group, number in counts.items()]
-    return sorted(merged, key=lambda entry: (-entry[1], str(entry[0])))
-
-
-def list_common_causes(moves: Sequence[Move]) -> list[tuple[Cause, int]]:
-    """Return causes that several moves share, with the number of moves; empty if there are few moves."""
-    if len(moves) <= CAUSES_SHOWN:
-        return []
-    return [(cause, number) for cause, number in group_causes(moves) if number > 1][:CAUSES_SHOWN]
 
 
 def describe_unproved(moves: Iterable[Move]) -> str:
@@ -93,12 +85,13 @@ def _split_title(text: str) -> tuple[str, str, str]:
     return first, separator, text.removeprefix(f"{first}{separator}")
 
 
-def _identify_change(cause: Cause) -> tuple[str, str]:
+def identify_change(cause: Cause) -> tuple[str, str]:
+    """Return what the same change of several documents has in common: their kind, and what happened to them."""
     title, _, detail = _split_title(cause.text)
     return title.partition("/")[0], detail
 
 
-def _merge_causes(causes: Sequence[Cause]) -> Cause:
+def merge_causes(causes: Sequence[Cause]) -> Cause:
     """Return one cause for the same change of several documents, with the location of the first."""
     first = causes[0]
     if len(causes) == 1:
@@ -106,4 +99,5 @@ def _merge_causes(causes: Sequence[Cause]) -> Cause:
     title, separator, detail = _split_title(first.text)
     if not title:
         return first._replace(location=None)
-    return first._replace(text=f"{title} and {len(causes) - 1} more{separator}{detail}")
+    names = format_names([_split_title(cause.text)[0] for cause in causes], TITLES_SHOWN)
+    return first._replace(text=f"{names}{separator}{detail}")

@@ -18,9 +18,10 @@ from gitsched.model.explanation import (
     ExplanationTable,
     ReplicaShare,
 )
+from gitsched.model.finding import count_shown
 from gitsched.report.blocks import Block, ListBlock, Paragraph, TableBlock
+from gitsched.report.lines import fits_width, format_columns, format_count, format_key, list_limited, wrap, wrap_all
 from gitsched.report.serialization import API_VERSION
-from gitsched.report.summary import fits_width, format_columns, format_count, format_key, wrap
 
 
 def write_explanation(value: Explanation, width: int) -> str:
@@ -221,7 +222,7 @@ def write_cluster_explanation(value: ClusterExplanation, width: int) -> str:
         lines += wrap(line, width, "  ")
     rows = [
         ("  WORKLOAD", "REPLICAS", "POLICY", ""),
-        *(("  " + name, *more) for name, *more in map(_workload_cells, value.running[:WORKLOADS_SHOWN])),
+        *(("  " + name, *more) for name, *more in map(_workload_cells, value.running[: _count_listed(value)])),
     ]
     lines += ["", _describe_workload_counts(value)]
     if value.running:
@@ -241,9 +242,8 @@ def write_cluster_explanation(value: ClusterExplanation, width: int) -> str:
     ]
     eligible = [_describe_candidacy(entry) for entry in value.eligible if _has_capacity_for(entry)]
     if eligible:
-        shown = [line for text in eligible[:CANDIDACIES_SHOWN] for line in wrap(text, width, "  ")]
-        more = [f"  and {len(eligible) - CANDIDACIES_SHOWN} more; use -o json for all"] if len(eligible) > CANDIDACIES_SHOWN else []
-        lines += ["", "Could also run here, each considered alone", *shown, *more]
+        listed = list_limited(eligible, CANDIDACIES_SHOWN, "and {} more; use -o json for all")
+        lines += ["", "Could also run here, each considered alone", *wrap_all(listed, width, "  ")]
     if value.absence_reasons:
         lines += [
             "",
@@ -261,14 +261,14 @@ def list_cluster_explanation_blocks(value: ClusterExplanation) -> list[Block]:
         Paragraph(_describe_workload_counts(value)),
         TableBlock(
             ("Workload", "Replicas", "Policy", "Remark"),
-            [_workload_cells(workload) for workload in value.running[:WORKLOADS_SHOWN]],
+            [_workload_cells(workload) for workload in value.running[: _count_listed(value)]],
         ),
         *(Paragraph(line) for line in _list_omitted(value)),
         *([] if value.free_resources else [Paragraph(_describe_unknown_capacity(value))]),
         TableBlock(("Resource", "Free", "After plan"), [(s.resource, s.free, s.left) for s in value.free_resources or ()]),
         ListBlock(
             "Could also run here, each considered alone",
-            [_describe_candidacy(e) for e in value.eligible if _has_capacity_for(e)][:CANDIDACIES_SHOWN],
+            list_limited([_describe_candidacy(e) for e in value.eligible if _has_capacity_for(e)], CANDIDACIES_SHOWN),
         ),
         ListBlock("Not running here", list(map(_describe_absence, value.absence_reasons))),
     ]
@@ -326,8 +326,12 @@ def _describe_workload_counts(value: ClusterExplanation) -> str:
 
 
 def _list_omitted(value: ClusterExplanation) -> list[str]:
-    more = len(value.running) - WORKLOADS_SHOWN
-    return [f"and {more} more; use -o json for all"] if more > 0 else []
+    more = len(value.running) - _count_listed(value)
+    return [f"and {more:,} more; use -o json for all"] if more > 0 else []
+
+
+def _count_listed(value: ClusterExplanation) -> int:
+    return count_shown(len(value.running), WORKLOADS_SHOWN)
 
 
 def _describe_unknown_capacity(value: ClusterExplanation) -> str:

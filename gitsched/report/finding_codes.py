@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from gitsched.report.summary import wrap
+from gitsched.report.lines import wrap
 
 _SECTION = re.compile(r"## (.+)")
 _ROW = re.compile(r"\| (`[^|]+`) \| ([^|]+) \| ([^|]+) \|")

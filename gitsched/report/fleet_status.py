@@ -9,9 +9,9 @@ from typing import Any
 from gitsched.model.document import Key
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, WorkloadStatus
 from gitsched.model.time import format_time
+from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_columns, format_key
 from gitsched.report.rollouts import describe_rollouts, serialize_rollouts
 from gitsched.report.serialization import API_VERSION
-from gitsched.report.summary import abbreviate_oid, escape_unprintable, format_columns, format_key
 
 _CLUSTERS = ("CLUSTER", "READY", "WORKLOADS", "APPLIED", "HEALTHY", "BEHIND", "SINCE", "MESSAGE")
 _WORKLOADS = ("WORKLOAD", "CLUSTERS", "POLICY", "WAITS FOR A WAVE")

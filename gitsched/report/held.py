@@ -7,8 +7,9 @@ from typing import Any
 
 from gitsched.model.document import Key
 from gitsched.model.explanation import Counterfactual, Explanation, ProposedChange
+from gitsched.model.finding import count_shown
 from gitsched.model.holds import HeldPlacement, describe_release
-from gitsched.report.summary import format_clusters, format_count, format_key
+from gitsched.report.lines import format_clusters, format_count, format_key
 
 HELD_SHOWN = 20
 """The number of held workloads that are printed; JSON contains all."""
@@ -20,10 +21,11 @@ def describe_held(held: Mapping[Key, HeldPlacement], shown: int = HELD_SHOWN) ->
         return []
     what = "" if any(placement.adopted for placement in held.values()) else " with data"
     lines = [f"Held: {format_count(len(held), 'workload')}{what} {'stays' if len(held) == 1 else 'stay'} until released."]
+    shown = count_shown(len(held), shown)
     for key, placement in [*held.items()][:shown]:
         lines += describe_held_workload(key, placement)
     more = len(held) - shown
-    return [*lines, f"and {more} more; use -o json for all"] if more > 0 else lines
+    return [*lines, f"and {more:,} more; use -o json for all"] if more > 0 else lines
 
 
 def describe_held_workload(key: Key, held: HeldPlacement) -> tuple[str, str]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.time import format_time
+from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable, format_clusters, format_count, format_key
 from gitsched.report.serialization import API_VERSION
-from gitsched.report.summary import abbreviate_oid, classify_move, escape_unprintable, format_clusters, format_count, format_key
 
 MOVES_SHOWN = 20
 """The number of moves that the text lists for one commit; JSON has all that were read."""

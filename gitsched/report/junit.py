@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome
-from gitsched.report.summary import escape_unprintable
+from gitsched.report.lines import escape_unprintable
 
 
 def write_junit(findings: Iterable[Finding], outcomes: Iterable[Outcome]) -> str:

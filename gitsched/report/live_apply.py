@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from gitsched.model.document import Body
+from gitsched.model.finding import format_names
 from gitsched.model.merge_patch import ApplyReport, ApplyResult, MergePatch
-from gitsched.report.summary import escape_unprintable, format_count
+from gitsched.report.lines import escape_unprintable, format_count
 
 CONTENDED = "another writer replaced the value that gitsched had set: turn off the scheduler in the cluster, see the Knative page"
 MAX_ITEMS = 8
@@ -80,5 +81,4 @@ def _describe(patch: MergePatch) -> str:
     if not isinstance(value, list):
         return f"{name} {value}"
     items = [f"{entry.get('podName')} ({entry.get('vreplicas')})" for entry in value]
-    more = f" and {len(items) - MAX_ITEMS} more" if len(items) > MAX_ITEMS else ""
-    return f"{name} {', '.join(items[:MAX_ITEMS]) or 'none'}{more}"
+    return f"{name} {format_names(items, MAX_ITEMS) or 'none'}"

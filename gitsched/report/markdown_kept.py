@@ -4,10 +4,11 @@ copies for an overlap, and placements that stay because of scheduling history. `
 from __future__ import annotations
 
 from gitsched.model.changes import RetainedWorkload
+from gitsched.model.finding import count_shown
 from gitsched.model.markdown import format_code, format_text
+from gitsched.report.lines import format_clusters, format_count, format_key, list_limited
 from gitsched.report.retained_copies import COPIES_SHOWN, describe_retained_copies
 from gitsched.report.review import Review
-from gitsched.report.summary import format_clusters, format_count, format_key
 
 _MAX_LINE = 300
 ROLLOUT_LINES = 20
@@ -20,12 +21,13 @@ def write_held(review: Review, most: int, omitted: list[str]) -> str:
         return ""
     from gitsched.report.held import describe_held, describe_held_workload  # few runs hold a workload
 
+    most = count_shown(len(review.held), most) if most else 0
     entries = [describe_held_workload(*entry) for entry in [*review.held.items()][:most]]
     lines = [f"- {format_text(where, _MAX_LINE)}; {format_text(release.strip(), _MAX_LINE)}" for where, release in entries]
     more = len(review.held) - most
     if more > 0:
         omitted.append(format_count(more, "held workload"))
-        lines.append(f"- and {more} more")
+        lines.append(f"- and {more:,} more")
     return f"**{describe_held(review.held)[0]}**\n\n" + "\n".join(lines)
 
 
@@ -38,9 +40,8 @@ def write_rollouts(review: Review, most: int, omitted: list[str]) -> str:
     parts = []
     for rollout in review.rollouts[: max(most, 1)]:
         title, *lines = describe_rollout(rollout)
-        shown = [f"- {format_text(line.strip(), _MAX_LINE)}" for line in lines[:ROLLOUT_LINES]]
-        more = [f"- and {len(lines) - ROLLOUT_LINES} more"] if len(lines) > ROLLOUT_LINES else []
-        parts.append(f"**{format_text(title, _MAX_LINE)}**\n\n" + "\n".join([*shown, *more]))
+        shown = list_limited([f"- {format_text(line.strip(), _MAX_LINE)}" for line in lines], ROLLOUT_LINES, "- and {} more")
+        parts.append(f"**{format_text(title, _MAX_LINE)}**\n\n" + "\n".join(shown))
     if len(review.rollouts) > len(parts):
         omitted.append(format_count(len(review.rollouts) - len(parts), "rollout"))
     return "\n\n".join(parts)
@@ -59,6 +60,7 @@ def write_retained(review: Review, most: int, omitted: list[str]) -> str:
     if not review.retained:
         return ""
     moved = {move.key for move in review.moves}
+    most = count_shown(len(review.retained), most) if most else 0
     lines = [
         _write_retained_workload(workload, "moves only to" if workload.key in moved else "stays on")
         for workload in review.retained[:most]
@@ -66,7 +68,7 @@ def write_retained(review: Review, most: int, omitted: list[str]) -> str:
     more = len(review.retained) - most
     if more > 0:
         omitted.append(f"{more} that keep their placement")
-        lines.append(f"- and {more} more")
+        lines.append(f"- and {more:,} more")
     number = len(review.retained)
     title = "1 affected workload keeps its placement" if number == 1 else f"{number} affected workloads keep their placement"
     return f"**{title} because of scheduling history:**\n\n" + "\n".join(lines)

@@ -5,39 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gitsched.model.changes import Cause, ManifestChange, Move, RecordChange
-from gitsched.model.finding import Finding
+from gitsched.model.changes import ManifestChange
+from gitsched.model.finding import Finding, count_shown
 from gitsched.model.markdown import format_code, format_code_block, format_text
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import Resilience, ResilienceChange
-from gitsched.report.causes import describe_unproved, list_cause_texts, list_common_causes, list_reasons
+from gitsched.report.causes import describe_unproved
+from gitsched.report.lines import abbreviate_oid, format_count, format_finding_counts, format_key
+from gitsched.report.manifests import describe_manifests, group_manifests
 from gitsched.report.markdown_kept import write_held, write_retained, write_retained_copies, write_rollouts
+from gitsched.report.markdown_moves import MAX_LINE, write_details, write_moves, write_reasons, write_record_changes
+from gitsched.report.move_groups import MoveGroup, group_moves
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses, format_loss_row, list_loss_headers
 from gitsched.report.summary import (
     REVIEWED_TRAILER,
     MoveCounts,
     SummaryRow,
-    abbreviate_oid,
     count_moves,
-    describe_record_changes,
     describe_setting_changes,
     describe_withheld,
-    format_clusters,
-    format_count,
-    format_finding_counts,
     format_headline,
-    format_key,
-    format_record_change,
-    format_replica_change,
     list_comparison_notes,
     list_summary_rows,
-    sort_moves,
 )
-from gitsched.report.text import format_manifest_title
 
 _KNOWN_FINDINGS_SHOWN = 20
-_MAX_LINE = 300
 _MAX_SETTINGS, _MAX_SETTING_LINE = 30, 600
 """Changed settings that are listed, and characters of each."""
 
@@ -63,23 +56,22 @@ class CommentData(NamedTuple):
 
     review: Review
     title: str
-    moves: list[Move]
+    groups: list[MoveGroup]
     counts: MoveCounts
     rows: list[SummaryRow]
-    causes: list[tuple[Cause, int]]
     new_findings: list[Finding]
 
 
 def collect_comment_data(review: Review) -> CommentData:
     """Collect the data from which all sections are written."""
     counts = count_moves(review.moves)
-    rows, causes = list_summary_rows(review, counts), list_common_causes(review.moves)
-    return CommentData(review, format_headline(review), sort_moves(review.moves), counts, rows, causes, review.new_findings)
+    rows, groups = list_summary_rows(review, counts), group_moves(review.moves)
+    return CommentData(review, format_headline(review), groups, counts, rows, review.new_findings)
 
 
 def write_sections(data: CommentData, detail: DetailLevel, identity: str) -> str:
     """Return the comment with the given level of detail."""
-    review, moves = data.review, data.moves
+    review, groups = data.review, data.groups
     omitted: list[str] = []
     blocks = [
         f"<!-- gitsched:plan id={identity} -->",
@@ -87,12 +79,12 @@ def write_sections(data: CommentData, detail: DetailLevel, identity: str) -> str
         _describe_inputs(review),
         *_list_alerts(data, detail),
         _write_summary(data, detail),
-        _write_causes(data, detail),
-        _write_moves(moves, detail, omitted),
+        describe_unproved(review.moves),
+        write_moves(groups, detail.rows, omitted),
         write_retained_copies(review, detail.retained),
         write_rollouts(review, detail.retained, omitted),
-        _write_reasons(moves, detail, omitted),
-        _write_record_changes(review, detail, omitted),
+        write_reasons(groups, detail.rows, omitted, fits=detail.reasons),
+        write_record_changes(review.record_changes, detail.records, omitted),
         write_held(review, detail.retained, omitted),
         write_retained(review, detail.retained, omitted),
         _write_losses(review, detail, omitted),
@@ -126,7 +118,7 @@ def _list_alerts(data: CommentData, detail: DetailLevel) -> Iterator[str]:
         yield _format_alert("CAUTION", f"**gitsched would refuse this change:** {format_text(review.refused, 600)}.")
     if review.withheld.moves:
         title, *lines = describe_withheld(review.withheld, planned=True)
-        yield _format_alert("CAUTION", f"**{title}**", *(f"- {format_text(line.strip(), _MAX_LINE)}" for line in lines))
+        yield _format_alert("CAUTION", f"**{title}**", *(f"- {format_text(line.strip(), MAX_LINE)}" for line in lines))
     if review.setting_changes:
         kind = "WARNING" if any(change.sensitive for change in review.setting_changes) else "NOTE"
         changes = describe_setting_changes(review, _MAX_SETTINGS)
@@ -150,10 +142,11 @@ def _list_alerts(data: CommentData, detail: DetailLevel) -> Iterator[str]:
 def _list_unplaced(outcomes: list[Outcome], most: int) -> Iterator[str]:
     number = len(outcomes)
     yield f"**{format_count(number, 'unplaced workload')}:**"
-    for outcome in outcomes[:most]:
-        yield f"- {format_code(format_key(outcome.key))}: {format_text(outcome.reason or 'no cluster fits', _MAX_LINE)}"
-    if number > most:
-        yield f"- and {number - most} more"
+    shown = count_shown(number, most)
+    for outcome in outcomes[:shown]:
+        yield f"- {format_code(format_key(outcome.key))}: {format_text(outcome.reason or 'no cluster fits', MAX_LINE)}"
+    if number > shown:
+        yield f"- and {number - shown:,} more"
 
 
 def _format_alert(kind: str, *lines: str) -> str:
@@ -176,82 +169,14 @@ def _write_summary(data: CommentData, detail: DetailLevel) -> str:
     return "\n".join(lines)
 
 
-def _write_causes(data: CommentData, detail: DetailLevel) -> str:
-    """Return the causes that several moves share."""
-    lines = [f"- {format_count(number, 'workload')}: {_write_cause(cause)}" for cause, number in data.causes if detail.clusters]
-    unproved = describe_unproved(data.moves)
-    lines += [f"- {unproved}"] if unproved else []
-    return "\n".join(["**Causes:**", "", *lines]) if lines else ""
-
-
-def _write_moves(moves: list[Move], detail: DetailLevel, omitted: list[str]) -> str:
-    if not moves:
-        return ""
-    lines = ["| workload | before | after | replicas | reason |", "|---|---|---|---|---|"]
-    for move in moves[: detail.rows]:
-        before, after = (format_code(format_clusters(replicas)) for replicas in (move.before, move.after))
-        reason = _write_first_reason(move)
-        lines.append(
-            f"| {format_code(format_key(move.key))} | {before} | {after} | {format_replica_change(move).replace('->', '→')} | {reason} |"
-        )
-    more = len(moves) - detail.rows
-    if more > 0:
-        omitted.append(f"{more} of {len(moves)} moves")
-        lines.append(f"| … and {more} more | | | | |")
-    return "\n".join(lines) if detail.rows else f"{format_count(len(moves), 'move')}, too many to list here."
-
-
-def _write_first_reason(change: Move | RecordChange) -> str:
-    causes = list_cause_texts(change.causes, _write_cause)
-    return causes[0] if causes else format_text(change.reason, _MAX_LINE)
-
-
-def _write_cause(cause: Cause) -> str:
-    text = format_text(cause.text, _MAX_LINE)
-    if cause.location is None:
-        return text
-    return f"{text} ({'was ' if cause.removed else ''}{format_code(cause.location.text)})"
-
-
-def _write_reasons(moves: list[Move], detail: DetailLevel, omitted: list[str]) -> str:
-    """Return the reasons after the first one, which the table of moves contains."""
-    entries = []
-    for move in moves[: detail.rows]:
-        causes = list_cause_texts(move.causes, _write_cause)
-        reasons = [*causes[1:], *(format_text(text, _MAX_LINE) for text in list_reasons(move)[len(causes) or 1 :])]
-        if reasons:
-            entries.append("\n".join([f"- {format_code(format_key(move.key))}", *(f"  - {text}" for text in reasons)]))
-    if entries and not detail.reasons:
-        omitted.append("additional reasons")
-        return ""
-    return _write_details(f"Additional reasons for {format_count(len(entries), 'move')}", "\n".join(entries))
-
-
-def _write_record_changes(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
-    """Return the table of changed recorded decisions, each with its first cause."""
-    changes = review.record_changes
-    if not changes:
-        return ""
-    lines = ["| recorded decision | before | after | reason |", "|---|---|---|---|"]
-    for change in changes[: detail.records]:
-        subject, before, after = map(format_code, format_record_change(change))
-        reason = _write_first_reason(change)
-        lines.append(f"| {subject} | {before} | {after} | {reason} |")
-    more = len(changes) - detail.records
-    if more > 0:
-        omitted.append(f"{more} of {format_count(len(changes), 'recorded decision')}")
-        lines.append(f"| … and {more} more | | | |")
-    title = describe_record_changes(review.record_changes)
-    return "\n".join([f"**{title[0].upper()}{title[1:]}:**", "", *lines])
-
-
 def _write_losses(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
     """Return the effect of a change on the resilience of the fleet, and the table of all losses."""
     if review.resilience is None:
         return ""
     summary, losses = describe_losses(review.resilience)
-    lines = [f"**{format_text(summary, _MAX_LINE)}**", *(f"- {format_text(text, _MAX_LINE)}" for text in losses[: detail.losses])]
-    more = len(losses) - detail.losses
+    shown = count_shown(len(losses), detail.losses) if detail.losses else 0
+    lines = [f"**{format_text(summary, MAX_LINE)}**", *(f"- {format_text(text, MAX_LINE)}" for text in losses[:shown])]
+    more = len(losses) - shown
     if more > 0:
         omitted.append(format_count(more, "loss", "losses"))
         lines += [f"- and {more} more"] if detail.losses else []
@@ -264,11 +189,12 @@ def _write_loss_table(table: Resilience, most: int) -> str:
     if not table.rows or not most:
         return ""
     head = [name.lower() for name in list_loss_headers(table.domain_kind)]
-    rows = [format_loss_row(row) for row in table.rows[:most]]
+    shown = count_shown(len(table.rows), most)
+    rows = [format_loss_row(row) for row in table.rows[:shown]]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     lines += [f"| {format_code(name)} | {' | '.join(map(format_text, cells))} |" for name, *cells in rows]
-    lines += [f"\n… and {len(table.rows) - most} more"] if len(table.rows) > most else []
-    return _write_details(f"If any one {table.domain_kind} is lost", "\n".join(lines))
+    lines += [f"\n… and {len(table.rows) - shown} more"] if len(table.rows) > shown else []
+    return write_details(f"If any one {table.domain_kind} is lost", "\n".join(lines))
 
 
 def _write_cluster_deltas(data: CommentData, detail: DetailLevel, omitted: list[str]) -> str:
@@ -277,14 +203,15 @@ def _write_cluster_deltas(data: CommentData, detail: DetailLevel, omitted: list[
         return ""
     deltas.sort(key=lambda entry: (-entry[1].gained - entry[1].lost, entry[0]))
     lines = ["| cluster | workloads | replicas |", "|---|---|---|"]
-    for name, delta in deltas[: detail.clusters]:
+    shown = count_shown(len(deltas), detail.clusters) if detail.clusters else 0
+    for name, delta in deltas[:shown]:
         workloads = f"+{delta.gained} −{delta.lost}"
         lines.append(f"| {format_code(name)} | {workloads} | +{delta.replicas_gained} −{delta.replicas_lost} |")
-    more = len(deltas) - detail.clusters
+    more = len(deltas) - shown
     if more > 0:
         omitted.append(format_count(more, "cluster"))
         lines.append(f"| … and {more} more | | |")
-    return _write_details(f"Changes per cluster: {format_count(len(deltas), 'cluster')}", "\n".join(lines))
+    return write_details(f"Changes per cluster: {format_count(len(deltas), 'cluster')}", "\n".join(lines))
 
 
 def _write_findings(data: CommentData, detail: DetailLevel, omitted: list[str]) -> str:
@@ -293,22 +220,24 @@ def _write_findings(data: CommentData, detail: DetailLevel, omitted: list[str]) 
     existing = _list_existing_findings(review, new)
     if not review.findings and not review.fixed_count:
         return ""
-    lines = [_write_finding(finding) for finding in new[: detail.findings]]
-    more = len(new) - detail.findings
+    shown = count_shown(len(new), detail.findings) if detail.findings else 0
+    lines = [_write_finding(finding) for finding in new[:shown]]
+    more = len(new) - shown
     if more > 0:
         omitted.append(format_count(more, "finding"))
         lines.append(f"- and {more} more")
     problems = [finding for finding in existing if finding.severity != "info"]
     if problems and detail.known_findings:
-        lines += [*([""] if lines else []), "Existing findings:", "", *map(_write_finding, problems[:_KNOWN_FINDINGS_SHOWN])]
-        lines += [f"- and {len(existing) - _KNOWN_FINDINGS_SHOWN} more"] if len(existing) > _KNOWN_FINDINGS_SHOWN else []
+        known = count_shown(len(existing), _KNOWN_FINDINGS_SHOWN)
+        lines += [*([""] if lines else []), "Existing findings:", "", *map(_write_finding, problems[:known])]
+        lines += [f"- and {len(existing) - known} more"] if len(existing) > known else []
     elif problems:
         omitted.append(format_count(len(problems), "existing finding"))
     suffix = "" if review.base.findings is None else " new"
     parts = [f"{format_finding_counts(new) if new else 'none'}{suffix}"]
     parts += [f"{len(existing)} existing"] if existing else []
     parts += [f"{review.fixed_count} fixed"] if review.fixed_count and review.base.findings is not None else []
-    return _write_details(f"Findings: {', '.join(parts)}", "\n".join(lines)) or f"Findings: {', '.join(parts)}."
+    return write_details(f"Findings: {', '.join(parts)}", "\n".join(lines)) or f"Findings: {', '.join(parts)}."
 
 
 def _list_existing_findings(review: Review, new_findings: list[Finding]) -> list[Finding]:
@@ -318,31 +247,32 @@ def _list_existing_findings(review: Review, new_findings: list[Finding]) -> list
 
 def _write_finding(finding: Finding) -> str:
     location = f"{format_code(str(finding.location))} " if finding.location else ""
-    return f"- **{finding.severity}** {location}{format_text(finding.text, _MAX_LINE)} {format_code(f'[{finding.code}]')}"
+    return f"- **{finding.severity}** {location}{format_text(finding.text, MAX_LINE)} {format_code(f'[{finding.code}]')}"
 
 
 def _write_manifests(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
     rendered, more = review.delivery.rendered, review.delivery.omitted
     if not rendered or (review.before is None and not review.base.commit):
         return ""  # every manifest of a first placement is new
-    blocks = [_write_manifest(entry, body=True) for entry in rendered[: detail.manifests]]
+    blocks = [_write_manifest(same, body=True) for same in group_manifests(rendered[: detail.manifests])]
     named, rest = 0, rendered[detail.manifests :]
     if rest:
-        names = [_write_manifest(entry, body=False) for entry in rest[: detail.names]]
-        named = len(names)
+        named = min(len(rest), detail.names)
+        names = [_write_manifest(same, body=False) for same in group_manifests(rest[:named])]
         if names:
             blocks.append("\n".join(f"- {name}" for name in names))
         omitted.append(f"the text of {format_count(len(rest) + more, 'manifest')}")
     unnamed = len(rest) - named + more
     if unnamed:
-        blocks.append(f"… and {unnamed} more")
-    return _write_details(
-        f"Rendered manifests: {len(rendered) + more} changed in {format_count(review.delivery.files, 'file')}", "\n\n".join(blocks)
+        blocks.append(f"… and {unnamed:,} more")
+    return write_details(
+        f"Rendered manifests: {len(rendered) + more:,} changed in {format_count(review.delivery.files, 'file')}",
+        "\n\n".join(blocks),
     )
 
 
-def _write_manifest(entry: ManifestChange, *, body: bool) -> str:
-    title = format_text(format_manifest_title(entry), 600)
+def _write_manifest(same: list[ManifestChange], *, body: bool) -> str:
+    title, entry = format_text(describe_manifests(same), 600), same[0]
     if not body or not entry.diff:
         return title
     lines = ["".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line[:400]) for line in entry.diff.splitlines()]
@@ -359,7 +289,3 @@ def _write_footer(review: Review, omitted: Sequence[str]) -> str:
             "`gitsched reconcile` reports whether it makes exactly the changes reviewed here."
         )
     return "\n\n".join(f"<sub>{line}</sub>" for line in lines)
-
-
-def _write_details(title: str, text: str) -> str:
-    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>" if text else ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from gitsched.model.finding import format_names
 from gitsched.model.rollouts import RolloutCluster, RolloutStatus
 from gitsched.model.time import format_time
-from gitsched.report.summary import format_count, format_key
+from gitsched.report.lines import format_key
 
 CLUSTERS_SHOWN = 5
 """The number of clusters of a wave and state that text names; JSON contains all."""
@@ -59,9 +60,7 @@ def _conjugate(state: str, found: Sequence[RolloutCluster]) -> str:
 
 
 def _format_clusters(names: Sequence[str]) -> str:
-    more = len(names) - CLUSTERS_SHOWN
-    shown = ", ".join(names[:CLUSTERS_SHOWN])
-    return f"{shown} and {format_count(more, 'other')}" if more > 0 else shown
+    return format_names(names, CLUSTERS_SHOWN)
 
 
 def serialize_rollouts(rollouts: Iterable[RolloutStatus]) -> list[dict[str, Any]]:

@@ -13,8 +13,9 @@ from gitsched.model.finding import SEVERITIES, Finding
 from gitsched.model.scheduling import RecordTarget
 from gitsched.model.simulation import FailureDomain, ImpactChange, Resilience, ResilienceChange, Simulation, WorkloadEffect
 from gitsched.model.time import format_time
+from gitsched.report.lines import classify_move
 from gitsched.report.review import WORKLOAD_STATES, Review
-from gitsched.report.summary import classify_move, count_moves
+from gitsched.report.summary import count_moves
 
 API_VERSION = "gitsched.io/v1alpha1"
 

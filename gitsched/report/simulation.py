@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from gitsched.model.changes import RecordChange
+from gitsched.model.finding import count_shown, format_names
 from gitsched.model.simulation import ImpactChange, OverloadedCluster, Resilience, ResilienceChange, Simulation, WorkloadEffect
-from gitsched.report.summary import (
-    describe_record_changes,
-    fits_width,
-    format_columns,
-    format_count,
-    format_key,
-    format_record_change,
-    join_blocks,
-    wrap,
-)
+from gitsched.report.effect_rows import count_hidden_effects, list_effect_rows
+from gitsched.report.lines import count_omitted, fits_width, format_columns, format_count, format_key, join_blocks, wrap
+from gitsched.report.summary import describe_record_changes, format_record_change
 
 EFFECTS_SHOWN = 50
 SHIFTS_SHOWN = 20
 """The number of rows that are printed; the others are counted, and JSON contains all."""
 NAMES_SHOWN = 5
+WORST_SHOWN = 1
+"""The number of workloads that a row of a table of losses names; the others are counted."""
 EMPTY_CELL = "-"
 RECORD_HEADER = ("RECORDED DECISION", "BEFORE", "AFTER")
 EFFECT_HEADER = ("WORKLOAD", "REMOVED FROM", "ADDED TO", "MISSING", "REASON")
@@ -29,15 +25,13 @@ EFFECT_HEADER = ("WORKLOAD", "REMOVED FROM", "ADDED TO", "MISSING", "REASON")
 def write_simulation(value: Simulation, width: int) -> str:
     """Return the result of one scenario, wrapped at `width` characters."""
     effects, lost_copies = list_disruptive_effects(value), list_lost_copies(value)
+    records = count_shown(len(value.record_changes), EFFECTS_SHOWN)
     return join_blocks(
         wrap(describe_simulation(value), width),
-        _write_effects(effects[:EFFECTS_SHOWN], width),
+        _write_effects(effects, width),
         wrap(describe_lost_copies(lost_copies), width) if lost_copies else [],
-        [f"and {len(effects) - EFFECTS_SHOWN} more; use -o json for all"] if len(effects) > EFFECTS_SHOWN else [],
-        _write_record_changes(value.record_changes[:EFFECTS_SHOWN], width),
-        [f"and {len(value.record_changes) - EFFECTS_SHOWN} more; use -o json for all"]
-        if len(value.record_changes) > EFFECTS_SHOWN
-        else [],
+        _write_record_changes(value.record_changes[:records], width),
+        count_omitted(len(value.record_changes) - records),
         [line for cluster in value.overloaded for line in wrap(describe_overcommitment(cluster), width)],
         [line for note in list_notes(value) for line in wrap(note, width)],
     )
@@ -54,11 +48,9 @@ def write_resilience(value: Resilience, width: int) -> str:
 
 def write_resilience_change(value: ResilienceChange, width: int) -> str:
     """Return which workloads a change makes more, or less, vulnerable to losses."""
-    lines = [line for change in value.impact_changes[:SHIFTS_SHOWN] for line in wrap(describe_shift(change), width)]
-    more = len(value.impact_changes) - SHIFTS_SHOWN
-    return join_blocks(
-        wrap(describe_resilience_change(value), width), lines, [f"and {more} more; use -o json for all"] if more > 0 else []
-    )
+    shown = count_shown(len(value.impact_changes), SHIFTS_SHOWN)
+    lines = [line for change in value.impact_changes[:shown] for line in wrap(describe_shift(change), width)]
+    return join_blocks(wrap(describe_resilience_change(value), width), lines, count_omitted(len(value.impact_changes) - shown))
 
 
 def describe_losses(value: Resilience | ResilienceChange) -> tuple[str, list[str]]:
@@ -155,13 +147,15 @@ def format_loss_row(row: Simulation) -> tuple[str, ...]:
 
 
 def describe_worst_effect(row: Simulation) -> str:
-    """Return the workload that a loss affects most, and the number of other workloads with missing replicas."""
+    """Return the workload that a loss affects most, and the other ones with missing replicas or their number."""
     degraded = row.degraded
     if not degraded:
         return EMPTY_CELL
-    worst = degraded[0]
-    effect = "unplaced" if worst.becomes_unplaced else f"{worst.lost_replicas} missing"
-    return f"{format_key(worst.key)}: {effect}" + (f", and {len(degraded) - 1} more" if len(degraded) > 1 else "")
+    effects = [
+        f"{format_key(effect.key)}: {'unplaced' if effect.becomes_unplaced else f'{effect.lost_replicas} missing'}"
+        for effect in degraded
+    ]
+    return format_names(effects, WORST_SHOWN)
 
 
 def list_resilience_notes(value: Resilience) -> list[str]:
@@ -203,17 +197,19 @@ def _describe_shortfall(number: int | None, *, unplaced: bool) -> str:
 
 
 def _write_effects(effects: Sequence[WorkloadEffect], width: int) -> list[str]:
-    """Return a table if it fits into the width, else a few lines for each workload."""
+    """Return a table if it fits into the width, else a few lines for each workload or group."""
     if not effects:
         return []
+    omitted = count_omitted(count_hidden_effects(effects, EFFECTS_SHOWN))
     for shown in (6, 3, 2):
-        rows = [EFFECT_HEADER, *(format_effect_row(effect, shown) for effect in effects)]
+        rows = [EFFECT_HEADER, *list_effect_rows(effects, EFFECTS_SHOWN, shown)]
         if fits_width(table := format_columns(rows), width):
-            return table
+            return [*table, *omitted]
         if fits_width(narrow := format_columns([row[:-1] for row in rows]), width):
-            return [line for row, text in zip(rows, narrow, strict=True) for line in (text, *_write_reason(row[-1], width))]
-    lines: list[str] = []
-    for name, removed, added, missing, reason in (format_effect_row(effect, 6) for effect in effects):
+            lines = [line for row, text in zip(rows, narrow, strict=True) for line in (text, *_write_reason(row[-1], width))]
+            return [*lines, *omitted]
+    lines = []
+    for name, removed, added, missing, reason in list_effect_rows(effects, EFFECTS_SHOWN, 6):
         parts = [
             f"removed from {removed}" if removed else "",
             f"added to {added}" if added else "",
@@ -221,7 +217,7 @@ def _write_effects(effects: Sequence[WorkloadEffect], width: int) -> list[str]:
         ]
         lines += [*wrap(name, width), *wrap("; ".join(filter(None, parts)), width, "  ")]
         lines += wrap(reason, width, "  ") if reason else []
-    return lines
+    return [*lines, *omitted]
 
 
 def _write_record_changes(changes: Sequence[RecordChange], width: int) -> list[str]:
@@ -244,36 +240,10 @@ def list_lost_copies(value: Simulation) -> list[WorkloadEffect]:
 
 def describe_lost_copies(effects: Sequence[WorkloadEffect]) -> str:
     """Return one sentence about workloads that lose one of several copies."""
-    names = ", ".join(format_key(effect.key) for effect in effects[:NAMES_SHOWN])
-    more = f" and {len(effects) - NAMES_SHOWN} more" if len(effects) > NAMES_SHOWN else ""
+    names = format_names([format_key(effect.key) for effect in effects], NAMES_SHOWN)
     if len(effects) == 1:
         return f"1 workload loses one of several copies: {names}."
-    return f"{len(effects)} workloads lose one of several copies: {names}{more}."
-
-
-def format_effect_row(effect: WorkloadEffect, shown: int) -> tuple[str, str, str, str, str]:
-    """Return the cells of one workload: its name, the clusters that lose and gain replicas, the number of missing replicas, the reason."""
-    waiting = f"{effect.waiting} without capacity" if effect.waiting else ""
-    removed = {name: count for name, count in effect.before.items() if name not in effect.after}
-    reduced = {name: -change for name, change in effect.replica_changes.items() if change < 0 and name not in removed}
-    added = {
-        name: None if effect.after[name] is None else change
-        for name, change in effect.replica_changes.items()
-        if name in effect.after and change >= 0
-    }
-    return (
-        format_key(effect.key),
-        format_cluster_changes(removed | reduced, shown, ""),
-        format_cluster_changes(added, shown, "+"),
-        str(effect.lost_replicas) if effect.lost_replicas else "",
-        "; ".join(filter(None, [waiting, effect.reason])),
-    )
-
-
-def format_cluster_changes(replicas: Mapping[str, int | None], shown: int, sign: str) -> str:
-    """Return clusters with their numbers of replicas: "dub-prod-1 +2"."""
-    texts = [name if replicas[name] is None else f"{name} {sign}{replicas[name]}" for name in sorted(replicas)]
-    return ", ".join(texts[:shown]) + (f" and {len(texts) - shown} more" if len(texts) > shown else "")
+    return f"{len(effects)} workloads lose one of several copies: {names}."
 
 
 def _write_loss_rows(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
@@ -298,5 +268,4 @@ def _write_loss_rows(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
 
 
 def _join_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    return ", ".join(names[:NAMES_SHOWN]) + more
+    return format_names(names, NAMES_SHOWN)

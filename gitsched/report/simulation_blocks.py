@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gitsched.model.finding import count_shown
 from gitsched.model.simulation import Resilience, ResilienceChange, Simulation
 from gitsched.report.blocks import Block, Paragraph, TableBlock
+from gitsched.report.effect_rows import count_hidden_effects, find_degraded_rows, list_effect_rows
+from gitsched.report.lines import count_omitted
 from gitsched.report.simulation import (
     EFFECT_HEADER,
     RECORD_HEADER,
@@ -15,7 +18,6 @@ from gitsched.report.simulation import (
     describe_resilience_change,
     describe_shift,
     describe_simulation,
-    format_effect_row,
     format_loss_row,
     list_disruptive_effects,
     list_loss_headers,
@@ -34,12 +36,11 @@ _EFFECT_HEADER = tuple(name.capitalize() for name in EFFECT_HEADER)
 def list_simulation_blocks(value: Simulation) -> list[Block]:
     """Return the result of one scenario."""
     effects, lost_copies = list_disruptive_effects(value), list_lost_copies(value)
-    highlighted = frozenset(index for index, effect in enumerate(effects) if effect.lost_replicas or effect.becomes_unplaced)
     return [
         Paragraph(describe_simulation(value)),
         *_limit_rows(
-            TableBlock(_EFFECT_HEADER, [format_effect_row(effect, MAX_CLUSTERS) for effect in effects[:MAX_ROWS]], highlighted),
-            len(effects),
+            TableBlock(_EFFECT_HEADER, list_effect_rows(effects, MAX_ROWS, MAX_CLUSTERS), find_degraded_rows(effects)),
+            count_hidden_effects(effects, MAX_ROWS),
         ),
         *([Paragraph(describe_lost_copies(lost_copies))] if lost_copies else ()),
         *_list_record_blocks(value),
@@ -49,25 +50,27 @@ def list_simulation_blocks(value: Simulation) -> list[Block]:
 
 
 def _list_record_blocks(value: Simulation) -> list[Block]:
-    rows = [format_record_change(change, MAX_CLUSTERS) for change in value.record_changes[:MAX_ROWS]]
+    shown = count_shown(len(value.record_changes), MAX_ROWS)
+    rows = [format_record_change(change, MAX_CLUSTERS) for change in value.record_changes[:shown]]
     header = tuple(name.capitalize() for name in RECORD_HEADER)
-    return _limit_rows(TableBlock(header, rows), len(value.record_changes)) if rows else []
+    return _limit_rows(TableBlock(header, rows), len(value.record_changes) - shown) if rows else []
 
 
 def list_resilience_blocks(value: Resilience) -> list[Block]:
     """Return the table of all losses, then the affected workloads of each loss."""
     highlighted = frozenset(index for index, row in enumerate(value.rows) if row.degraded)
     head = [name.capitalize() for name in list_loss_headers(value.domain_kind)]
+    losses = value.rows[: count_shown(len(value.rows), MAX_ROWS)]
     blocks: list[Block] = [
         Paragraph(describe_resilience(value)),
-        *_limit_rows(TableBlock(head, [format_loss_row(row) for row in value.rows[:MAX_ROWS]], highlighted), len(value.rows)),
+        *_limit_rows(TableBlock(head, [format_loss_row(row) for row in losses], highlighted), len(value.rows) - len(losses)),
         *(Paragraph(note) for note in list_resilience_notes(value)),
     ]
-    for row in (row for row in value.rows[:MAX_ROWS] if row.degraded):
+    for row in (row for row in losses if row.degraded):
         degraded = row.degraded
         blocks.append(Paragraph(f"If {row.event}", heading=True))
         blocks += _limit_rows(
-            TableBlock(_EFFECT_HEADER, [format_effect_row(effect, MAX_CLUSTERS) for effect in degraded[:MAX_ROWS]]), len(degraded)
+            TableBlock(_EFFECT_HEADER, list_effect_rows(degraded, MAX_ROWS, MAX_CLUSTERS)), count_hidden_effects(degraded, MAX_ROWS)
         )
         blocks += [Paragraph(describe_overcommitment(cluster)) for cluster in row.overloaded]
     return blocks
@@ -76,16 +79,17 @@ def list_resilience_blocks(value: Resilience) -> list[Block]:
 def list_resilience_change_blocks(value: ResilienceChange) -> list[Block]:
     """Return which workloads a change makes more, or less, vulnerable to losses."""
     changes = value.impact_changes
+    shown = count_shown(len(changes), MAX_ROWS)
     rows: Sequence[Sequence[str]] = [
         (str(change.domain), str(change.key), _format_number(change.before), _format_number(change.after), change.cause)
-        for change in changes[:MAX_ROWS]
+        for change in changes[:shown]
     ]
     highlighted = frozenset(index for index, change in enumerate(changes) if change.is_worse)
     head = ("If lost", "Workload", "Missing before", "Missing after", "Cause")
     return [
         Paragraph(describe_resilience_change(value)),
         *(Paragraph(describe_shift(change)) for change in changes[:1]),
-        *_limit_rows(TableBlock(head, rows, highlighted), len(changes)),
+        *_limit_rows(TableBlock(head, rows, highlighted), len(changes) - shown),
     ]
 
 
@@ -93,6 +97,5 @@ def _format_number(value: int | None) -> str:
     return "-" if value is None else str(value)
 
 
-def _limit_rows(table: TableBlock, total: int) -> list[Block]:
-    more = total - len(table.rows)
-    return [table, Paragraph(f"and {more} more; use -o json for all")] if more > 0 else [table]
+def _limit_rows(table: TableBlock, more: int) -> list[Block]:
+    return [table, *map(Paragraph, count_omitted(more))]

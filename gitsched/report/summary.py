@@ -1,71 +1,28 @@
-"""Text that all reports share: the counts and headline of a plan, names of workloads, commits and clusters; for a terminal aligned columns,
-wrapped paragraphs, escaped control characters and CI commands."""
+"""The summary of a plan: its headline, the counts of moves, rows of numbers, changed settings and withheld changes."""
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gitsched.model.changes import Move, RecordChange, WithheldChanges
-from gitsched.model.document import Key
-from gitsched.model.finding import SEVERITIES, Finding
+from gitsched.model.finding import format_names
 from gitsched.model.scheduling import RecordedDecision, RecordTarget
+from gitsched.report.lines import (
+    CLUSTERS_SHOWN,
+    classify_move,
+    count_replicas,
+    format_count,
+    format_key,
+    format_revision,
+    list_limited,
+    shrinks,
+)
 from gitsched.report.review import Review
 
-COLUMN_GAP = "  "
 LIMITS_SHOWN = 10
 """The number of exceeded limits that are listed."""
-# GitHub runs commands in lines that start with two colons (after blanks) and after `##[` anywhere; Azure uses `##vso[`, TeamCity
-# `##teamcity[`.
-_CI_COMMAND = re.compile(r"^[^\S\n]*(?=::)|##(?=(?:vso|teamcity)?\[)", re.MULTILINE | re.IGNORECASE)
-
-
-def escape_unprintable(text: str) -> str:
-    """Return the text on one line with unprintable characters escaped, so that a manifest cannot send terminal control sequences."""
-    return "".join(c if c.isprintable() else "\\n" if c == "\n" else c.encode("unicode_escape").decode() for c in text)
-
-
-def escape_ci_commands(text: str) -> str:
-    """Insert a backslash into text that a CI runner would execute as a command, since the text may come from a manifest."""
-    return _CI_COMMAND.sub(r"\g<0>\\", text)
-
-
-def wrap(text: str, width: int, indent: str = "") -> list[str]:
-    """Wrap one paragraph. Words longer than a line are not broken, so that paths can be copied."""
-    lines = textwrap.wrap(
-        escape_unprintable(text),
-        max(width, len(indent) + 20),
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return lines or [indent.rstrip()]
-
-
-def wrap_all(texts: Iterable[str], width: int, indent: str = "") -> list[str]:
-    """Wrap several paragraphs."""
-    return [line for text in texts for line in wrap(text, width, indent)]
-
-
-def format_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of cells as aligned lines; each column is as wide as its widest cell."""
-    cells = [[escape_unprintable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [COLUMN_GAP.join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-
-
-def fits_width(lines: Sequence[str], width: int) -> bool:
-    """Return whether all lines fit into the width."""
-    return all(len(line) <= width for line in lines)
-
-
-def format_count(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun: "1 workload", "2 workloads"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
 
 
 class ClusterDelta(NamedTuple):
@@ -119,8 +76,8 @@ def count_moves(moves: Iterable[Move]) -> MoveCounts:
         up = down = 0
         for name in move.before.keys() | move.after.keys():
             delta = clusters.get(name, ClusterDelta())
-            earlier = _count_replicas(move, move.before, name) + move.included.get(name, 0)
-            difference = _count_replicas(move, move.after, name) - earlier
+            earlier = count_replicas(move, move.before, name) + move.included.get(name, 0)
+            difference = count_replicas(move, move.after, name) - earlier
             up, down = up + max(difference, 0), down + max(-difference, 0)
             clusters[name] = ClusterDelta(
                 delta.gained + (name not in move.before),
@@ -133,23 +90,6 @@ def count_moves(moves: Iterable[Move]) -> MoveCounts:
     return MoveCounts(**counts, replicas_moved=moved, replicas_added=added, replicas_removed=removed, clusters=changed)
 
 
-def _count_replicas(move: Move, replicas: Mapping[str, int | None], cluster: str) -> int:
-    """Return the replicas in a cluster; a cluster without a number has a full copy."""
-    count = replicas.get(cluster, 0)
-    return move.copy_replicas if count is None else count
-
-
-def classify_move(move: Move) -> str:
-    """Return the kind of a move: "lost" (becomes unplaced), "first" (was unplaced), "resized" (same clusters) or "moved"."""
-    if move.becomes_unplaced:
-        return "lost"
-    if not move.before:
-        return "first"
-    return "resized" if move.before.keys() == move.after.keys() else "moved"
-
-
-CLUSTERS_SHOWN = 6
-"""The number of clusters listed by name for one side of a move; the others are counted."""
 REVIEWED_TRAILER = "Gitsched-Reviewed"
 """The trailer of a source commit with the digest of the reviewed plan."""
 
@@ -164,27 +104,40 @@ class SummaryRow(NamedTuple):
 
 
 def summarize_moves(moves: Sequence[Move], workloads: int = 0) -> str:
-    """Return the number of workloads by kind of move, as in "3 of 42 workloads become unplaced, 1 workload moves"; "" without moves."""
+    """Return the number of workloads by kind of move, as in "14 of 42 workloads move, 3 scale (1 to fewer replicas), 0 become unplaced".
+
+    The number of those that become unplaced is always named, the others if there are any; "" without moves.
+    """
+    if not moves:
+        return ""
     counts = Counter(map(classify_move, moves))
+    shrinking = sum(shrinks(move) for move in moves if classify_move(move) == "resized")
     parts: list[str] = []
     for kind, one, many in _MOVE_KINDS:
         number = counts[kind]
-        if number:
-            subject = (
-                f"{number} of {format_count(workloads, 'workload')}"
-                if workloads and not parts
-                else format_count(number, "workload")
-            )
-            parts.append(f"{subject} {one if number == 1 else many}")
+        if not number and kind != "lost":
+            continue
+        subject = f"{number:,}"
+        if not parts:
+            subject = f"{number:,} of {format_count(workloads, 'workload')}" if workloads else format_count(number, "workload")
+        fewer = "" if kind != "resized" or not shrinking else _FEWER if shrinking == number else f" ({shrinking:,}{_FEWER})"
+        parts.append(f"{subject} {one if number == 1 else many}{fewer}")
     return ", ".join(parts)
 
 
+_FEWER = " to fewer replicas"
 _MOVE_KINDS = (
-    ("lost", "becomes unplaced", "become unplaced"),
     ("moved", "moves", "move"),
-    ("resized", "is resized", "are resized"),
+    ("resized", "scales", "scale"),
     ("first", "is placed for the first time", "are placed for the first time"),
+    ("lost", "becomes unplaced", "become unplaced"),
 )
+
+
+def describe_move_kind(kind: str, number: int) -> str:
+    """Return "3,000 workloads move"."""
+    one, many = next((one, many) for name, one, many in _MOVE_KINDS if name == kind)
+    return f"{format_count(number, 'workload')} {one if number == 1 else many}"
 
 
 def format_headline(review: Review) -> str:
@@ -212,9 +165,7 @@ def describe_withheld(withheld: WithheldChanges, *, planned: bool = False) -> li
     lines = [f"Withheld by the guard: a run leaves out {count}." if planned else f"Withheld by the guard: {count}."]
     if withheld.freeze:
         lines.append(f"  Placements are frozen: {withheld.freeze}")
-    lines += [f"  {limit}" for limit in withheld.limits[:LIMITS_SHOWN]]
-    if len(withheld.limits) > LIMITS_SHOWN:
-        lines.append(f"  and {format_count(len(withheld.limits) - LIMITS_SHOWN, 'more limit')}")
+    lines += list_limited([f"  {limit}" for limit in withheld.limits], LIMITS_SHOWN, "  and {} more limits")
     return [*lines, f"To allow exactly these, {withheld.allowance}."]
 
 
@@ -234,8 +185,7 @@ def format_targets(targets: Iterable[RecordTarget], most: int = CLUSTERS_SHOWN) 
         f"{target.name}{'' if target.amount is None else f' {target.amount}'}{f' ({target.group})' if target.group else ''}"
         for target in targets
     ]
-    more = len(texts) - most
-    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "") if texts else "none"
+    return format_names(texts, most) if texts else "none"
 
 
 def format_record_change(change: RecordChange, shown: int = CLUSTERS_SHOWN) -> tuple[str, str, str]:
@@ -248,56 +198,6 @@ def format_subject(change: RecordChange | RecordedDecision) -> str:
     return f"{format_key(change.subject)}, {change.target_kind}"
 
 
-def abbreviate_oid(oid: str) -> str:
-    """Return the first ten digits of an object id."""
-    return oid[:10]
-
-
-def join_blocks(*blocks: list[str]) -> str:
-    """Return blocks of lines as one text, separated by empty lines; an empty block is left out."""
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
-
-
-def format_key(key: Key) -> str:
-    """Return a workload as "Deployment shop/cart"."""
-    return f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}"
-
-
-def format_revision(name: str, oid: str) -> str:
-    """Return a revision with its commit id: "main (1a2b3c4d5e)"."""
-    return f"{name} ({abbreviate_oid(oid)})" if name and oid and not oid.startswith(name) else abbreviate_oid(oid) or "the worktree"
-
-
-def describe_output_branch(review: Review, *, head: bool = True) -> str:
-    """Return the name of the output branch with its head commit and its repository."""
-    commit = f" at {abbreviate_oid(review.before)}" if head and review.before else ""
-    return f"branch {review.branch}{commit}" + (f" of {review.output_repository}" if review.output_repository else "")
-
-
-def format_clusters(replicas: Mapping[str, int | None], most: int = CLUSTERS_SHOWN) -> str:
-    """Return clusters with their replicas, as in "dub-prod-1 2, fra-prod-1 3"; "nowhere" if there are none."""
-    if not replicas:
-        return "nowhere"
-    shown = [name if replicas[name] is None else f"{name} {replicas[name]}" for name in sorted(replicas)]
-    more = len(shown) - most
-    return ", ".join(shown[:most]) + (f" and {more} more" if more > 0 else "")
-
-
-def format_replica_change(move: Move) -> str:
-    """Return the sum of replicas before and after: "4 -> 6", "4" if unchanged, "" if the workload has no replicas."""
-    earlier, later = (_sum_replicas(move, replicas) for replicas in (move.before, move.after))
-    if earlier is None and later is None:
-        return ""
-    return str(later) if earlier == later else f"{earlier or 0} -> {later or 0}"
-
-
-def format_finding_counts(findings: Sequence[Finding]) -> str:
-    """Return the number of findings by severity: "1 error, 2 notes"."""
-    counts = Counter(finding.severity for finding in findings)
-    nouns = {"error": "error", "warning": "warning", "info": "note"}
-    return ", ".join(format_count(counts[level], nouns[level]) for level in SEVERITIES if counts[level]) or "no findings"
-
-
 def list_summary_rows(review: Review, counts: MoveCounts | None = None) -> list[SummaryRow]:
     """Return the rows of the summary; rows with nothing to report are left out.
 
@@ -305,12 +205,12 @@ def list_summary_rows(review: Review, counts: MoveCounts | None = None) -> list[
     """
     counts, previous = counts or count_moves(review.moves), review.base.states
     rows = [
-        SummaryRow("replicas changing cluster", "", str(counts.replicas_moved) if counts.replicas_moved else ""),
-        SummaryRow("replicas added", "", str(counts.replicas_added) if counts.replicas_added else ""),
-        SummaryRow("replicas removed", "", str(counts.replicas_removed) if counts.replicas_removed else ""),
+        SummaryRow("replicas changing cluster", "", f"{counts.replicas_moved:,}" if counts.replicas_moved else ""),
+        SummaryRow("replicas added", "", f"{counts.replicas_added:,}" if counts.replicas_added else ""),
+        SummaryRow("replicas removed", "", f"{counts.replicas_removed:,}" if counts.replicas_removed else ""),
         SummaryRow("clusters gaining replicas", "", format_cluster_deltas(counts, gaining=True), True),
         SummaryRow("clusters losing replicas", "", format_cluster_deltas(counts, gaining=False), True),
-        SummaryRow("recorded decisions changed", "", str(len(review.record_changes)) if review.record_changes else ""),
+        SummaryRow("recorded decisions changed", "", f"{len(review.record_changes):,}" if review.record_changes else ""),
         SummaryRow("clusters added to the fleet", "", _join_sorted(review.added_clusters), True),
         SummaryRow("clusters removed from the fleet", "", _join_sorted(review.removed_clusters), True),
     ]
@@ -318,9 +218,9 @@ def list_summary_rows(review: Review, counts: MoveCounts | None = None) -> list[
     for name, state in (("unplaced workloads", "pending"), ("stale workloads", "stale")):
         after, before = review.states[state], previous.get(state, 0) if previous is not None else None
         if after or before:
-            rows.append(SummaryRow(name, "" if before is None else str(before), str(after)))
+            rows.append(SummaryRow(name, "" if before is None else f"{before:,}", f"{after:,}"))
     files = review.delivery.files
-    return [*rows, SummaryRow("changed files", "", str(files))] if files else rows
+    return [*rows, SummaryRow("changed files", "", f"{files:,}")] if files else rows
 
 
 def format_cluster_deltas(counts: MoveCounts, *, gaining: bool) -> str:
@@ -333,7 +233,7 @@ def format_cluster_deltas(counts: MoveCounts, *, gaining: bool) -> str:
                 f"{sign}{format_count(replicas, 'replica')}"
             ] * bool(replicas)
             found.append((-workloads, -replicas, name, f"{name} ({', '.join(parts)})"))
-    return _join_names([text for *_, text in sorted(found)])
+    return format_names([text for *_, text in sorted(found)], CLUSTERS_SHOWN)
 
 
 def describe_setting_changes(review: Review, most: int) -> list[str]:
@@ -345,7 +245,7 @@ def describe_setting_changes(review: Review, most: int) -> list[str]:
         f"{'' if harmless else 'warning: '}{'; '.join(texts)}. {effect}"
         for (harmless, effect), texts in sorted(groups.items(), key=lambda group: (group[0][0], group[1]))
     ]
-    return [*lines[:most], f"and {len(lines) - most} more"] if len(lines) > most else lines
+    return list_limited(lines, most)
 
 
 def list_comparison_notes(review: Review) -> list[str]:
@@ -360,32 +260,5 @@ def list_comparison_notes(review: Review) -> list[str]:
     return lines
 
 
-def sort_moves(moves: Sequence[Move]) -> list[Move]:
-    """Sort moves by importance: lost, moved, resized, first placement; then by the number of changed replicas, then by name."""
-    order = {kind: position for position, (kind, *_) in enumerate(_MOVE_KINDS)}
-    return sorted(
-        moves,
-        key=lambda move: (order[classify_move(move)], -_count_changed_replicas(move), move.key.namespace, move.key.name, move.key),
-    )
-
-
-def _count_changed_replicas(move: Move) -> int:
-    return sum(
-        abs(_count_replicas(move, move.after, name) - _count_replicas(move, move.before, name))
-        for name in move.before.keys() | move.after.keys()
-    )
-
-
-def _sum_replicas(move: Move, replicas: Mapping[str, int | None]) -> int | None:
-    counts = [move.copy_replicas or None if count is None else count for count in replicas.values()]
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
-
-
 def _join_sorted(names: Sequence[str]) -> str:
-    return _join_names(sorted(names))
-
-
-def _join_names(texts: Sequence[str]) -> str:
-    more = len(texts) - CLUSTERS_SHOWN
-    return ", ".join(texts[:CLUSTERS_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return format_names(sorted(names), CLUSTERS_SHOWN)

@@ -3,41 +3,46 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
 
-from gitsched.model.changes import ManifestChange, Move, RecordChange
-from gitsched.model.finding import Finding
+from gitsched.model.changes import Move, RecordChange
+from gitsched.model.finding import Finding, count_shown
 from gitsched.model.time import format_time
-from gitsched.report.causes import describe_unproved, list_common_causes, list_reasons
-from gitsched.report.review import Review
-from gitsched.report.simulation import describe_losses
-from gitsched.report.summary import (
-    CLUSTERS_SHOWN,
+from gitsched.report.lines import (
+    MAX_SINGLE_MOVES,
+    TABLE_CLUSTERS,
+    ChangeRow,
     abbreviate_oid,
+    count_omitted,
     describe_output_branch,
-    describe_record_changes,
-    describe_withheld,
     escape_unprintable,
-    fits_width,
+    format_changes,
     format_clusters,
-    format_columns,
     format_count,
     format_finding_counts,
-    format_headline,
     format_key,
-    format_record_change,
     format_revision,
     join_blocks,
-    list_comparison_notes,
-    list_summary_rows,
+    make_move_row,
     sort_moves,
-    summarize_moves,
     wrap,
     wrap_all,
 )
+from gitsched.report.paint import Paint, Role, paint_severity, paint_start
+from gitsched.report.review import Review
+from gitsched.report.simulation import describe_losses
+from gitsched.report.summary import (
+    describe_record_changes,
+    describe_withheld,
+    format_headline,
+    format_record_change,
+    list_comparison_notes,
+    list_summary_rows,
+    summarize_moves,
+)
 
-C = TypeVar("C", bound=Move | RecordChange)
 FINDINGS_SHOWN = 50
 INFOS_SHOWN = 5
 """The number of findings that are printed, and of notes among them; JSON contains all."""
@@ -45,8 +50,6 @@ SHOWN_PER_CODE = 10
 """If there are too many findings, this many of each code are printed before further ones of any code."""
 CODES_SHOWN = 3
 """The number of codes listed with the count of omitted findings."""
-MOVES_SHOWN = 500
-"""The number of moves that are printed, the most important first; JSON contains all."""
 SETTINGS_SHOWN = 50
 """The number of changed settings that are printed."""
 RETAINED_SHOWN = 20
@@ -55,56 +58,60 @@ RECORDS_SHOWN = 100
 """The number of changed recorded decisions that are printed."""
 LOSSES_SHOWN = 20
 """The number of lines of a resilience report that are printed."""
-WITHHELD_SHOWN = 20
-"""The number of withheld moves that are printed; JSON contains all."""
-DIFF_LINES = 400
-"""The number of lines of manifest diffs that are printed; JSON contains more."""
+SCREEN_LINES = 40
+"""The number of lines from which the headline of a plan is repeated at the end, where a terminal shows it."""
 
 
-def write_plan(review: Review, width: int) -> str:
-    """Return what a commit would change. Lines other than manifests are wrapped at `width` characters."""
-    return join_blocks(
-        wrap(summarize_plan(review), width),
+def write_plan(review: Review, width: int, paint: Paint | None = None, *, each: bool = False) -> str:
+    """Return what a commit would change. Lines other than manifests are wrapped at `width` characters.
+
+    Many moves are listed in groups with a common cause, unless `each` is true.
+    """
+    headline = wrap(summarize_plan(review), width)
+    blocks = [
+        _paint(headline, paint),
         _comparison_lines(review, width),
-        wrap(f"Refused: {review.refused}", width) if review.refused else [],
-        _setting_lines(review, width),
-        _withheld_lines(review, width, planned=True),
+        _refusal_lines(review, width, paint),
+        _setting_lines(review, width, paint),
+        _withheld_lines(review, width, paint, planned=True),
         _summary_lines(review, width),
-        _cause_lines(review.moves, width),
-        _move_lines(sort_moves(review.moves), width),
+        *_move_blocks(review.moves, width, paint, each=each),
         _copy_lines(review, width),
         _rollout_lines(review, width),
-        _record_lines(review.record_changes, width),
+        _record_lines(review.record_changes, width, paint),
         _held_lines(review, width),
         _retained_lines(review, width),
         _loss_lines(review, width),
-        _finding_lines(review, width),
+        _delivery_lines(review, width, paint),
+        _finding_lines(review, width, paint),
         _count_lines(review, width),
-        _delivery_lines(review, width),
-    )
+    ]
+    if review.moves and sum(len(block) + 1 for block in blocks if block) > SCREEN_LINES:
+        blocks.append(_paint(wrap(f"{format_headline(review)}.", width), paint))
+    return join_blocks(*blocks)
 
 
-def write_run(review: Review, width: int) -> str:
-    """Return the result of a reconcile."""
+def write_run(review: Review, width: int, paint: Paint | None = None, *, each: bool = False) -> str:
+    """Return the result of a reconcile. Many moves are listed in groups with a common cause, unless `each` is true."""
     return join_blocks(
-        wrap(_summarize_run(review), width),
+        _paint(wrap(_summarize_run(review), width), paint),
         wrap_all(review.review_messages, width),
-        wrap(f"Refused: {review.refused}", width) if review.refused else [],
-        _setting_lines(review, width),
-        _move_lines(review.moves, width),
+        _refusal_lines(review, width, paint),
+        _setting_lines(review, width, paint),
+        *_move_blocks(review.moves, width, paint, each=each),
         _copy_lines(review, width),
         _rollout_lines(review, width),
-        _withheld_lines(review, width),
+        *_withheld_blocks(review, width, paint),
         _held_lines(review, width),
-        _record_lines(review.record_changes, width),
-        _finding_lines(review, width),
+        _record_lines(review.record_changes, width, paint),
+        _finding_lines(review, width, paint),
         _count_lines(review, width),
     )
 
 
-def write_findings(findings: Sequence[Finding], width: int) -> str:
+def write_findings(findings: Sequence[Finding], width: int, paint: Paint | None = None) -> str:
     """Return the findings, the most severe first, and their counts."""
-    return join_blocks(_list_findings(findings, width), wrap(_capitalize_finding_counts(findings), width))
+    return join_blocks(_list_findings(findings, width, paint), wrap(_capitalize_finding_counts(findings), width))
 
 
 def summarize_plan(review: Review) -> str:
@@ -136,22 +143,34 @@ def _comparison_lines(review: Review, width: int) -> list[str]:
     return [*lines, f"Plan {review.digest}"] if review.digest else lines
 
 
-def _setting_lines(review: Review, width: int) -> list[str]:
+def _refusal_lines(review: Review, width: int, paint: Paint | None) -> list[str]:
+    return _paint(wrap(f"Refused: {review.refused}", width), paint, "Refused:", "error") if review.refused else []
+
+
+def _setting_lines(review: Review, width: int, paint: Paint | None) -> list[str]:
     """Return the changes of gitsched.yaml."""
     if not review.setting_changes:
         return []
     from gitsched.report.summary import describe_setting_changes  # few commits change settings
 
     changes = describe_setting_changes(review, SETTINGS_SHOWN)
-    return ["Changed settings in gitsched.yaml:", *wrap_all(changes, width, "  ")]
+    lines = [_paint(wrap(change, width, "  "), paint, "  warning:", "warning") for change in changes]
+    return ["Changed settings in gitsched.yaml:", *chain.from_iterable(lines)]
 
 
-def _withheld_lines(review: Review, width: int, *, planned: bool = False) -> list[str]:
-    """Return what the guard withholds. The moves are listed unless the plan shows them among its moves."""
+def _withheld_lines(review: Review, width: int, paint: Paint | None, *, planned: bool = False) -> list[str]:
+    """Return what the guard withholds, without the moves."""
     if not review.withheld.moves:
         return []
     lines = wrap_all(describe_withheld(review.withheld, planned=planned), width)
-    return lines if planned else [*lines, *_move_lines(sort_moves(review.withheld.moves)[:WITHHELD_SHOWN], width)]
+    return _paint(lines, paint, "Withheld by the guard:", "error")
+
+
+def _withheld_blocks(review: Review, width: int, paint: Paint | None) -> list[list[str]]:
+    """Return what the guard withholds, with the moves."""
+    if not review.withheld.moves:
+        return []
+    return [_withheld_lines(review, width, paint), *_move_blocks(review.withheld.moves, width, paint)]
 
 
 def _summarize_run(review: Review) -> str:
@@ -191,21 +210,6 @@ def _summary_lines(review: Review, width: int) -> list[str]:
     return lines
 
 
-def _cause_lines(moves: Sequence[Move], width: int) -> list[str]:
-    """Return the causes that several moves share, and the number of moves without a proved one."""
-    lines = [f"{format_count(number, 'workload')}: {cause}" for cause, number in list_common_causes(moves)]
-    return wrap_all(filter(None, [*lines, describe_unproved(moves)]), width)
-
-
-def _move_lines(moves: Sequence[Move], width: int) -> list[str]:
-    """Return the moves, the first MOVES_SHOWN of them."""
-
-    def format_cells(move: Move, shown: int) -> tuple[str, str, str]:
-        return format_key(move.key), format_clusters(move.before, shown), format_clusters(move.after, shown)
-
-    return [*_change_lines("WORKLOAD", moves[:MOVES_SHOWN], format_cells, width), *_count_omitted(len(moves) - MOVES_SHOWN)]
-
-
 def _copy_lines(review: Review, width: int) -> list[str]:
     """Return the copies that stay for an overlap, and those that go because it is over."""
     if not review.retained_copies and not review.ended_copies:
@@ -215,34 +219,33 @@ def _copy_lines(review: Review, width: int) -> list[str]:
     return wrap_all([*describe_retained_copies(review.retained_copies), *describe_ended_copies(review.ended_copies)], width)
 
 
-def _record_lines(changes: Sequence[RecordChange], width: int) -> list[str]:
+def _move_blocks(moves: Sequence[Move], width: int, paint: Paint | None, *, each: bool = False) -> list[list[str]]:
+    """Return a table of a few moves, or groups of many."""
+    if len(moves) > MAX_SINGLE_MOVES or each or any(move.causes for move in moves):
+        from gitsched.report.move_lines import list_move_blocks  # many runs move a few workloads
+
+        return list_move_blocks(moves, width, paint, each=each)
+    rows = [make_move_row(move, [move.reason] if move.reason else []) for move in sort_moves(moves)]
+    return [format_changes("WORKLOAD", rows, width, TABLE_CLUSTERS, paint)]
+
+
+def _record_lines(changes: Sequence[RecordChange], width: int, paint: Paint | None) -> list[str]:
     """Return the changed recorded decisions, the first RECORDS_SHOWN of them."""
-    lines = _change_lines("RECORDED DECISION", changes[:RECORDS_SHOWN], format_record_change, width)
-    return [*lines, *_count_omitted(len(changes) - RECORDS_SHOWN)]
-
-
-def _count_omitted(more: int) -> list[str]:
-    return [f"and {more} more; use -o json for all"] if more > 0 else []
-
-
-def _change_lines(
-    title: str, changes: Sequence[C], format_cells: Callable[[C, int], tuple[str, str, str]], width: int
-) -> list[str]:
-    """Return a table if it fits into the width, else a few lines for each change."""
     if not changes:
         return []
-    for shown in (CLUSTERS_SHOWN, 3, 2):
-        rows = [(*format_cells(change, shown), _format_reasons(change)) for change in changes]
-        header = (title, "BEFORE", "AFTER", "REASON" if any(row[-1] for row in rows) else "")
-        table = format_columns([header, *rows])
-        if fits_width(table, width):
-            return table
-    lines = []
-    for change in changes:
-        name, before, after = format_cells(change, CLUSTERS_SHOWN)
-        lines += [*wrap(name, width), *wrap(f"{before} -> {after}", width, "  ")]
-        lines += wrap_all(list_reasons(change), width, "  ")
-    return lines
+    from gitsched.report.causes import list_reasons  # few runs change recorded decisions
+
+    shown = count_shown(len(changes), RECORDS_SHOWN)
+    rows = [
+        ChangeRow(
+            "~" if change.before and change.after else "+" if change.after else "-",
+            partial(format_record_change, change),
+            list_reasons(change),
+        )
+        for change in changes[:shown]
+    ]
+    lines = format_changes("RECORDED DECISION", rows, width, TABLE_CLUSTERS, paint)
+    return [*lines, *count_omitted(len(changes) - shown)]
 
 
 def _rollout_lines(review: Review, width: int) -> list[str]:
@@ -263,19 +266,16 @@ def _held_lines(review: Review, width: int) -> list[str]:
     return wrap_all(describe_held(review.held), width)
 
 
-def _format_reasons(change: Move | RecordChange) -> str:
-    return "; ".join(list_reasons(change)) if change.causes else change.reason
-
-
 def _retained_lines(review: Review, width: int) -> list[str]:
     """Return the workloads that the change affects but that keep their placement because of scheduling history."""
     lines, moved = [], {move.key for move in review.moves}
-    for workload in review.retained[:RETAINED_SHOWN]:
+    shown = count_shown(len(review.retained), RETAINED_SHOWN)
+    for workload in review.retained[:shown]:
         verb = "moves only to" if workload.key in moved else "stays on"
         lines += wrap(f"{format_key(workload.key)} {verb} {format_clusters(workload.current)}", width)
         lines += wrap(f"if rescheduled: {format_clusters(workload.if_rescheduled)}; {workload.remedy}", width, "  ")
-    more = len(review.retained) - RETAINED_SHOWN
-    return [*lines, f"and {more} more keep their placement; use -o json for all"] if more > 0 else lines
+    more = len(review.retained) - shown
+    return [*lines, f"and {more:,} more keep their placement; use -o json for all"] if more > 0 else lines
 
 
 def _loss_lines(review: Review, width: int) -> list[str]:
@@ -283,16 +283,16 @@ def _loss_lines(review: Review, width: int) -> list[str]:
     if review.resilience is None:
         return []
     summary, losses = describe_losses(review.resilience)
-    more = [f"and {len(losses) - LOSSES_SHOWN} more; use -o json for all"] if len(losses) > LOSSES_SHOWN else []
-    return [*wrap(summary, width), *wrap_all(losses[:LOSSES_SHOWN], width, "  "), *more]
+    shown = count_shown(len(losses), LOSSES_SHOWN)
+    return [*wrap(summary, width), *wrap_all(losses[:shown], width, "  "), *count_omitted(len(losses) - shown)]
 
 
-def _finding_lines(review: Review, width: int) -> list[str]:
+def _finding_lines(review: Review, width: int, paint: Paint | None) -> list[str]:
     """Return the new findings and the counts of existing and fixed ones; all findings if those of the base are unknown."""
     if review.base.findings is None:
-        return _list_findings(_omit_shown_settings(review, review.findings), width)
+        return _list_findings(_omit_shown_settings(review, review.findings), width, paint)
     new = review.new_findings
-    lines = _list_findings(_omit_shown_settings(review, new), width)
+    lines = _list_findings(_omit_shown_settings(review, new), width, paint)
     existing = len(review.findings) - len(new)
     parts = [
         format_count(existing, "existing finding") if existing else "",
@@ -307,23 +307,34 @@ def _omit_shown_settings(review: Review, findings: Sequence[Finding]) -> Sequenc
     return [finding for finding in findings if finding.code != "sensitive-setting"] if review.setting_changes else findings
 
 
-def _list_findings(findings: Sequence[Finding], width: int) -> list[str]:
+def _list_findings(findings: Sequence[Finding], width: int, paint: Paint | None) -> list[str]:
     infos = [finding for finding in findings if finding.severity == "info"]
     problems = [finding for finding in findings if finding.severity != "info"]
-    shown = [*_select_shown(problems), *infos[:INFOS_SHOWN]][:FINDINGS_SHOWN]
-    lines = wrap_all(map(str, shown), width)
+    if len(infos) > INFOS_SHOWN:
+        infos = infos[: count_shown(len(infos), INFOS_SHOWN)]
+    shown = [*(problems if len(problems) <= FINDINGS_SHOWN else _select_shown(problems)), *infos]
+    shown = shown if len(shown) <= FINDINGS_SHOWN else shown[: count_shown(len(shown), FINDINGS_SHOWN)]
+    lines = [line for finding in shown for line in _wrap_finding(finding, width, paint)]
     omitted = Counter(finding.code for finding in findings)
     omitted.subtract(finding.code for finding in shown)
     if not omitted.total():
         return lines
     codes = [f"{number} {code}" for code, number in sorted(omitted.items(), key=lambda entry: (-entry[1], entry[0])) if number]
     listed = ", ".join(codes[:CODES_SHOWN]) + (", ..." if len(codes) > CODES_SHOWN else "")
-    return [*lines, *wrap(f"and {omitted.total()} more ({listed}); use -o json for all", width)]
+    return [*lines, *wrap(f"and {omitted.total():,} more ({listed}); use -o json for all", width)]
+
+
+def _wrap_finding(finding: Finding, width: int, paint: Paint | None) -> list[str]:
+    lines = wrap(str(finding), width)
+    if paint is None:
+        return lines
+    location = escape_unprintable(str(finding.location)) if finding.location else ""
+    return paint_severity(lines, location, finding.severity, paint)
 
 
 def _select_shown(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings to print, in order; if there are too many, every code gets a share."""
-    if len(findings) <= FINDINGS_SHOWN:
+    if count_shown(len(findings), FINDINGS_SHOWN) == len(findings):
         return list(findings)
     seen: Counter[str] = Counter()
     ranked: list[tuple[int, int]] = []
@@ -341,9 +352,9 @@ def _capitalize_finding_counts(findings: Sequence[Finding]) -> str:
 def _count_lines(review: Review, width: int) -> list[str]:
     states = review.states
     parts = [
-        f"{states['placed']} placed",
-        f"{states['pending']} unplaced" if states["pending"] else "",
-        f"{states['stale']} stale (previous placement kept)" if states["stale"] else "",
+        f"{states['placed']:,} placed",
+        f"{states['pending']:,} unplaced" if states["pending"] else "",
+        f"{states['stale']:,} stale (previous placement kept)" if states["stale"] else "",
     ]
     unclaimed = f"; {format_count(review.unclaimed, 'object')} not selected by any policy" if review.unclaimed else ""
     sentences = [f"{format_count(len(review.outcomes), 'workload')}: {', '.join(filter(None, parts))}{unclaimed}."]
@@ -357,26 +368,17 @@ def _count_lines(review: Review, width: int) -> list[str]:
     return wrap_all(sentences, width)
 
 
-def _delivery_lines(review: Review, width: int) -> list[str]:
-    """Return the changed manifests as unified diffs; their lines are not wrapped, so that they can be copied."""
+def _delivery_lines(review: Review, width: int, paint: Paint | None) -> list[str]:
+    """Return the changed manifests as unified diffs; none for a first placement, where every manifest is new."""
     if review.before is None and not review.base.commit:
-        return []  # every manifest of a first placement is new
-    lines: list[str] = []
-    shown = 0
-    for entry in review.delivery.rendered:
-        body = [escape_unprintable(line) for line in entry.diff.splitlines()]
-        if len(lines) + len(body) > DIFF_LINES:
-            break
-        lines += [*wrap(format_manifest_title(entry), width), *body]
-        shown += 1
-    omitted = len(review.delivery.rendered) - shown + review.delivery.omitted
-    return [*lines, f"and {format_count(omitted, 'more manifest')}; use -o json for their names"] if omitted else lines
+        return []
+    from gitsched.report.manifests import list_manifest_lines  # a reconcile shows none
+
+    return list_manifest_lines(review.delivery, width, paint)
 
 
-def format_manifest_title(entry: ManifestChange) -> str:
-    """Return the path of a manifest, what happens to it and on which clusters."""
-    clusters = ", ".join(entry.clusters[:CLUSTERS_SHOWN])
-    more = len(entry.clusters) - CLUSTERS_SHOWN
-    change = f"{entry.verb} in {clusters}{f' and {more} more' if more > 0 else ''}"
-    copied = f", {'compared with' if entry.diff else 'same as in'} {entry.copied}" if entry.copied else ""
-    return f"{entry.path} {change}{copied}{f' ({entry.note})' if entry.note else ''}"
+def _paint(lines: list[str], paint: Paint | None, start: str = "", role: Role = "heading") -> list[str]:
+    """Return lines of which `start` is painted, by default all."""
+    if paint is None:
+        return lines
+    return paint_start(lines, start, role, paint)

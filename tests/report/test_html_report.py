@@ -115,7 +115,7 @@ def make_large_fleet() -> str:
 
 def test_moves_are_listed_and_a_cell_opens_its_explanation(example: str, show: Open) -> None:
     page = show(example)
-    assert page.title().startswith("11 of 22 workloads move: commit ")
+    assert page.title().startswith("11 of 22 workloads move, 0 become unplaced: commit ")
     assert page.get_by_role("row", name="Deployment shop/cart").first.inner_text().split("\n")[0].startswith("Deployment shop/cart")
     cell = page.get_by_role("gridcell", name="nimbus-eu-central-1: +4, new").first
     cell.click()
@@ -333,7 +333,7 @@ def test_losses_are_shown_and_harmful_ones_are_highlighted(show: Open) -> None:
         "1",
         "4",
         "0",
-        "Job shop/import: unplaced, and 1 more",
+        "Job shop/import: unplaced, Deployment shop/web: 3 missing",
     ]
     assert "old" in (bad.get_attribute("class") or "")
     assert good.get_attribute("class") is None

@@ -91,10 +91,12 @@ def test_the_comment_fits_the_limit_and_lists_omitted_parts(count: int) -> None:
     assert text.startswith("<!-- gitsched:plan id=default -->\n")
     assert ("Omitted to fit the size limit:" in text) == (count > 40)
     if count == 5_000:
-        rows = sum(line.startswith("| `Deployment shop/") for line in text.splitlines())
-        assert rows > 100
-        assert f"… and {5_000 - rows} more" in text
-        assert "5000 of 5000 workloads move" in text
+        assert "5,000 of 5,000 workloads move, 0 become unplaced" in text
+        names = "`Deployment shop/web-0`, `Deployment shop/web-1`, `Deployment shop/web-10` and 4,997 more"
+        row = f"| `~` | **5,000 workloads move**: {names} | "
+        assert [line for line in text.splitlines() if line.startswith("| `~`")] == [
+            f"{row}`a` | `b` | 10,000 → 15,000 replicas | because (`apps/web.yaml:7`) |"
+        ]
 
 
 @settings(max_examples=count_examples(12), deadline=None)
@@ -115,15 +117,16 @@ def test_parts_are_omitted_in_the_documented_order() -> None:
     signs = [
         "```diff",
         "shop/deployment-web-0.yaml",
-        "Additional reasons",
+        "Details of",
         "old 0",
         "web.yaml:30:",
         "Cluster shop/web-30",
         "`Deployment shop/web-99`",
     ]
     seen: list[tuple[bool, ...]] = []
-    many = review(100, text="because of one thing and another, " * 4, diff=2)
-    for limit in range(92_000, MIN_COMMENT_LIMIT, -2_000):
+    text = "because of one thing and another, " * 4
+    many = review(100, text=text, diff=2)._replace(moves=[move(f"web-{number}", text=f"{text}{number}") for number in range(100)])
+    for limit in (92_000, 90_000, 88_000, 80_000, 67_000, 60_000, 45_000, 30_000):
         text = write_markdown(many, limit)
         seen.append(tuple(sign in text for sign in signs))
     order = sorted(set(seen), reverse=True)
@@ -147,10 +150,10 @@ def test_markup_in_text_is_shown_literally(place: str) -> None:
     }[place]
     text = write_markdown(review(0)._replace(moves=[moved, move("next")]))
     check_structure(text)
-    table = text[text.index("| workload") :].split("\n\n")[0].splitlines()
+    table = text[text.index("| | workload") :].split("\n\n")[0].splitlines()
     assert len(table) == 4, "a newline must not add a row"
     tokens = READER.parse("\n".join(table))
-    assert sum(token.type == "td_open" for token in tokens) == 10
+    assert sum(token.type == "td_open" for token in tokens) == 12
     shown = re.sub(r"<code>.*?</code>", "", READER.render("\n".join(table)), flags=re.DOTALL)
     assert not re.search(r"@team|https:|www\.|#1|\$x", shown), "text outside of code has no mentions, links or references"
 
@@ -177,7 +180,7 @@ def test_a_refusal_and_unplaced_workloads_come_first() -> None:
     one = review(2)
     lost = next(iter(one.outcomes))._replace(state="pending", targets=(), reason="0/2 clusters are available: 2 had taints.")
     text = write_markdown(one._replace(outcomes=[lost], refused="12 of 20 workloads would lose their last placement"))
-    head = text[: text.index("| workload")]
+    head = text[: text.index("| | workload")]
     assert "[!CAUTION]" in head
     assert "12 of 20 workloads" in head
     assert "0/2 clusters are available" in head

@@ -7,13 +7,8 @@ from hypothesis import strategies as st
 
 from gitsched.model.changes import Move
 from gitsched.model.document import Key
-from gitsched.report.summary import (
-    classify_move,
-    count_moves,
-    format_cluster_deltas,
-    format_replica_change,
-    summarize_moves,
-)
+from gitsched.report.lines import classify_move, format_replica_change
+from gitsched.report.summary import count_moves, format_cluster_deltas, summarize_moves
 
 placements = st.dictionaries(st.sampled_from("abc"), st.none() | st.integers(0, 9), max_size=3)
 moves = st.lists(
@@ -51,5 +46,5 @@ def test_kinds_of_moves_and_their_descriptions() -> None:
     )
     assert [classify_move(move) for move in (lost, first, resized, moved)] == ["lost", "first", "resized", "moved"]
     assert [format_replica_change(move) for move in (lost, first, resized, moved)] == ["4 -> 0", "", "4 -> 6", "4"]
-    assert summarize_moves([moved, lost], 9) == "1 of 9 workloads becomes unplaced, 1 workload moves"
+    assert summarize_moves([moved, lost], 9) == "1 of 9 workloads moves, 1 becomes unplaced"
     assert format_cluster_deltas(count_moves([moved, resized]), gaining=True) == "b (+1 workload, +4 replicas), a (+2 replicas)"

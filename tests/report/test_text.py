@@ -15,9 +15,9 @@ from gitsched.model.explanation import ExplainedCandidate, Explanation, GroupAtt
 from gitsched.model.finding import Finding, Location
 from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
 from gitsched.report.explanation import write_explanation
+from gitsched.report.lines import escape_ci_commands, escape_unprintable, format_clusters, wrap
 from gitsched.report.review import Review
 from gitsched.report.serialization import serialize_explanation, serialize_review
-from gitsched.report.summary import escape_ci_commands, escape_unprintable, format_clusters, wrap
 from gitsched.report.text import write_findings, write_plan, write_run
 
 KEY = Key("apps", "Deployment", "shop", "cart")
@@ -63,16 +63,16 @@ WHY = Explanation(
 @pytest.mark.parametrize(
     ("review", "verdict"),
     [
-        (REVIEW, "1 of 1 workload moves: commit cccccccccc against branch placements at bbbbbbbbbb of /fleet."),
-        (REVIEW._replace(moves=[FIRST, LOST]), "1 of 1 workload becomes unplaced, 1 workload is placed for the first time:"),
-        (REVIEW._replace(moves=[Move(KEY, {"a": 2}, {"a": 3}, "")]), "1 of 1 workload is resized: "),
+        (REVIEW, "1 of 1 workload moves, 0 become unplaced: commit cccccccccc against branch placements at bbbbbbbbbb of /fleet."),
+        (REVIEW._replace(moves=[FIRST, LOST]), "1 of 1 workload is placed for the first time, 1 becomes unplaced:"),
+        (REVIEW._replace(moves=[Move(KEY, {"a": 2}, {"a": 3}, "")]), "1 of 1 workload scales, 0 become unplaced: "),
         (REVIEW._replace(moves=[]), "No workload moves, but files"),
         (REVIEW._replace(moves=[], changed=False), "No changes: branch placements at bbbbbbbbbb"),
         (
             REVIEW._replace(before=None),
             "First placement: commit cccccccccc would create branch placements of /fleet and place 1 workload.",
         ),
-        (REVIEW._replace(source=""), "1 of 1 workload moves: the worktree against"),
+        (REVIEW._replace(source=""), "1 of 1 workload moves, 0 become unplaced: the worktree against"),
     ],
 )
 def test_a_plan_starts_with_a_summary(review: Review, verdict: str) -> None:
@@ -90,7 +90,7 @@ def test_a_plan_starts_with_a_summary(review: Review, verdict: str) -> None:
         (REVIEW._replace(changed=False), "No changes: branch placements at bbbbbbbbbb"),
         (
             REVIEW._replace(refused="12 of 20 workloads"),
-            "Nothing committed. Planned: 1 workload moves.",
+            "Nothing committed. Planned: 1 workload moves, 0 become unplaced.",
         ),
     ],
 )

@@ -14,13 +14,13 @@ def messages(run: RunResult, code: str) -> list[str]:
 
 
 def test_clusters_without_facts_share_one_note(fleet: Fleet) -> None:
-    fleet.commit({f"c{number}.yaml": cluster(f"c{number}") for number in range(5)})
+    fleet.commit({f"c{number}.yaml": cluster(f"c{number}") for number in range(6)})
     run = fleet.preview()
     assert messages(run, "cluster-apis-assumed") == [
-        "5 Clusters have no status.apiEnablements: assuming support for every API (c0, c1, c2 and 2 more)"
+        "6 Clusters have no status.apiEnablements: assuming support for every API (c0, c1, c2 and 3 more)"
     ]
     assert messages(run, "cluster-room-assumed") == [
-        "5 Clusters have no status.resourceSummary: assuming unlimited capacity (c0, c1, c2 and 2 more)"
+        "6 Clusters have no status.resourceSummary: assuming unlimited capacity (c0, c1, c2 and 3 more)"
     ]
 
 

@@ -154,12 +154,13 @@ def test_without_a_base_the_plan_has_the_table_of_its_result(shop: Fleet, plan: 
 
 def test_a_comment_without_space_for_the_table_keeps_the_summary(fleet: Fleet, plan: Simulate) -> None:
     clusters = [f"{'n' * 40}-{number:02}" for number in range(20)]
-    workloads = [f"{'w' * 60}-{number:03}" for number in range(150)]
-    files = {f"{name}.yaml": cluster(name, region=f"region-{name}") for name in clusters}
-    fleet.commit(files | {f"{name}.yaml": deployment(name) for name in workloads})
-    base = fleet.git("rev-parse", "HEAD")
+    workloads = [f"{'w' * 60}-{number:03}" for number in range(60)]
     every = divide("pay", f"clusterNames: [{', '.join(clusters[:2])}]", WEIGHTED).replace(", name: pay}", "}")
-    fleet.commit({"p.yaml": every}, hour=1)
+    files = {f"{name}.yaml": cluster(name, region=f"region-{name}") for name in clusters}
+    fleet.commit(files | {f"{name}.yaml": deployment(name, 1) for name in workloads} | {"p.yaml": every})
+    base = fleet.git("rev-parse", "HEAD")
+    # Each workload changes in another way, so that no two of them are a group.
+    fleet.commit({f"{name}.yaml": deployment(name, number) for number, name in enumerate(workloads, start=2)}, hour=1)
     full = plan(base, "--resilience", "regions", "-o", "markdown")
     result = plan(base, "--resilience", "regions", "-o", "markdown", "--max-chars", "16384")
     assert ("If any one region is lost</summary>" in full, "If any one region is lost</summary>" in result) == (True, False)

@@ -20,6 +20,7 @@ from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import format_time
 from gitsched.report.held import describe_held
+from gitsched.report.lines import escape_unprintable, sort_moves
 from gitsched.report.page.content import (
     build_finding_row,
     build_loss_table,
@@ -36,14 +37,7 @@ from gitsched.report.page.topology import PLACES_SHOWN, build_place_rows
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.review import Review
 from gitsched.report.rollouts import describe_rollouts
-from gitsched.report.summary import (
-    describe_setting_changes,
-    describe_withheld,
-    escape_unprintable,
-    list_comparison_notes,
-    list_summary_rows,
-    sort_moves,
-)
+from gitsched.report.summary import describe_setting_changes, describe_withheld, list_comparison_notes, list_summary_rows
 from gitsched.report.text import summarize_plan
 
 MANIFESTS_SHOWN = 1_000

@@ -15,19 +15,12 @@ from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.simulation import ResilienceChange
 from gitsched.report.causes import list_reasons
 from gitsched.report.explanation import describe_candidate, describe_override, list_related_objects
+from gitsched.report.lines import escape_unprintable, format_clusters, format_key
+from gitsched.report.manifests import format_manifest_title
 from gitsched.report.page.topology import build_site_fields
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses, describe_worst_effect
-from gitsched.report.summary import (
-    SummaryRow,
-    escape_unprintable,
-    format_clusters,
-    format_key,
-    format_record_change,
-    format_subject,
-    format_targets,
-)
-from gitsched.report.text import format_manifest_title
+from gitsched.report.summary import SummaryRow, format_record_change, format_subject, format_targets
 
 ClusterCells = list[list[int | None]]
 _TARGETS_SHOWN = 50

@@ -11,9 +11,9 @@ from markupsafe import Markup
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.time import format_time
 from gitsched.report.history import describe_cause, describe_more_files, describe_reason, describe_source
+from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable, format_count
 from gitsched.report.page import compute_csp_hash, load_template, read_resource
 from gitsched.report.page.content import build_move_row
-from gitsched.report.summary import abbreviate_oid, classify_move, escape_unprintable, format_count
 
 MOVES_SHOWN = 200
 """The number of moves that the page lists for one commit; the others are counted."""

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from gitsched.model.changes import Move
 from gitsched.model.fleet_topology import ClusterSite, ResourceUse
 from gitsched.model.scheduling import Outcome
-from gitsched.report.summary import count_moves, escape_unprintable
+from gitsched.report.lines import escape_unprintable
+from gitsched.report.summary import count_moves
 
 PLACES_SHOWN = 200
 """The number of places in the table for browsers without JavaScript; the others are counted."""

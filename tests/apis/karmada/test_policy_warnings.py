@@ -37,7 +37,7 @@ def list_messages(*documents: Body, code: str = "karmada-cluster-unknown") -> li
         ({"clusterAffinity": {"clusterNames": ["fra-1"]}}, []),
         ({"clusterAffinity": {"exclude": ["fra-2"]}}, []),
         ({"clusterAffinity": {"clusterNames": ["fra-1", "fra-2"]}}, ["fra-2; did you mean fra-1?"]),
-        ({"clusterAffinities": [{"affinityName": "a", "clusterNames": ["x", "y", "z", "w"]}]}, ["w, x, y and 1 more"]),
+        ({"clusterAffinities": [{"affinityName": "a", "clusterNames": ["x", "y", "z", "w"]}]}, ["w, x, y, z"]),
         ({}, []),
     ],
 )
@@ -96,7 +96,7 @@ HERE = (
         (["v1 ConfigMap"], "info: selects nothing: namespace shop has no ConfigMap"),
         (
             ["v1 Secret", "batch/v1 Job", "batch/v1 CronJob", "apps/v1 StatefulSet"],
-            "info: selects nothing: namespace shop has no Secret, Job, CronJob and 1 more",
+            "info: selects nothing: namespace shop has no Secret, Job, CronJob, StatefulSet",
         ),
     ],
 )

@@ -1,0 +1,244 @@
+"""Words and lines that all reports share: names of workloads, commits and clusters, kinds of moves, counts with nouns; for a terminal
+aligned columns, wrapped paragraphs, escaped control characters and CI commands."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from gitsched.model.changes import Move
+from gitsched.model.document import Key
+from gitsched.model.finding import SEVERITIES, Finding, count_shown, format_names
+from gitsched.report.paint import Paint, paint_sign
+from gitsched.report.review import Review
+
+COLUMN_GAP = "  "
+# GitHub runs commands in lines that start with two colons (after blanks) and after `##[` anywhere; Azure uses `##vso[`, TeamCity
+# `##teamcity[`.
+_CI_COMMAND = re.compile(r"^[^\S\n]*(?=::)|##(?=(?:vso|teamcity)?\[)", re.MULTILINE | re.IGNORECASE)
+
+CLUSTERS_SHOWN = 6
+"""The number of clusters listed by name for one side of a move; the others are counted."""
+TABLE_CLUSTERS = (CLUSTERS_SHOWN, 3, 2)
+"""The numbers of clusters with which a table is tried until it fits into the width."""
+MAX_SINGLE_MOVES = 10
+"""The number of moves up to which each is listed on its own; of more, those with the same cause are a group."""
+MOVE_ORDER = ("lost", "moved", "resized", "first")
+"""The kinds of moves, the gravest first."""
+MOVE_SIGNS = {"lost": "-", "moved": "~", "resized": "~", "first": "+"}
+"""How the kinds of moves are marked at the start of a line."""
+
+
+def escape_unprintable(text: str) -> str:
+    """Return the text on one line with unprintable characters escaped, so that a manifest cannot send terminal control sequences."""
+    return "".join(c if c.isprintable() else "\\n" if c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def escape_ci_commands(text: str) -> str:
+    """Insert a backslash into text that a CI runner would execute as a command, since the text may come from a manifest."""
+    return _CI_COMMAND.sub(r"\g<0>\\", text)
+
+
+def wrap(text: str, width: int, indent: str = "") -> list[str]:
+    """Wrap one paragraph. Words longer than a line are not broken, so that paths can be copied."""
+    lines = textwrap.wrap(
+        escape_unprintable(text),
+        max(width, len(indent) + 20),
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines or [indent.rstrip()]
+
+
+def wrap_all(texts: Iterable[str], width: int, indent: str = "") -> list[str]:
+    """Wrap several paragraphs."""
+    return [line for text in texts for line in wrap(text, width, indent)]
+
+
+def format_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of cells as aligned lines; each column is as wide as its widest cell."""
+    cells = [[escape_unprintable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [COLUMN_GAP.join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+
+
+def fits_width(lines: Sequence[str], width: int) -> bool:
+    """Return whether all lines fit into the width."""
+    return all(len(line) <= width for line in lines)
+
+
+class ChangeRow(NamedTuple):
+    """A row of a table of changes. `format_cells` returns a name, and its clusters before and after with so many of them listed.
+
+    `mark` is what the last cell says about fewer replicas, or "".
+    """
+
+    sign: str
+    format_cells: Callable[[int], tuple[str, str, str]]
+    reasons: Sequence[str]
+    mark: str = ""
+
+
+def format_changes(title: str, rows: Sequence[ChangeRow], width: int, clusters: Sequence[int], paint: Paint | None) -> list[str]:
+    """Return a table if it fits into the width with one of these numbers of clusters, else a few lines for each change."""
+    if not rows:
+        return []
+    for shown in clusters:
+        cells = [_make_cells(row, shown) for row in rows]
+        head, *lines = format_columns(
+            [(f"  {title}", "BEFORE", "AFTER", "REASON" if any(each[-1] for each in cells) else ""), *cells]
+        )
+        if fits_width([head, *lines], width):
+            return [head, *(_paint_row(line, row, paint) for line, row in zip(lines, rows, strict=True))]
+    found = []
+    for row in rows:
+        name, before, after = row.format_cells(clusters[0])
+        first, *rest = wrap(f"{row.sign} {name}", width)
+        found += [_paint_row(first, row, paint), *rest]
+        found += wrap(f"{before} -> {after}", width, "    ")
+        found += wrap_all(row.reasons, width, "    ")
+    return found
+
+
+def _make_cells(row: ChangeRow, shown: int) -> tuple[str, str, str, str]:
+    name, before, after = row.format_cells(shown)
+    return f"{row.sign} {name}", before, after, "; ".join(row.reasons)
+
+
+def _paint_row(line: str, row: ChangeRow, paint: Paint | None) -> str:
+    if paint is None:
+        return line
+    return paint_sign(line, row.mark, paint)
+
+
+def format_count(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: "1 workload", "2,000 workloads"."""
+    return f"{number} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
+
+
+def list_limited(lines: Sequence[str], limit: int, more: str = "and {} more") -> list[str]:
+    """Return the first lines, and a line with the number of the others, which `more` has a place for."""
+    shown = count_shown(len(lines), limit)
+    return [*lines[:shown], more.format(f"{len(lines) - shown:,}")] if len(lines) > shown else list(lines)
+
+
+def count_omitted(more: int) -> list[str]:
+    """Return a line with the number of entries that are left out."""
+    return [f"and {more:,} more; use -o json for all"] if more > 0 else []
+
+
+def join_blocks(*blocks: list[str]) -> str:
+    """Return blocks of lines as one text, separated by empty lines; an empty block is left out."""
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def count_replicas(move: Move, replicas: Mapping[str, int | None], cluster: str) -> int:
+    """Return the replicas in a cluster; a cluster without a number has a full copy."""
+    count = replicas.get(cluster, 0)
+    return move.copy_replicas if count is None else count
+
+
+def classify_move(move: Move) -> str:
+    """Return the kind of a move: "lost" (becomes unplaced), "first" (was unplaced), "resized" (same clusters) or "moved"."""
+    if not move.before:
+        return "first"
+    if not move.after:
+        return "lost"
+    return "resized" if move.before.keys() == move.after.keys() else "moved"
+
+
+def abbreviate_oid(oid: str) -> str:
+    """Return the first ten digits of an object id."""
+    return oid[:10]
+
+
+def format_key(key: Key) -> str:
+    """Return a workload as "Deployment shop/cart"."""
+    return f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}"
+
+
+def format_revision(name: str, oid: str) -> str:
+    """Return a revision with its commit id: "main (1a2b3c4d5e)"."""
+    return f"{name} ({abbreviate_oid(oid)})" if name and oid and not oid.startswith(name) else abbreviate_oid(oid) or "the worktree"
+
+
+def describe_output_branch(review: Review, *, head: bool = True) -> str:
+    """Return the name of the output branch with its head commit and its repository."""
+    commit = f" at {abbreviate_oid(review.before)}" if head and review.before else ""
+    return f"branch {review.branch}{commit}" + (f" of {review.output_repository}" if review.output_repository else "")
+
+
+def format_clusters(replicas: Mapping[str, int | None], most: int = CLUSTERS_SHOWN) -> str:
+    """Return clusters with their replicas, as in "dub-prod-1 2, fra-prod-1 3"; "nowhere" if there are none."""
+    if not replicas:
+        return "nowhere"
+    shown = [name if replicas[name] is None else f"{name} {replicas[name]}" for name in sorted(replicas)]
+    return ", ".join(shown) if len(shown) <= most else format_names(shown, most)
+
+
+def format_replica_change(move: Move) -> str:
+    """Return the sum of replicas before and after: "4 -> 6", "4" if unchanged, "" if the workload has no replicas."""
+    earlier, later = sum_replicas(move)
+    if earlier is None and later is None:
+        return ""
+    return str(later) if earlier == later else f"{earlier or 0} -> {later or 0}"
+
+
+def sum_replicas(move: Move) -> tuple[int | None, int | None]:
+    """Return the replicas before and after; None if the workload has no replicas there."""
+    return _sum_replicas(move, move.before), _sum_replicas(move, move.after)
+
+
+def shrinks(move: Move) -> bool:
+    """Return whether a workload runs on with fewer replicas than before."""
+    earlier, later = sum_replicas(move)
+    return bool(move.after) and earlier is not None and earlier > (later or 0)
+
+
+def make_move_row(move: Move, reasons: Sequence[str]) -> ChangeRow:
+    """Return the row of a move in a table for a terminal."""
+    mark = format_shrinking(move)
+
+    def format_cells(shown: int) -> tuple[str, str, str]:
+        return format_key(move.key), format_clusters(move.before, shown), format_clusters(move.after, shown) + mark
+
+    return ChangeRow(MOVE_SIGNS[classify_move(move)], format_cells, reasons, mark.strip())
+
+
+def format_shrinking(move: Move) -> str:
+    """Return the mark of a workload that runs on with fewer replicas: " (8 -> 4 replicas)"; "" for others."""
+    return f" ({format_replica_change(move)} replicas)" if shrinks(move) else ""
+
+
+def format_finding_counts(findings: Sequence[Finding]) -> str:
+    """Return the number of findings by severity: "1 error, 2 notes"."""
+    counts = Counter(finding.severity for finding in findings)
+    nouns = {"error": "error", "warning": "warning", "info": "note"}
+    return ", ".join(format_count(counts[level], nouns[level]) for level in SEVERITIES if counts[level]) or "no findings"
+
+
+def sort_moves(moves: Sequence[Move]) -> list[Move]:
+    """Sort moves by importance: lost, moved, resized, first placement; then by the number of changed replicas, then by name."""
+
+    def rank(move: Move) -> tuple[object, ...]:
+        return MOVE_ORDER.index(classify_move(move)), -_count_changed_replicas(move), move.key.namespace, move.key.name, move.key
+
+    return sorted(moves, key=rank)
+
+
+def _count_changed_replicas(move: Move) -> int:
+    return sum(
+        abs(count_replicas(move, move.after, name) - count_replicas(move, move.before, name))
+        for name in move.before.keys() | move.after.keys()
+    )
+
+
+def _sum_replicas(move: Move, replicas: Mapping[str, int | None]) -> int | None:
+    counts = [move.copy_replicas or None if count is None else count for count in replicas.values()]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

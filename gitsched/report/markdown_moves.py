@@ -1,0 +1,122 @@
+"""The sections of the pull request comment about moves and changed recorded decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from gitsched.model.changes import Cause, RecordChange
+from gitsched.model.finding import count_shown
+from gitsched.model.markdown import format_code, format_text
+from gitsched.report.causes import Caused, list_cause_texts, list_reasons
+from gitsched.report.lines import format_clusters, format_count, format_key, format_replica_change
+from gitsched.report.move_groups import (
+    NAMES_SHOWN,
+    MoveGroup,
+    describe_flows,
+    describe_group,
+    describe_group_replicas,
+    list_group_clusters,
+)
+from gitsched.report.name_ranges import format_ranges
+from gitsched.report.summary import describe_move_kind, describe_record_changes, format_record_change
+
+MAX_LINE = 300
+"""The number of characters of a reason."""
+
+
+def write_moves(groups: Sequence[MoveGroup], most: int, omitted: list[str]) -> str:
+    """Return the table of groups and single moves, at most so many of them."""
+    if not groups:
+        return ""
+    shown = count_shown(len(groups), most) if most else 0
+    lines = [f"| {' | '.join(_write_cells(group))} |" for group in groups[:shown]]
+    more = sum(len(group.moves) for group in groups[shown:])
+    total = sum(len(group.moves) for group in groups)
+    if more:
+        omitted.append(f"{more:,} of {format_count(total, 'move')}")
+        lines.append(f"| | … and {more:,} more | | | | |")
+    if not shown:
+        return f"{format_count(total, 'move')}, too many to list here."
+    return "\n".join(["| | workload | before | after | replicas | reason |", "|---|---|---|---|---|---|", *lines])
+
+
+def _write_cells(group: MoveGroup) -> tuple[str, ...]:
+    """Return the cells of one move or of a group: sign, names, clusters before and after, replicas, first reason."""
+    reason, sign = _write_first_reason(group), format_code(group.sign)
+    if group.is_single:
+        move = group.moves[0]
+        before, after = (format_code(format_clusters(replicas)) for replicas in (move.before, move.after))
+        replicas = _mark_fewer(format_replica_change(move), fewer=group.shrinking)
+        return sign, format_code(format_key(move.key)), before, after, replicas, reason
+    before, after = (_write_ranges(names) for names in list_group_clusters(group))
+    names = f"**{describe_move_kind(group.kind, len(group.moves))}**: {_write_names(group)}"
+    return sign, names, before, after, _mark_fewer(describe_group_replicas(group), fewer=group.shrinking), reason
+
+
+def _write_names(group: MoveGroup) -> str:
+    shown = count_shown(len(group.moves), NAMES_SHOWN)
+    names = ", ".join(format_code(format_key(move.key)) for move in group.moves[:shown])
+    return f"{names} and {len(group.moves) - shown:,} more" if len(group.moves) > shown else names
+
+
+def _write_ranges(names: Collection[str]) -> str:
+    return format_code(format_ranges(names)) if names else ""
+
+
+def _mark_fewer(replicas: str, *, fewer: bool) -> str:
+    """Return replicas before and after; fewer ones are marked by a word and by bold type."""
+    text = replicas.replace("->", "→")
+    return f"**{text} (fewer)**" if fewer else text
+
+
+def _write_first_reason(change: Caused) -> str:
+    causes = list_cause_texts(change.causes, _write_cause)
+    return causes[0] if causes else format_text(change.reason, MAX_LINE)
+
+
+def _write_cause(cause: Cause) -> str:
+    text = format_text(cause.text, MAX_LINE)
+    if cause.location is None:
+        return text
+    return f"{text} ({'was ' if cause.removed else ''}{format_code(cause.location.text)})"
+
+
+def write_reasons(groups: Sequence[MoveGroup], most: int, omitted: list[str], *, fits: bool) -> str:
+    """Return the reasons after the first one, which the table of moves contains, and the parts of groups."""
+    entries = []
+    for group in groups[:most]:
+        causes = list_cause_texts(group.causes, _write_cause)
+        reasons = [*causes[1:], *(format_text(text, MAX_LINE) for text in list_reasons(group)[len(causes) or 1 :])]
+        parts = [] if group.is_single else [format_text(text, MAX_LINE) for text in describe_flows(group)]
+        if reasons or parts:
+            title = format_code(format_key(group.moves[0].key))
+            if not group.is_single:
+                title = format_text(describe_group(group), MAX_LINE)
+            entries.append("\n".join([f"- {title}", *(f"  - {text}" for text in (*parts, *reasons))]))
+    if entries and not fits:
+        omitted.append("additional reasons")
+        return ""
+    return write_details(f"Details of {format_count(len(entries), 'change')}", "\n".join(entries))
+
+
+def write_record_changes(changes: Sequence[RecordChange], most: int, omitted: list[str]) -> str:
+    """Return the table of changed recorded decisions, each with its first cause."""
+    if not changes:
+        return ""
+    lines = ["| recorded decision | before | after | reason |", "|---|---|---|---|"]
+    shown = count_shown(len(changes), most) if most else 0
+    for change in changes[:shown]:
+        subject, before, after = map(format_code, format_record_change(change))
+        reason = _write_first_reason(change)
+        lines.append(f"| {subject} | {before} | {after} | {reason} |")
+    more = len(changes) - shown
+    if more > 0:
+        omitted.append(f"{more:,} of {format_count(len(changes), 'recorded decision')}")
+        lines.append(f"| … and {more:,} more | | | |")
+    title = describe_record_changes(changes)
+    return "\n".join([f"**{title[0].upper()}{title[1:]}:**", "", *lines])
+
+
+def write_details(title: str, text: str) -> str:
+    """Return text that is folded under its title; "" without text."""
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>" if text else ""

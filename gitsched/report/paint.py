@@ -1,0 +1,44 @@
+"""Colours of text for a terminal. Colour repeats what signs and words say, so text without it has the same bytes otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+Role = Literal["heading", "added", "removed", "changed", "error", "warning", "note"]
+Paint = Callable[[str, Role], str]
+"""Return text in the colour of its role; the text has no unprintable characters."""
+
+_SIGN_ROLES: dict[str, Role] = {"+": "added", "-": "removed", "~": "changed"}
+_DIFF_ROLES: dict[str, Role] = {"+": "added", "-": "removed", "@": "changed"}
+_SEVERITY_ROLES: dict[str, Role] = {"error": "error", "warning": "warning", "info": "note"}
+
+
+def paint_sign(line: str, mark: str, paint: Paint) -> str:
+    """Paint the sign with which a line begins, and a mark of fewer replicas in it."""
+    head, rest = line[:1], line[1:]
+    painted = rest.replace(mark, paint(mark, "removed"), 1) if mark else rest
+    return paint(head, _SIGN_ROLES[head]) + painted
+
+
+def paint_start(lines: list[str], start: str, role: Role, paint: Paint) -> list[str]:
+    """Paint `start` where the first line begins with it, or all lines if `start` is ""."""
+    if not start:
+        return [paint(line, role) for line in lines]
+    if not lines or not lines[0].startswith(start):
+        return lines
+    return [paint(start, role) + lines[0][len(start) :], *lines[1:]]
+
+
+def paint_severity(lines: list[str], location: str, severity: str, paint: Paint) -> list[str]:
+    """Paint the severity of a finding, which follows its location unless the first line ends before."""
+    position = len(location) + 2 if location else 0
+    if not lines or not lines[0].startswith(severity, position):
+        return lines
+    first, end = lines[0], position + len(severity)
+    return [first[:position] + paint(severity, _SEVERITY_ROLES[severity]) + first[end:], *lines[1:]]
+
+
+def paint_diff(lines: list[str], paint: Paint) -> list[str]:
+    """Paint the lines of a unified diff."""
+    return [paint(line, _DIFF_ROLES[line[0]]) if line[:1] in _DIFF_ROLES else line for line in lines]
