@@ -116,6 +116,15 @@ class CompanionSelecting(Protocol):
         ...
 
 
+@runtime_checkable
+class NearSelecting(Protocol):
+    """Capability of an engine whose policies select workloads, so that it can say which of them nearly selects an object."""
+
+    def describe_near_selections(self, templates: Iterable[Document], /) -> Mapping[Key, str]:
+        """Return what the nearest policy selects, and what an object has instead; only for objects with such a policy."""
+        ...
+
+
 class InnerPlacement(NamedTuple):
     """Placement of one workload inside a cluster: `desired` replicas, those `placed` by location, and the `nodes` (node/NAME) of the
     locations."""

@@ -219,7 +219,7 @@ def _leave_out_errors(
     for _ in range(MAX_VALIDATIONS):
         try:
             with output.show_progress("Validating the proposal"):
-                findings = list(validate_source(settings))
+                findings = list(validate_source(settings).findings)
         except Permanent:
             break  # such as a repository without a program that builds it: the next command says so
         left = leave_out_errors(found, files.get(BUNDLES, ""), findings)

@@ -58,11 +58,15 @@ def command(
     if settings.worktree:
         note_uncommitted(location, log_format, "are|is validated, too; plan and reconcile read commits")
     with output.show_progress("Validating"):
-        findings = list(validate_source(settings))
+        validated = validate_source(settings)
+    findings = list(validated.findings)
     if path is not None and root is not None:
         findings = filter_below(findings, path.resolve(), root)
+    unclaimed = validated.unclaimed if path is None else 0
     output.show_as(
-        form, lambda width: write_findings(findings, width, output.choose_paint(color)), lambda: serialize_findings(findings)
+        form,
+        lambda width: write_findings(findings, width, output.choose_paint(color), unclaimed),
+        lambda: serialize_findings(findings),
     )
     output.write_reports(wanted, output.list_report_writers(findings))
     pending = sum(finding.code == "unschedulable" for finding in findings)

@@ -22,7 +22,7 @@ _MAX_LOOKUPS = 100
 """Values of a source that are compared with all existing ones."""
 
 
-class ClusterValues(NamedTuple):
+class ClusterVocabulary(NamedTuple):
     """The labels, fields and claims of some clusters, each with its values, and the names of the clusters."""
 
     labels: dict[str, set[str]]
@@ -87,9 +87,9 @@ class UnmatchedSelectors:
                         text = f"{document.key.title}: {message}"
                         yield Finding("warning", CODE, text, locate_document(document), document.key.resource, field)
 
-    def _collect(self, apis: Iterable[PolicyAPI]) -> ClusterValues | None:
+    def _collect(self, apis: Iterable[PolicyAPI]) -> ClusterVocabulary | None:
         """Return the values of the clusters of some APIs; None if a cluster is broken, so that its values are unknown."""
-        known = ClusterValues({}, {}, {}, set())
+        known = ClusterVocabulary({}, {}, {}, set())
         for topology in (api.topology for api in apis):
             if topology is None or topology.level != CLUSTER:
                 continue
@@ -99,7 +99,7 @@ class UnmatchedSelectors:
                 known.add(topology, document)
         return known
 
-    def _check(self, choice: Choice, known: ClusterValues) -> Iterator[tuple[Pointer, str]]:
+    def _check(self, choice: Choice, known: ClusterVocabulary) -> Iterator[tuple[Pointer, str]]:
         """Yield the place of each value that no cluster has, and what is wrong with it."""
         pointer, value, chosen = choice
         if chosen == "cluster-names":

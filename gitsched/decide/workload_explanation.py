@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from gitsched.apis.capabilities import NearSelecting
 from gitsched.decide.decisions import DecisionSet
-from gitsched.model.document import Document
+from gitsched.model.document import Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
 
 
@@ -35,3 +38,13 @@ def _explain_recorded(decisions: DecisionSet, document: Document) -> Explanation
         result=tuple(ReplicaShare(target.name, None, target.amount) for target in decision.targets),
         candidate_kind=decision.target_kind,
     )
+
+
+def list_near_selections(decisions: DecisionSet, keys: Iterable[Key]) -> dict[Key, str]:
+    """Return for objects that no policy selects which policy nearly does, for those that have one."""
+    templates = [template for key in keys if (template := decisions.catalog.templates.get(key)) is not None]
+    found: dict[Key, str] = {}
+    for engine in decisions.engines:
+        if isinstance(engine, NearSelecting):
+            found = {**engine.describe_near_selections(templates), **found}
+    return found

@@ -53,7 +53,7 @@ class WorkloadStatus(NamedTuple):
 class FleetStatus(NamedTuple):
     """The status of a fleet. `head` is the last commit of the output branch, "" without one; `pending` says that a run would change it.
 
-    `unclaimed` are the objects that no policy selects.
+    `unclaimed` are the objects that no policy selects, and `nearest` says of some of them which policy nearly selects them.
     """
 
     branch: str
@@ -64,6 +64,7 @@ class FleetStatus(NamedTuple):
     rollouts: tuple[RolloutStatus, ...]
     workloads: tuple[WorkloadStatus, ...]
     unclaimed: tuple[Key, ...]
+    nearest: Mapping[Key, str] = {}
 
     @property
     def needs_attention(self) -> bool:

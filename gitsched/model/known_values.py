@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-_SIMILARITY = 0.7
+_SIMILARITY = 0.65
 _MAX_LENGTH = 100
 _MAX_LISTED = 5
 _DIGITS = str.maketrans("", "", "0123456789")

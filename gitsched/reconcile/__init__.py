@@ -7,6 +7,7 @@ import random
 import time
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from gitsched.decide.plan_result import Plan
 from gitsched.git import SourceRepository, is_url
@@ -113,6 +114,15 @@ def preview(settings: RunSettings, *, complete: bool = False) -> RunResult:
     return Reconciler(settings).run(settings.now, preview=True, complete=complete)
 
 
-def validate_source(settings: RunSettings) -> tuple[Finding, ...]:
-    """Return every finding about the source: about its files, its documents, and their references to each other."""
-    return preview(settings._replace(observations="recorded", findings_only=True)).plan.findings
+class ValidatedSource(NamedTuple):
+    """Every finding about a source: about its files, its documents, and their references to each other; and how many objects no policy
+    selects."""
+
+    findings: tuple[Finding, ...]
+    unclaimed: int
+
+
+def validate_source(settings: RunSettings) -> ValidatedSource:
+    """Check the source."""
+    plan = preview(settings._replace(observations="recorded", findings_only=True)).plan
+    return ValidatedSource(plan.findings, plan.unclaimed)

@@ -9,7 +9,7 @@ from gitsched.decide.companion_explanation import ExplainedCompanions, explain_c
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan_result import Plan, PlanDetails
 from gitsched.decide.reference_explanation import explain_references
-from gitsched.decide.workload_explanation import explain_workload
+from gitsched.decide.workload_explanation import explain_workload, list_near_selections
 from gitsched.git import Repository
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
@@ -87,7 +87,11 @@ def _explain(
         if cluster is None or why_not:
             raise Permanent(f"{key} is not a workload, and no API decides about it")
         return describe_cluster(baseline, cluster, plan.findings)
-    found = found or Explanation(str(key), location=f"{template.origin.path}:{template.origin.line}" if template.origin else "")
+    if found is None:
+        nearest = list_near_selections(decisions, [key]).get(key, "")
+        found = Explanation(
+            str(key), location=f"{template.origin.path}:{template.origin.line}" if template.origin else "", policy_reason=nearest
+        )
     found = _add_document_errors(found, key, plan.findings)
     found = found._replace(built_from=template.origin.root, changed_by=template.origin.changed_by) if template.origin else found
     if plan.details is not None and not why_not:

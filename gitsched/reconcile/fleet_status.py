@@ -8,6 +8,7 @@ from gitsched.apis.capabilities import AvailabilityReporting
 from gitsched.decide.cluster_reports import KnownReports
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan_result import Plan
+from gitsched.decide.workload_explanation import list_near_selections
 from gitsched.git import Repository
 from gitsched.model.document import Key
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, LastReport, WorkloadStatus
@@ -44,7 +45,8 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
         clusters,
         plan.rollouts,
         tuple(_list_workloads(plan)),
-        plan.decisions.list_unclaimed(),
+        unclaimed := plan.decisions.list_unclaimed(),
+        list_near_selections(plan.decisions, unclaimed),
     )
 
 

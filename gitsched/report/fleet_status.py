@@ -23,7 +23,8 @@ def write_fleet_status(status: FleetStatus, *, workloads: bool = False, unclaime
         rows = [_make_workload_row(one) for one in status.workloads]
         lines = _format_table(_WORKLOADS, rows) if rows else ["No policy places a workload."]
     elif unclaimed:
-        lines = [escape_unprintable(format_key(key)) for key in status.unclaimed] or ["Every object is selected by a policy."]
+        rows = [(escape_unprintable(format_key(key)), escape_unprintable(status.nearest.get(key, ""))) for key in status.unclaimed]
+        lines = format_columns(rows) if rows else ["Every object is selected by a policy."]
     else:
         rows = [_make_cluster_row(one) for one in status.clusters]
         lines = _format_table(_CLUSTERS, rows) if rows else ["There is no cluster."]
@@ -99,7 +100,10 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
             }
             for one in status.workloads
         ],
-        "unclaimed": [_serialize_key(key) for key in status.unclaimed],
+        "unclaimed": [
+            {**_serialize_key(key), **({"nearest": status.nearest[key]} if key in status.nearest else {})}
+            for key in status.unclaimed
+        ],
     }
 
 

@@ -109,9 +109,14 @@ def write_run(review: Review, width: int, paint: Paint | None = None, *, each: b
     )
 
 
-def write_findings(findings: Sequence[Finding], width: int, paint: Paint | None = None) -> str:
-    """Return the findings, the most severe first, and their counts."""
-    return join_blocks(_list_findings(findings, width, paint), wrap(_capitalize_finding_counts(findings), width))
+def write_findings(findings: Sequence[Finding], width: int, paint: Paint | None = None, unclaimed: int = 0) -> str:
+    """Return the findings, the most severe first, and their counts; and the number of objects that no policy selects."""
+    counts = f"{_capitalize_finding_counts(findings)}{_count_unclaimed(unclaimed)}"
+    return join_blocks(_list_findings(findings, width, paint), wrap(counts, width))
+
+
+def _count_unclaimed(unclaimed: int) -> str:
+    return f"; {format_count(unclaimed, 'object')} not selected by any policy (gitsched status --unclaimed)" if unclaimed else ""
 
 
 def summarize_plan(review: Review) -> str:
@@ -356,8 +361,9 @@ def _count_lines(review: Review, width: int) -> list[str]:
         f"{states['pending']:,} unplaced" if states["pending"] else "",
         f"{states['stale']:,} stale (previous placement kept)" if states["stale"] else "",
     ]
-    unclaimed = f"; {format_count(review.unclaimed, 'object')} not selected by any policy" if review.unclaimed else ""
-    sentences = [f"{format_count(len(review.outcomes), 'workload')}: {', '.join(filter(None, parts))}{unclaimed}."]
+    sentences = [
+        f"{format_count(len(review.outcomes), 'workload')}: {', '.join(filter(None, parts))}{_count_unclaimed(review.unclaimed)}."
+    ]
     if review.cluster_count == 0 and not review.recorded:
         sentences.append(
             "No Cluster found in the source, so nothing can be scheduled. Add one: `gitsched init` prints the kind for each policy API."

@@ -107,7 +107,7 @@ def test_a_narrow_terminal_gets_the_same_content_without_a_table() -> None:
         flat = " ".join(text.split())
         assert MOVED.reason in flat
         assert "a.yaml:2:3: error: no YAML [yaml-syntax]" in flat
-        assert "1 workload: 1 placed; 4 objects not selected by any policy. 1 error." in flat
+        assert "1 workload: 1 placed; 4 objects not selected by any policy (gitsched status --unclaimed). 1 error." in flat
         assert "Next change without a commit: 2026-01-12T09:00:00Z." in flat
 
 

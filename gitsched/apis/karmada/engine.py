@@ -110,6 +110,11 @@ class KarmadaEngine(PolicyEngine):
 
         return describe_selection(self.state, template, companions)
 
+    def describe_near_selections(self, templates: Iterable[Document], /) -> Mapping[Key, str]:
+        from gitsched.apis.karmada.policy.near_selection import NearSelections  # only for objects that no policy selects
+
+        return NearSelections(self.state.policies.policies.values()).describe_all(templates)
+
     def _reconcile_rebalancers(self) -> None:
         triggers = self.state.reschedule_triggers
         if self.dependencies is not None:

@@ -16,11 +16,13 @@ from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.variant_values import make_lacking_finding
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group, read_annotations
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, format_names, locate_document
+from gitsched.model.known_values import find_near
 from gitsched.model.variants import WorkloadVariants
 from gitsched.schedule.fleet import VariantFilter
 from gitsched.schedule.rejections import list_rejections
 
 _KIND_SIMILARITY = 0.85
+_MAX_NAMESPACES = 3
 
 
 _MAX_LOOKUPS = 100
@@ -79,7 +81,7 @@ class SelectableResources:
         for key, document in templates.items():
             self.versions.setdefault(key.kind, set()).add(document.api_version)
             self._namespaces.add((document.api_version, key.kind, key.namespace))
-        self._other_kinds = frozenset(other_kinds)
+        self._other_kinds, self._lookups = frozenset(other_kinds), 0
         self.kinds = NameSuggestions(self.versions, _KIND_SIMILARITY)
 
     def has_match(self, selector: ResourceSelector) -> bool:
@@ -90,6 +92,29 @@ class SelectableResources:
         if api_version not in self.versions.get(kind, ()) or (namespace and (api_version, kind, namespace) not in self._namespaces):
             return False
         return not name or name in self._names[api_version, kind, namespace]
+
+    def list_namespaces(self, api_version: str, kind: str, name: str) -> list[str]:
+        """Return the namespaces that have an object of a kind and name; without a name, any object of the kind."""
+        if name:
+            found = (
+                space
+                for (version, of, space), names in self._names.items()
+                if (version, of) == (api_version, kind) and name in names
+            )
+        else:
+            found = (space for version, of, space in self._namespaces if (version, of) == (api_version, kind))
+        return sorted(filter(None, found))
+
+    def has_objects(self, namespace: str) -> bool:
+        """Return whether any object is in a namespace."""
+        return any(space == namespace for _, _, space in self._namespaces)
+
+    def suggest_name(self, api_version: str, kind: str, namespace: str, name: str) -> str:
+        """Return the most similar name of an object of a kind in a namespace, "" for all; "" if there is none."""
+        self._lookups += 1
+        if self._lookups > _MAX_LOOKUPS:
+            return ""
+        return find_near(name, self._names.get((api_version, kind, namespace), ()))
 
     @cached_property
     def _names(self) -> Mapping[tuple[str, str, str], set[str]]:
@@ -117,7 +142,9 @@ def find_unmatched_selectors(policies: Collection[PropagationPolicy], resources:
         elif unmatched and len(unmatched) == len(selectors):
             where = f"namespace {policy.key.namespace}" if policy.is_namespaced else "this repository"
             message = f"{policy.key.title} selects nothing: {where} has no {_list_selected(unmatched, policy.is_namespaced)}"
-            yield Finding("info", "karmada-selects-nothing", message, locate_document(policy.document), policy.key.resource)
+            hint = next(filter(None, (_suggest_object(selector, resources) for selector in unmatched)), "")
+            location, resource = locate_document(policy.document), policy.key.resource
+            yield Finding("warning" if hint else "info", "karmada-selects-nothing", message + hint, location, resource)
 
 
 def _describe_misspelling(selector: ResourceSelector, resources: SelectableResources, used: Collection[str]) -> str | None:
@@ -138,6 +165,16 @@ def _describe_misspelling(selector: ResourceSelector, resources: SelectableResou
         )
     near = resources.kinds.suggest(selector.kind)
     return f"{written}, which the repository does not have; did you mean {near}?" if near and near not in used else None
+
+
+def _suggest_object(selector: ResourceSelector, resources: SelectableResources) -> str:
+    """Return which object a selector that matches nothing probably means: the same one in another namespace, or one with a similar name."""
+    api_version, kind, namespace, name = selector[:4]
+    elsewhere = resources.list_namespaces(api_version, kind, name) if namespace else []
+    if elsewhere and (name or not resources.has_objects(namespace)):
+        return f"; did you mean the namespace {' or '.join(elsewhere[:_MAX_NAMESPACES])}?"
+    near = resources.suggest_name(api_version, kind, namespace, name) if name and not elsewhere else ""
+    return f"; did you mean {near}?" if near else ""
 
 
 def _list_selected(selectors: list[ResourceSelector], namespaced: bool) -> str:

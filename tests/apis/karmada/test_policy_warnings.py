@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import gitsched
+from gitsched.decide.workload_explanation import list_near_selections
 from gitsched.model.document import Body
 
 
@@ -92,7 +93,8 @@ HERE = (
         (["v1 Route", "v1 Service"], ""),
         (["v1 Service", "v1 ServiceX"], ""),
         (["sources.knative.dev/v1 PingSource"], ""),
-        (["apps/v1 Deployment wbe"], "info: selects nothing: namespace shop has no Deployment wbe"),
+        (["apps/v1 Deployment wbe"], "warning: selects nothing: namespace shop has no Deployment wbe; did you mean web?"),
+        (["v1 ConfigMap web"], "warning: selects nothing: namespace shop has no ConfigMap web; did you mean the namespace office?"),
         (["v1 ConfigMap"], "info: selects nothing: namespace shop has no ConfigMap"),
         (
             ["v1 Secret", "batch/v1 Job", "batch/v1 CronJob", "apps/v1 StatefulSet"],
@@ -109,7 +111,7 @@ def test_a_cluster_policy_selects_in_every_namespace() -> None:
     found = selecting("v1 ConfigMap", "v1 Service web", kind="ClusterPropagationPolicy")
     assert list_messages(found, *HERE, code="karmada-selects-nothing") == []
     found = selecting("v1 Service wbe", kind="ClusterPropagationPolicy")
-    start = "info: ClusterPropagationPolicy/web selects nothing: this repository has no Service wbe"
+    start = "warning: ClusterPropagationPolicy/web selects nothing: this repository has no Service wbe; did you mean web?"
     assert list_messages(found, *HERE, code="karmada-selects-nothing") == [start]
 
 
@@ -118,6 +120,13 @@ def test_a_cluster_policy_that_selects_nothing_is_reported() -> None:
     found["spec"]["resourceSelectors"][0]["namespace"] = "shop"
     (message,) = list_messages(found, *HERE, code="karmada-selects-nothing")
     assert message.endswith("this repository has no ConfigMap in namespace shop")
+
+
+def test_a_policy_in_a_namespace_without_objects_is_probably_in_the_wrong_one() -> None:
+    found = selecting("apps/v1 Deployment")
+    found["metadata"]["namespace"] = "default"
+    (message,) = list_messages(found, *HERE, code="karmada-selects-nothing")
+    assert message.endswith("namespace default has no Deployment; did you mean the namespace shop?")
 
 
 def test_the_number_of_suggestions_is_limited() -> None:
@@ -134,3 +143,24 @@ def test_a_quarantined_object_may_match_a_selector() -> None:
     broken = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}
     twins = [broken, {**broken, "spec": {"replicas": 2}}]
     assert list_messages(selecting("apps/v1 Deployment"), *twins, code="karmada-selects-nothing") == []
+
+
+@pytest.mark.parametrize(
+    ("selector", "thing", "expected"),
+    [
+        ({"name": "web"}, {"namespace": "default"}, "Deployment web in namespace shop; this one is in default"),
+        ({"name": "web", "apiVersion": "apps/v1beta1"}, {}, "Deployment web of apps/v1beta1; this one is of apps/v1"),
+        ({"name": "wbe"}, {}, "Deployment wbe; this one is web"),
+        ({"labelSelector": {"matchLabels": {"app": "wbe"}}}, {}, "Deployment with app In wbe; this one has app=web"),
+        ({"labelSelector": {"matchLabels": {"tier": "front"}}}, {}, "Deployment with tier In front; this one has no label tier"),
+        ({"name": "api"}, {}, ""),
+        ({"name": "wbe"}, {"namespace": "default"}, ""),
+    ],
+)
+def test_the_policy_that_nearly_selects_an_object(selector: Body, thing: Body, expected: str) -> None:
+    policy = selecting("apps/v1 Deployment")
+    policy["spec"]["resourceSelectors"][0].update(selector)
+    metadata = {"name": "web", "namespace": "shop", "labels": {"app": "web"}, **thing}
+    decisions = gitsched.schedule([policy, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}]).decisions
+    near = list_near_selections(decisions, decisions.list_unclaimed())
+    assert list(near.values()) == ([f"PropagationPolicy/shop/web selects {expected}"] if expected else [])

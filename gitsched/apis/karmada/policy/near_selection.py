@@ -1,0 +1,65 @@
+"""Say which policies nearly select a workload: all but one property of a selector match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
+from gitsched.model.document import Document, Key, read_labels
+from gitsched.model.known_values import find_near
+
+_MAX_RULES = 200
+"""Selectors of one kind with which an object is compared."""
+_MAX_LOOKUPS = 200
+"""Objects whose name is compared with those in selectors."""
+
+
+class NearSelections:
+    """Compares objects that no policy selects with the selectors of all policies, of which each kind counts with at most 200."""
+
+    def __init__(self, policies: Iterable[PropagationPolicy]) -> None:
+        self._rules: dict[str, list[tuple[PropagationPolicy, ResourceSelector]]] = {}
+        self._lookups = 0
+        for policy in policies:
+            for selector in map(parse_resource_selector, policy.spec.get("resourceSelectors") or ()):
+                rules = self._rules.setdefault(selector.kind, [])
+                if len(rules) < _MAX_RULES:
+                    rules.append((policy, selector))
+
+    def describe_all(self, templates: Iterable[Document]) -> Mapping[Key, str]:
+        """Return for each object that a policy nearly selects what the policy selects, and what the object has instead."""
+        found = ((template.key, self._describe(template)) for template in templates)
+        return {key: text for key, text in found if text}
+
+    def _describe(self, template: Document) -> str:
+        candidates = sorted(
+            (rank, policy.key, text)
+            for policy, selector in self._rules.get(template.key.kind, ())
+            for rank, text in self._compare(policy, selector, template)
+        )
+        return next((f"{policy.title} selects {text}" for _, policy, text in candidates), "")
+
+    def _compare(self, policy: PropagationPolicy, selector: ResourceSelector, template: Document) -> Iterator[tuple[int, str]]:
+        """Yield the only difference between a selector and an object, with its rank: a namespace before a version, labels and a name."""
+        key, labels = template.key, read_labels(template.body)
+        kind = f"{key.kind} {selector.name}" if selector.name else key.kind
+        namespace = selector.namespace or policy.key.namespace
+        in_namespace = not key.namespace or namespace in ("", key.namespace)
+        same_version = selector.api_version == template.api_version
+        same_name = selector.name in ("", key.name)
+        matches_labels = selector.labels is None or selector.labels.matches(labels)
+        if selector.invalid or (in_namespace, same_version, same_name, matches_labels).count(False) != 1:
+            return
+        if not in_namespace:
+            yield 0, f"{kind} in namespace {namespace}; this one is in {key.namespace}"
+        elif not same_version:
+            yield 1, f"{kind} of {selector.api_version}; this one is of {template.api_version}"
+        elif not matches_labels and selector.labels is not None:
+            missed = next(entry for entry in selector.labels.requirements if not entry.matches(labels))
+            values = f" {missed.operator} {', '.join(missed.values)}".rstrip()
+            own = f"{missed.key}={labels[missed.key]}" if missed.key in labels else f"no label {missed.key}"
+            yield 2, f"{kind} with {missed.key}{values}; this one has {own}"
+        else:
+            self._lookups += 1
+            if self._lookups <= _MAX_LOOKUPS and find_near(key.name, [selector.name]):
+                yield 3, f"{kind}; this one is {key.name}"
