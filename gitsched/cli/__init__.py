@@ -106,6 +106,11 @@ def _report_error(error: Exception) -> int:
     from gitsched.report.lines import escape_ci_commands, escape_unprintable
 
     error = convert_system_error(error) or error
+    if type(error).__name__ == "LostObject":
+        from gitsched.git.lost_objects import describe_loss  # only for a damaged repository
+        from gitsched.git.repository import LostObject
+
+        error = describe_loss(error) if isinstance(error, LostObject) else error
     code = exit_codes.get_error_code(error)
     if code != exit_codes.BUG:
         click.echo(f"gitsched: {escape_ci_commands(escape_unprintable(str(error)))}", err=True)

@@ -1,12 +1,13 @@
-"""Find the branch that has lost objects, and its newest complete commit, to say how to repair it."""
+"""Find the branch that has lost objects, and its newest complete commit, to move it back there or to say how to repair it."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gitsched.git.process import run_git
+from gitsched.git.refs import update_ref
 from gitsched.git.repository import LostObject, Repository
 from gitsched.model.errors import Permanent
 
@@ -25,9 +26,30 @@ def describe_loss(error: LostObject) -> Permanent:
     return Permanent(str(error))
 
 
+def restore_branch(error: LostObject, branch: str, is_own: Callable[[Repository, str], bool]) -> tuple[str, str] | None:
+    """Move a branch that has lost objects back to its newest complete commit, by compare-and-swap, and return both commits.
+
+    None if the branch is complete, has no complete commit, or the one that it has is not `is_own`. Raise Conflict if another process
+    moves the branch.
+    """
+    repository, ref = Repository(error.path), f"{_HEADS}{branch}"
+    head = repository.resolve_ref(ref)
+    if head is None or _is_complete(repository, ref):
+        return None
+    complete = _find_complete(repository, ref)
+    if complete is None or not is_own(repository, complete):
+        return None
+    update_ref(repository, ref, complete, head)
+    return head, complete
+
+
+def _find_complete(repository: Repository, ref: str) -> str | None:
+    return next((commit for commit in _list_earlier(repository, ref) if _is_complete(repository, commit)), None)
+
+
 def _describe_cure(repository: Repository, ref: str) -> str:
     git = f"git -C {shlex.quote(repository.root)} update-ref"
-    complete = next((commit for commit in _list_earlier(repository, ref) if _is_complete(repository, commit)), None)
+    complete = _find_complete(repository, ref)
     if complete is None:
         return (
             f"{ref} is not complete: fetch it again, or delete it with `{git} -d {ref}`; the next run writes an output branch anew"

@@ -50,8 +50,15 @@ class Reconciler:
             return pipeline.run(self._context, now, preview=preview, complete=complete)
         except LostObject as error:
             from gitsched.git.lost_objects import describe_loss  # only for a damaged repository
+            from gitsched.reconcile.lost_output import restore_output
 
-            raise describe_loss(error) from error
+            if preview:
+                raise describe_loss(error) from error
+
+            restored = restore_output(self._context, error)
+            self.drop_caches()
+        run = pipeline.run(self._context, now)
+        return run._replace(plan=run.plan._replace(findings=(restored, *run.plan.findings)))
 
     def close_files(self) -> None:
         """Close the packs of a local source, which git may have combined; libgit2 would keep them open. A fetch closes those of a clone."""
