@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DEFINITIONS = "#/$defs/"
 _PLACEHOLDER = re.compile(r"\$\{|\{\{|<[^<>]+>|^ref\+|^ENC\[")
 """What delivery tools fill in before they apply an object: variables of Flux, placeholders of Argo CD's plug-ins, SOPS."""
-_MAIN_FIELDS = frozenset(("spec", "template", "jobTemplate", "containers"))
+_MAIN_FIELDS = frozenset(("spec", "template", "jobTemplate", "containers", "versions"))
 _MAX_STRING = 1 << 20
 MAX_PATTERN_SIZE = 1 << 20
 """Memory in bytes that one compiled pattern of a schema may take."""
@@ -49,11 +49,21 @@ class ObjectSchema:
     """The schema of a kind, compiled. `described` says in warnings who does not know a field.
 
     The schema allows no unknown fields where the kind lists its fields. The members of `severities` are those of issues by their code,
-    where they are no errors.
+    where they are no errors. `explained` is the schema with which they are explained, if it is not the same: without patterns that are
+    not trusted, because explaining matches them by backtracking.
     """
 
-    def __init__(self, schema: Body, described: str, severities: Mapping[str, Severity]) -> None:
+    def __init__(self, schema: Body, described: str, severities: Mapping[str, Severity], *, explained: Body | None = None) -> None:
         self._schema, self._described, self._severities = schema, described, severities
+        self._explained = schema if explained is None else explained
+
+    @cached_property
+    def is_usable(self) -> bool:
+        """Whether a validator accepts the schema: one of a source may have patterns that are invalid or too large."""
+        try:
+            return self._compiled is not None
+        except ValueError:
+            return False
 
     def find_issues(self, body: Body) -> list[Issue]:
         """Return what an API server would refuse in an object, and the fields that the kind does not have."""
@@ -61,7 +71,8 @@ class ObjectSchema:
             return []
         from gitsched.manifests.schema_errors import explain_errors  # lazy: takes 100 ms, and most objects are valid
 
-        pruned, issues = self._pruner.prune(body)
+        pruned, unknown = self._pruner.prune(body)
+        issues = [issue for issue in unknown if _find_value(body, issue.pointer) is not None]  # null is the absence of a value
         if not self._compiled.is_valid(pruned):
             is_fragment = self._is_fragment(body)
             issues += [
@@ -98,13 +109,14 @@ class ObjectSchema:
 
         return SchemaPruner(self._schema, frozenset(), self._described)
 
-    @cached_property
-    def _explained(self) -> Body:
-        return self._schema
-
 
 def _is_placeholder(body: Any, pointer: Pointer) -> bool:
     """Return whether the value at a pointer is a text that a delivery tool replaces."""
+    value = _find_value(body, pointer)
+    return isinstance(value, str) and bool(_PLACEHOLDER.search(value[:_MAX_STRING]))
+
+
+def _find_value(body: Any, pointer: Pointer) -> Any:
     for part in pointer:
         body = body[part]
-    return isinstance(body, str) and bool(_PLACEHOLDER.search(body[:_MAX_STRING]))
+    return body

@@ -87,7 +87,7 @@ def _describe_type(error: _Error) -> str:
 def _describe_values(error: _Error) -> str:
     from difflib import get_close_matches
 
-    allowed = error.validator_value
+    allowed = [value for value in error.validator_value if value is not None] or [None]  # null is the absence of a value
     texts = [value for value in allowed if isinstance(value, str)]
     matches = get_close_matches(error.instance[:100], texts, n=1) if isinstance(error.instance, str) else []
     hint = f"; did you mean {_format_value(matches[0])}?" if matches else ""

@@ -20,7 +20,7 @@ from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import NOT_YAML, ParsedDocument, ParsedFile
 from gitsched.manifests.sourceignore import IGNORE_FILE, MAX_RULE_LENGTH, MAX_RULES, ExcessRule, SourceIgnore
 from gitsched.model.commit import Commit
-from gitsched.model.document import parse_api_group
+from gitsched.model.document import is_known_group, parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.model.tenants import TENANT
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 OpenHistory = Callable[[], "SourceHistory"]
 
+_DEFINITION_KIND = "CustomResourceDefinition"
 _ROOT_NAMES = (*KUSTOMIZATION_NAMES, CHART_FILE)
 
 
@@ -188,7 +189,7 @@ def read_source_tree(
         findings += [make_unverified_finding(unverified)] if unverified else ()
         other_findings = (*findings, *found.tree.other_findings)
         merged = found.tree._replace(last_valid=kept, other_findings=other_findings, unverified=unverified)
-        return tree_cache._replace(source_tree=merged)
+        return _check_custom_resources(tree_cache._replace(source_tree=merged), repository)
     if config.source.variants or _may_have_bundles(documents) or _needs_builds(config, entries, len(manifests) > len(files), files):
         from gitsched.reconcile.kustomized_tree import read_kustomized_tree
 
@@ -213,7 +214,20 @@ def read_source_tree(
     made = _make_tree_cache(tree, files, config, findings, last_valid_documents, kept, valid, config_valid)
     if unverified:
         made = made._replace(source_tree=made.source_tree._replace(unverified=unverified))
-    return kustomized.add_to(made) if kustomized is not None else made
+    return _check_custom_resources(kustomized.add_to(made) if kustomized is not None else made, repository)
+
+
+def _check_custom_resources(cache: TreeCache, repository: Repository) -> TreeCache:
+    """Return the tree with findings about custom resources, if the source defines their kinds."""
+    if not _has_definitions(cache.source_tree.documents):
+        return cache
+    from gitsched.reconcile.custom_resources import add_custom_resource_findings  # many sources have no definitions
+
+    return add_custom_resource_findings(cache, repository)
+
+
+def _has_definitions(documents: Iterable[RawDocument]) -> bool:
+    return any(document.kind == _DEFINITION_KIND for document in documents)
 
 
 def _narrow_remotes(builds: Callable[[], BuildContext], config: Config) -> BuildContext:
@@ -250,6 +264,9 @@ def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, la
             return None  # the finding about hidden sources depends on whether there are policy documents
         if last.depends_on_policies and (has_policy_documents([files[path]]) or may_change_builds(files[path])):
             return None
+        custom = [document for document in files[path].documents if not is_known_group(document.group)]
+        if _has_definitions(files[path].documents) or (custom and _has_definitions(last.source_tree.documents)):
+            return None  # custom resources are checked against their definitions
     before = last.source_tree
     made = _make_tree_cache(tree, files, before.config, list(before.other_findings), list(last.built), {}, True, True)
     source_tree = made.source_tree._replace(

@@ -1,0 +1,81 @@
+"""A mistake in a manifest is found with its place, and what clusters run stays as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from gitsched.reconcile import RunResult
+
+from .conftest import Fleet, deployment
+
+WEB, PATH = "apps/web.yaml", "clusters/first/default/deployment-web.yaml"
+DEFINITION = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  names: {kind: Widget, plural: widgets}
+  scope: Namespaced
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties: {spec: {type: object, properties: {size: {type: SIZE}}}}
+"""
+WIDGET = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: one, namespace: default}\nspec:\n  size: 1\n"
+
+
+def find(run: RunResult) -> list[str]:
+    return [str(finding) for finding in run.plan.findings if finding.severity != "info"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "finding"),
+    [
+        ("replicas: 2", "replicas: three", "apps/web.yaml:7:13: error: 'replicas' must be an integer, not \"three\" [wrong-type]"),
+        ("apps/v1", "v1", "apps/web.yaml:1:13: error: Kubernetes 1.36 has no Deployment in v1: write apps/v1 [unknown-kind]"),
+        ("kind: Deployment", "kind: Deploymnet", "did you mean Deployment? [unknown-kind]"),
+    ],
+)
+def test_what_an_api_server_refuses_leaves_the_last_valid_manifest(pair: Fleet, old: str, new: str, finding: str) -> None:
+    pair.reconcile()
+    before = pair.read(PATH)
+    pair.commit({WEB: deployment("web").replace(old, new)}, hour=1)
+    run = pair.reconcile(1)
+    assert find(run)[0].endswith(finding)
+    assert pair.read(PATH) == before
+    pair.commit({WEB: deployment("web", 3)}, hour=2)
+    assert find(pair.reconcile(2)) == []
+    assert "replicas: 3" in pair.read(PATH)
+
+
+def test_an_object_that_was_never_valid_is_not_delivered(pair: Fleet) -> None:
+    pair.commit({"apps/new.yaml": deployment("new", "three")})
+    pair.reconcile()
+    assert pair.where("default/deployment-new") == []
+    assert pair.where("default/deployment-web") == ["first"]
+
+
+def test_an_unknown_field_is_delivered_as_written(pair: Fleet) -> None:
+    pair.commit({WEB: deployment("web") + "  replica: 2\n"})
+    (warning,) = find(pair.reconcile())
+    assert "apps/web.yaml:9:3: warning: the field 'replica' is unknown to Kubernetes" in warning
+    assert "replica: 2\n" in pair.read(PATH)
+
+
+def test_custom_resources_are_checked_against_the_definitions_of_the_source(pair: Fleet) -> None:
+    pair.commit({"crds/widget.yaml": DEFINITION.replace("SIZE", "integer"), "apps/widget.yaml": WIDGET})
+    assert find(pair.reconcile()) == []
+    pair.commit({"apps/widget.yaml": WIDGET.replace("size: 1", "size: one")}, hour=1)
+    (found,) = find(pair.reconcile(1))
+    assert found == "apps/widget.yaml:5:9: warning: 'size' must be an integer, not \"one\" (crds/widget.yaml:1) [wrong-type]"
+    pair.commit({WEB: deployment("web", 3)}, hour=2)
+    run = pair.reconcile(2)
+    assert not run.plan.complete
+    assert find(run) == [found]
+    pair.commit({"crds/widget.yaml": DEFINITION.replace("SIZE", "string")}, hour=3)
+    assert find(pair.reconcile(3)) == []
