@@ -114,7 +114,8 @@ def compare_companions(
     for number in index.list_companions():
         compared = comparison.compare(number)
         if isinstance(compared, UnselectedCompanion):
-            unselected.append(compared)
+            if compared.companion.key not in decisions.refused:  # another finding says why no cluster gets it
+                unselected.append(compared)
         elif compared is not None:
             placements.append(compared)
     return CompanionPlacements(tuple(placements), tuple(unselected), found)

@@ -22,6 +22,7 @@ from gitsched.decide.catalog import (
 from gitsched.decide.kustomized_parts import describe_part, make_part_finding, resolve_parts
 from gitsched.decide.recorded_decisions import describe_records
 from gitsched.decide.registry import policy_apis, reserved_groups
+from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.errors import DocumentFault
@@ -97,7 +98,7 @@ class DecisionSet(NamedTuple):
     `kustomized` are objects that only kustomizations and charts have, and that are not placed, with the reason. `variants` are what
     clusters get in place of templates. `withheld` are workloads that keep their previous placement because the guard withholds its change.
     `replaced` are the documents of files that builds read, as the files have them: what is built takes their place.
-    `input` is what the decisions were made from.
+    `input` is what the decisions were made from. `refused` are workloads that a policy selects and a Tenant does not allow.
     """
 
     catalog: Catalog
@@ -115,6 +116,7 @@ class DecisionSet(NamedTuple):
     input: DecisionInput | None = None
     engine_records: EngineRecords = ()
     cluster_facts: Mapping[str, ClusterInfo] = {}
+    refused: frozenset[Key] = frozenset()
 
     @property
     def recorded(self) -> tuple[RecordedDecision, ...]:
@@ -128,7 +130,7 @@ class DecisionSet(NamedTuple):
 
     def list_unclaimed(self) -> tuple[Key, ...]:
         """Return the objects that no policy selects and no API records or reads."""
-        claimed = self.outcomes.keys() | {key for key, _ in self.engine_records}
+        claimed = self.outcomes.keys() | self.refused | {key for key, _ in self.engine_records}
         claimed |= {key for engine in self.engines if isinstance(engine, ReferenceReading) for key in engine.referenced_keys()}
         return tuple(key for key in self.catalog.templates if key not in claimed)
 
@@ -266,6 +268,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache) -> DecisionSet:
             outcomes[document.key], templates[document.key] = outcome, document
             own.add(document.key)
     engine_records = list_engine_records(engines)
+    refused: frozenset[Key] = frozenset()
     if source.tenancy is not None:
         from gitsched.decide.tenant_outcomes import enforce_rules  # few sources have tenants
 
@@ -273,6 +276,12 @@ def decide_input(source: DecisionInput, cache: DecisionCache) -> DecisionSet:
         outcomes, findings = dict(enforced.outcomes), [*findings, *enforced.findings]
         quarantined |= enforced.kept
         own &= outcomes.keys()
+        refused = enforced.refused
+    cluster_facts = _collect_cluster_facts(engines)
+    if CLUSTER_REPORT in catalog.api_documents:
+        from gitsched.decide.cluster_reports import find_unknown_reports  # few sources have reports of clusters
+
+        findings += find_unknown_reports(catalog, cluster_facts)
     chosen = {(key.group, key.kind) for key in outcomes}
     findings += [make_scope_finding(document) for kind, document in sorted(catalog.guessed_scopes.items()) if kind in chosen]
     unstable = frozenset(key for key in outcomes if key not in cache.decisions)
@@ -289,7 +298,8 @@ def decide_input(source: DecisionInput, cache: DecisionCache) -> DecisionSet:
         source.variants,
         input=source,
         engine_records=engine_records,
-        cluster_facts=_collect_cluster_facts(engines),
+        cluster_facts=cluster_facts,
+        refused=refused,
     )
 
 

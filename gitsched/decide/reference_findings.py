@@ -125,7 +125,7 @@ def describe_placement(key: Key, decisions: DecisionSet, delivered: DeliveredObj
     if key not in catalog.templates:
         return decisions.kustomized.get(key) or ("its document is broken" if key in catalog.broken else "no cluster gets it")
     if outcome is None:
-        return "no policy selects it"
+        return "a Tenant does not allow it" if key in decisions.refused else "no policy selects it"
     clusters = sorted(target.cluster for target in outcome.targets)
     return f"{outcome.policy or 'its policy'} places it on {join_names(clusters) if clusters else 'no cluster'}"
 

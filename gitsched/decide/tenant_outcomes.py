@@ -21,11 +21,13 @@ from gitsched.render.output_files import relative_path, status_path
 
 
 class EnforcedRules(NamedTuple):
-    """The outcomes after the rules of all Tenants; `kept` are the workloads that keep what clusters have of them."""
+    """The outcomes after the rules of all Tenants; `kept` are the workloads that keep what clusters have of them, `refused` those of which
+    no cluster has anything."""
 
     outcomes: Mapping[Key, Outcome]
     kept: frozenset[Key]
     findings: tuple[Finding, ...]
+    refused: frozenset[Key] = frozenset()
 
 
 def enforce_rules(
@@ -46,6 +48,7 @@ def enforce_rules(
     held = {status_path(key): PLATFORM for key, _ in engine_records}
     checked = dict(outcomes)
     kept: set[Key] = set()
+    refused: set[Key] = set()
     findings: list[Finding] = []
     amounts: dict[str, Amounts] = {}
     for key in sorted(
@@ -69,12 +72,13 @@ def enforce_rules(
             if not outcome.targets and violation is not None:
                 del checked[key]
                 kept.discard(key)
+                refused.add(key)
                 continue
             checked[key] = outcome
         for path in (*objects, *_list_record_paths(outcome)):
             held.setdefault(path, owner)
     findings += checker.find_named_clusters(catalog)
-    return EnforcedRules(checked, frozenset(kept), tuple(findings))
+    return EnforcedRules(checked, frozenset(kept), tuple(findings), frozenset(refused))
 
 
 def _rank_growth(outcome: Outcome) -> tuple[int]:

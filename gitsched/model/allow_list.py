@@ -102,9 +102,9 @@ class AllowList(NamedTuple):
             return f"{noun} is not read, because a token is sent over https only; use https"
         allowing = f"--allow-token {kind}:{name}@{host}, or {kind}: {name} in allow.tokens of {OPERATOR_FILE}"
         if not rules:
-            return f"the operator does not allow to read {noun}; to allow it: {allowing}"
+            return f"the operator does not allow reading {noun}; to allow it: {allowing}"
         if not any(not rule.hosts or any(host_rule.matches(host, port) for host_rule in rule.hosts) for rule in rules):
-            return f"the operator does not allow to send the token in {noun} to {host}; to allow it: {allowing}"
+            return f"the operator does not allow sending the token in {noun} to {host}; to allow it: {allowing}"
         return ""
 
     def allows_remote(self, name: str) -> bool:

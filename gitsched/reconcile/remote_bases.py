@@ -60,7 +60,7 @@ class RemoteBases:
             )
         if not allows_remote(policy.fetchable, base.name):
             return (
-                f"commit {base.oid[:12]} of {base.name} is not in the cache, and the operator does not allow to fetch it; to allow it: "
+                f"commit {base.oid[:12]} of {base.name} is not in the cache, and the operator does not allow fetching it; to allow it: "
                 f"--allow-remote {base.name}, or {base.name} in allow.hosts.remotes of {OPERATOR_FILE}"
             )
         if self._fetched + len(self._wanted) >= MAX_FETCHED:

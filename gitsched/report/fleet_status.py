@@ -71,7 +71,7 @@ def _make_workload_row(one: WorkloadStatus) -> tuple[str, ...]:
 
 
 def _format_clusters(clusters: Mapping[str, int | None]) -> str:
-    return ", ".join(name if count is None else f"{name}:{count}" for name, count in clusters.items())
+    return ", ".join(name if count is None else f"{name} {count}" for name, count in clusters.items())
 
 
 def _format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -37,12 +37,12 @@ TOKENS = """
     file /run/token | https://prom.example.com | file:/run/token                 | allowed
     file /run//token | https://prom.example.com | file:/run/token@*.example.com  | allowed
     env PROM        | http://127.0.0.1:80      | env:PROM                        | allowed
-    env PROM        | https://prom.example.com |                                 | does not allow to read the environment variable PROM
-    env AWS         | https://prom.example.com | env:PROM                        | does not allow to read the environment variable AWS
-    env prom        | https://prom.example.com | env:PROM                        | does not allow to read the environment variable prom
-    file PROM       | https://prom.example.com | env:PROM                        | does not allow to read the file PROM
-    file /run/../etc/shadow | https://prom.example.com | file:/run/token         | does not allow to read the file /run/../etc/shadow
-    env PROM        | https://evil.com         | env:PROM@prom.example.com       | does not allow to send the token
+    env PROM        | https://prom.example.com |                                 | does not allow reading the environment variable PROM
+    env AWS         | https://prom.example.com | env:PROM                        | does not allow reading the environment variable AWS
+    env prom        | https://prom.example.com | env:PROM                        | does not allow reading the environment variable prom
+    file PROM       | https://prom.example.com | env:PROM                        | does not allow reading the file PROM
+    file /run/../etc/shadow | https://prom.example.com | file:/run/token         | does not allow reading the file /run/../etc/shadow
+    env PROM        | https://evil.com         | env:PROM@prom.example.com       | does not allow sending the token
     env PROM        | http://prom.example.com  | env:PROM                        | sent over https only
 """
 
@@ -74,7 +74,7 @@ def test_the_refusal_says_which_option_and_which_line_would_allow_it() -> None:
         "allow.hosts.metrics of the operator's settings"
     )
     assert nothing.find_token_refusal({"env": "PROM"}, "https://prom.example.com") == (
-        "the operator does not allow to read the environment variable PROM; to allow it: --allow-token env:PROM@prom.example.com, or "
+        "the operator does not allow reading the environment variable PROM; to allow it: --allow-token env:PROM@prom.example.com, or "
         "env: PROM in allow.tokens of the operator's settings"
     )
 

@@ -384,9 +384,8 @@ def test_scores_go_nowhere_if_the_name_of_the_facts_branch_is_not_valid(
     )
     monkeypatch.chdir(fleet.path)
     assert main(["scores", "--cache-dir", str(fleet.cache), "--now", "2026-03-02T10:00:00Z"]) == 1
-    assert re.search(
-        r"gitsched.yaml:5:\d+: spec.source.facts.branch must be the name of a branch .* nothing is written", capfd.readouterr().err
-    )
+    printed = capfd.readouterr().err
+    assert re.search(r"gitsched.yaml:5:\d+: spec.source.facts.branch must be the name of a branch .* nothing is written", printed)
     assert fleet.git("status", "--short") == ""
 
 

@@ -104,6 +104,8 @@ def test_a_tenant_changes_nothing_of_others(shared: Shared, row: Mapping[str, An
     assert list_codes(run) == row["codes"]
     located = [finding for finding in run.plan.findings if finding.code.startswith("tenant-")]
     assert all(finding.location is not None and finding.location.path.startswith("teams/a/") for finding in located)
+    unselected = [finding.resource for finding in run.plan.findings if finding.code == "companion-not-selected"]
+    assert not {finding.resource for finding in located}.intersection(unselected), "one finding says why"
     lines = BASE["tenants/a.yaml"].splitlines()
     for finding in located:
         rule = re.search(r"team-a \(tenants/a.yaml:(\d+):(\d+)\)", finding.message)

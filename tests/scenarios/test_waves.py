@@ -274,7 +274,7 @@ def test_reports_come_from_the_facts_branch_of_a_cluster_too(waves: Waves) -> No
 
 def test_a_bundle_keeps_all_its_files_until_its_wave(waves: Waves) -> None:
     def settings_map(name: str, value: str) -> str:
-        return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default}}\ndata: {{value: {value}}}\n"
+        return f'apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default}}\ndata: {{value: "{value}"}}\n'
 
     def list_maps() -> dict[str, list[str]]:
         paths = [path.split("/") for path in waves.fleet.files() if path.startswith("clusters/") and "configmap" in path]
@@ -299,7 +299,7 @@ def test_what_a_workload_brings_along_waits_with_it(waves: Waves) -> None:
     uses = "  template: {spec: {containers: [{name: web, envFrom: [{configMapRef: {name: web}}]}]}}\n"
 
     def settings_map(value: str) -> str:
-        return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web, namespace: default}}\ndata: {{value: {value}}}\n"
+        return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web, namespace: default}}\ndata: {{value: "{value}"}}\n"
 
     chosen = policy(",".join(STAGES), more="  propagateDeps: true\n")
     waves.commit(policy=chosen, web=deployment("web") + uses, settings=settings_map("one"))
@@ -388,6 +388,13 @@ def test_what_a_broken_rollout_does_not_name_or_another_rolls_out_goes_on(waves:
     assert waves.updated("two") == ["ash"], "a valid Rollout has it"
     waves.commit(rollout="# removed\n", other=rollout(BROKEN, "[{apiVersion: apps/v1, kind: Deployment, name: api}]"))
     assert waves.updated("two") == list(STAGES), "the other names another workload"
+
+
+def test_a_report_about_an_unknown_cluster_is_a_finding(waves: Waves) -> None:
+    run = waves.commit(reports=report("ash", "0" * 40) + "---\n" + report("nowhere", "0" * 40))
+    (finding,) = (finding for finding in run.plan.findings if finding.code == "report-cluster-unknown")
+    assert (finding.location.path, finding.location.line) == ("reports.yaml", 6)
+    assert "has no cluster nowhere" in finding.message
 
 
 def test_mistakes_in_a_rollout_have_a_line(waves: Waves) -> None:
