@@ -7,6 +7,9 @@
 #   docker buildx imagetools inspect python:3.13-slim
 #   docker buildx imagetools inspect registry.k8s.io/kubectl:v1.34.1
 ARG PYTHON_IMAGE=python:3.13-slim@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
+ARG KUBECTL_IMAGE=registry.k8s.io/kubectl:v1.34.1@sha256:59bafa07ff3a6d4b417e7633ddb9d79a9606ca98bf64bac080b3e65748669250
+
+FROM ${KUBECTL_IMAGE} AS kubectl
 
 FROM ${PYTHON_IMAGE} AS wheel
 WORKDIR /src
@@ -16,13 +19,16 @@ RUN pip install --no-cache-dir --require-hashes --only-binary :all: -r requireme
     && pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels .
 
 FROM ${PYTHON_IMAGE}
-# git for remotes, openssh-client for ssh URLs and ssh signatures.
+# git for remotes, openssh-client for ssh URLs and ssh signatures. The distribution offers one version of each, the one with its security fixes.
+# hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends git openssh-client \
     && rm -rf /var/lib/apt/lists/*
 # kubectl for `gitsched apply`.
-COPY --from=registry.k8s.io/kubectl:v1.34.1@sha256:59bafa07ff3a6d4b417e7633ddb9d79a9606ca98bf64bac080b3e65748669250 /bin/kubectl /usr/local/bin/kubectl
+COPY --from=kubectl /bin/kubectl /usr/local/bin/kubectl
 COPY --from=wheel /wheels /wheels
+# Only the wheels of the stage above can be installed.
+# hadolint ignore=DL3013
 RUN pip install --no-cache-dir --no-index --find-links=/wheels gitsched && rm -rf /wheels
 # A repository mounted from the host belongs to another user, which git rejects without safe.directory. Only the mount point is
 # trusted; a mount elsewhere needs --user "$(id -u):$(id -g)", which makes the owner run it.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-import tomllib
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,13 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from gitsched import __version__
 from gitsched.cli.reconcile import command as reconcile_command
 from gitsched.cli.watch import command as watch_command
 from gitsched.reconcile.operator_settings import read_operator_config
 from tests.deploy.rendering import (
     CHART,
     KUSTOMIZE,
-    ROOT,
     VALUES,
     Manifest,
     build,
@@ -119,7 +118,7 @@ def test_pods_pass_the_restricted_level_and_have_no_rights(objects: tuple[Manife
 
 
 def test_images_have_the_version_of_gitsched(objects: tuple[Manifest, ...]) -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    version = __version__
     images = [spec["containers"][0]["image"] for spec in list_pods(objects)]
     assert {image.partition("@")[0].removesuffix(f":{version}") for image in images} == {"registry.example.com/platform/gitsched"}
     assert all("@sha256:" in image or image.endswith(f":{version}") for image in images)

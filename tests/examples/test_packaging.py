@@ -6,7 +6,10 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
+
+from gitsched import __version__
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,8 +28,28 @@ def test_the_image_contains_every_path_that_the_wheel_needs() -> None:
     shipped = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
-    needed = {*wheel["only-include"], project["project"]["readme"], *project["project"]["license-files"]}
+    needed = {*wheel["only-include"], "README.md", *project["project"]["license-files"]}
     assert shipped >= needed | {"pyproject.toml", "requirements"}
+
+
+@pytest.mark.parametrize(
+    ("file", "pattern", "count"),
+    [
+        ("deploy/helm/gitsched/Chart.yaml", r"^(?:version|appVersion): (.+)$", 2),
+        ("deploy/kustomize/base/deployment.yaml", r"image: .*/gitsched:(.+)$", 1),
+        ("deploy/kustomize/components/reconcile/cron-job.yaml", r"image: .*/gitsched:(.+)$", 1),
+        ("deploy/kustomize/example/kustomization.yaml", r"newTag: (.+)$", 1),
+        ("ci/tekton.yaml", r"app.kubernetes.io/version: (.+)$|default: .*/gitsched:(.+)$", 6),
+        ("ci/gitlab.yml", r"GITSCHED_IMAGE: .*/gitsched:(.+)$", 1),
+        ("docs/ci.md", r"uses: gitsched/gitsched@[0-9a-f]{40} # v(.+)$", 8),
+        ("docs/deploy.md", r"--?t(?:ag)? .*/gitsched:(\S+) ", 1),
+        ("docs/hardening.md", r"gitsched-([\d.]+)-py3-none-any.whl", 3),
+    ],
+)
+def test_every_file_names_the_version_of_the_package(file: str, pattern: str, count: int) -> None:
+    found = re.findall(pattern, (ROOT / file).read_text(), re.MULTILINE)
+    versions = [next(filter(None, one)) if isinstance(one, tuple) else one for one in found]
+    assert versions == [__version__] * count
 
 
 def test_others_can_run_validate_as_a_pre_commit_hook() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -22,6 +23,8 @@ WORKFLOWS = {title: text for title, text in BLOCKS if title.startswith(".github/
 GITLAB = {"ci/gitlab.yml": (ROOT / "ci" / "gitlab.yml").read_text()} | {
     title: text for title, text in BLOCKS if title == ".gitlab-ci.yml"
 }
+SEARCHED = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+"""The environment with the programs of this Python first."""
 TASKS = list(yaml.safe_load_all((ROOT / "ci" / "tekton.yaml").read_text()))
 
 
@@ -38,6 +41,11 @@ def scripts() -> dict[str, tuple[str, str]]:
     for task in TASKS:
         found |= {f"task {step['name']}": ("sh", step["script"]) for step in task["spec"]["steps"]}
     return found
+
+
+def test_hadolint_accepts_the_dockerfile() -> None:
+    done = subprocess.run(["hadolint", "Dockerfile"], cwd=ROOT, env=SEARCHED, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 
 def check(schema: str, text: str, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import gitsched
 from gitsched.apis.schemas import SchemaDirectory, shipped_schemas
 
 ROOT = Path(__file__).parents[2]
@@ -76,6 +78,17 @@ def test_a_built_wheel_contains_the_schemas(tmp_path: Path) -> None:
     strangers = [path.name for path in (site / "gitsched" / "schemas").iterdir() if not path.is_dir()]
     assert strangers == [], "what the schemas are written with is nothing that gitsched runs with"
     assert not (site / "schemas").exists()
+    (metadata,) = site.glob("gitsched-*.dist-info/METADATA")
+    check_description(metadata.read_text(encoding="utf-8"))
+
+
+def check_description(metadata: str) -> None:
+    """A package index shows README.md without the files beside it: its links and images are absolute, and are those of this version."""
+    headers, _, description = metadata.partition("\n\n")
+    assert "\nProject-URL: Source, https://" in headers
+    links = re.findall(r"\]\(([^)\s]+)\)", description) + re.findall(r'(?:src|srcset|href)="([^"]+)"', description)
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert any(f"/v{gitsched.__version__}/" in link for link in links)
 
 
 def test_a_schema_is_parsed_once_and_on_demand(tmp_path: Path) -> None:
