@@ -274,7 +274,7 @@ def test_reports_come_from_the_facts_branch_of_a_cluster_too(waves: Waves) -> No
 
 def test_a_bundle_keeps_all_its_files_until_its_wave(waves: Waves) -> None:
     def settings_map(name: str, value: str) -> str:
-        return f'apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default}}\ndata: {{value: "{value}"}}\n'
+        return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default}}\ndata: {{value: '{value}'}}\n"
 
     def list_maps() -> dict[str, list[str]]:
         paths = [path.split("/") for path in waves.fleet.files() if path.startswith("clusters/") and "configmap" in path]
