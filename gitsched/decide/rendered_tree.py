@@ -30,6 +30,7 @@ from gitsched.render.output_files import (
     STUB_MANIFEST_PATH,
     cluster_path,
     escape_segment,
+    plan_changed_manifest,
     plan_manifest,
     relative_path,
     status_path,
@@ -250,7 +251,9 @@ def render_workload(
         else:
             content = target.edits if target.body is None else id(target.body)
             if content not in written:
-                file = plan_manifest(template, *target.edits) if target.body is None else write_manifest(target.body)
+                file = (
+                    plan_manifest(template, *target.edits) if target.body is None else plan_changed_manifest(template, target.body)
+                )
                 written[content] = {paths[0]: file}
             manifests[target.cluster] = written[content]
     return WorkloadFiles(outcome, _render_records(outcome, cache), paths, manifests)

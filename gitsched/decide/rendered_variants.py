@@ -19,7 +19,7 @@ from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_KIND, MANIFESTS, TemplateVariants, WorkloadVariants
-from gitsched.render.output_files import cluster_path, plan_manifest, relative_path, write_manifest
+from gitsched.render.output_files import cluster_path, plan_changed_manifest, plan_manifest, relative_path
 
 Files = Mapping[str, PlannedFile]
 FindBlob = Callable[[str], str | None]
@@ -118,7 +118,8 @@ def _render_document(key: Key, variants: WorkloadVariants, target: TargetCluster
     variant = variants.find(target.cluster)
     if variant is None:
         return {}
-    file = plan_manifest(variant.objects[0], *target.edits) if target.body is None else write_manifest(target.body)
+    document = variant.objects[0]
+    file = plan_manifest(document, *target.edits) if target.body is None else plan_changed_manifest(document, target.body)
     return {relative_path(key): file}
 
 
@@ -127,7 +128,7 @@ def _render_objects(variants: WorkloadVariants, target: TargetCluster) -> Files:
     return {
         relative_path(document.key): plan_manifest(document, *(target.edits if document.key == target.workload else ()))
         if document.key not in changed
-        else write_manifest(changed[document.key])
+        else plan_changed_manifest(document, changed[document.key])
         for document in (variant.objects if variant is not None else ())
     }
 

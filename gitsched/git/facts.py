@@ -13,7 +13,7 @@ from gitsched.git.source import RemoteSource, SourceRepository
 from gitsched.git.urls import check_url, is_url
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent
-from gitsched.model.planned_files import PlannedFile
+from gitsched.model.planned_files import WritableFile
 
 MAX_BRANCHES = 10_000
 """Facts branches that are read: the one of all clusters, and those of clusters in the order of their names."""
@@ -114,7 +114,7 @@ class FactsRepository:
     def append(
         self,
         branch: str,
-        files: Mapping[str, PlannedFile | None],
+        files: Mapping[str, WritableFile | None],
         message: str,
         *,
         history: int,

@@ -21,7 +21,7 @@ from gitsched.git.process import run_git
 from gitsched.git.trees import BLOB, COMMIT, MAX_ENTRIES, TREE, RawObject, TreeEntry, TreeReader, hash_object, is_tree
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent, Temporary
-from gitsched.model.planned_files import PlannedFile
+from gitsched.model.planned_files import WritableFile
 
 if TYPE_CHECKING:
     import pygit2
@@ -226,7 +226,7 @@ class Repository(CommitAncestry, MirroredRefs):
 
     # Writing
 
-    def write_tree(self, changes: Mapping[str, PlannedFile | None], *, base: str | None, read: Repository) -> str:
+    def write_tree(self, changes: Mapping[str, WritableFile | None], *, base: str | None, read: Repository) -> str:
         """Write the tree that results from setting paths in `base` (None: the empty tree), or removing them where the value is
         None; return its id.
 

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Generic, NamedTuple, TypeVar
 
 from gitsched.model.errors import Permanent
-from gitsched.model.planned_files import END_OF_TEXT, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
+from gitsched.model.planned_files import END_OF_TEXT, EditedBlob, ExistingBlob, NewBlob, TextEdit, WritableFile
 
 COMMIT, TREE, BLOB = 1, 2, 3
 _TYPE_NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob"}
@@ -89,7 +89,7 @@ class TreeReader:
 
     def build_tree(
         self,
-        changes: Mapping[str, PlannedFile | None],
+        changes: Mapping[str, WritableFile | None],
         base: str | None,
         read: Callable[[str], bytes],
         has: Callable[[str], bool],
@@ -257,7 +257,7 @@ def apply_edits(data: bytes, spans: Sequence[TextEdit]) -> bytes:
     return "".join((*pieces, text[position:])).encode()
 
 
-def hash_file(read: Callable[[str], bytes], file: PlannedFile) -> str:
+def hash_file(read: Callable[[str], bytes], file: WritableFile) -> str:
     """Return the id that Git gives the content of a planned file; `read` returns the content of a blob."""
     if isinstance(file, ExistingBlob):
         return file.blob
@@ -270,7 +270,7 @@ class _Node:
 
     def __init__(self) -> None:
         self.is_planned = False
-        self.file: PlannedFile | None = None
+        self.file: WritableFile | None = None
         self.children: dict[bytes, _Node] = {}
 
 
@@ -296,7 +296,7 @@ class TreeBuilder:
         self.objects: dict[bytes, RawObject] = {}
         self.trees: dict[str, list[RawEntry]] = {}
 
-    def build(self, changes: Mapping[str, PlannedFile | None], base: str | None) -> str:
+    def build(self, changes: Mapping[str, WritableFile | None], base: str | None) -> str:
         """Return the id of the base tree with every path of `changes` set, or removed where the value is None."""
         root = _Node()
         for path, file in changes.items():
@@ -345,7 +345,7 @@ class TreeBuilder:
         oid = self._resolve_blob(node.file, before)
         return before if before is not None and before[2] == oid and before[0] == b"100644" else (b"100644", name, oid)
 
-    def _resolve_blob(self, file: PlannedFile, before: RawEntry | None) -> bytes:
+    def _resolve_blob(self, file: WritableFile, before: RawEntry | None) -> bytes:
         if isinstance(file, NewBlob):
             oid = self._hashed.get(id(file))
             if oid is None:

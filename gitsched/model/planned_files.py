@@ -1,9 +1,12 @@
-"""Planned files of the output branch (an existing blob, an edited blob or new content), and the content of cluster.json."""
+"""Planned files of the output branch (an existing blob, an edited or patched one, or new content), and the content of cluster.json."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
+
+from gitsched.model.document import Body, Origin
+from gitsched.model.json_values import is_same_json
 
 
 class ExistingBlob(NamedTuple):
@@ -31,13 +34,41 @@ class EditedBlob(NamedTuple):
     edits: tuple[TextEdit, ...]
 
 
+class PatchedBlob(NamedTuple):
+    """A document of an existing blob with another value: `before` is the value of its text, `after` the new one.
+
+    The text is edited where that is possible; otherwise the value is written as new YAML.
+    """
+
+    origin: Origin
+    before: Body
+    after: Body
+
+    def __hash__(self) -> int:
+        return hash((self.origin.blob, self.origin.index))
+
+    def __eq__(self, other: object) -> bool:
+        # Unlike in Python, true is not 1.
+        return self is other or (
+            isinstance(other, PatchedBlob)
+            and self.origin == other.origin
+            and is_same_json(self.after, other.after)
+            and is_same_json(self.before, other.before)
+        )
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
 class NewBlob(NamedTuple):
     """New content."""
 
     data: bytes
 
 
-PlannedFile = ExistingBlob | EditedBlob | NewBlob
+WritableFile = ExistingBlob | EditedBlob | NewBlob
+"""A file that is written without knowledge of YAML."""
+PlannedFile = WritableFile | PatchedBlob
 
 
 class ClusterInfo(NamedTuple):

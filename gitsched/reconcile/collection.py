@@ -24,7 +24,7 @@ from gitsched.model.cluster_facts import FACTS_KIND, ClusterFacts
 from gitsched.model.cluster_report import CLUSTER_REPORT, read_cluster_report, write_cluster_report
 from gitsched.model.document import Body, parse_api_group
 from gitsched.model.errors import Conflict, GitschedError, Permanent
-from gitsched.model.planned_files import NewBlob, PlannedFile
+from gitsched.model.planned_files import NewBlob, WritableFile
 from gitsched.reconcile.facts import open_facts
 from gitsched.reconcile.fetch import read_source_config
 from gitsched.reconcile.proposed_clusters import drop_invalid_metadata
@@ -234,7 +234,7 @@ def _commit(context: RunContext, destination: _Destination, files: Sequence[Coll
         return None
     names = list(dict.fromkeys(file.cluster for file in changed))
     subject = f"facts: {', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
-    contents: Mapping[str, PlannedFile | None] = {file.path: NewBlob(file.text.encode()) for file in changed}
+    contents: Mapping[str, WritableFile | None] = {file.path: NewBlob(file.text.encode()) for file in changed}
     return destination.repository.append(
         destination.branch,
         contents,

@@ -25,7 +25,7 @@ from gitsched.git.refs import read_note
 from gitsched.model.changes import RecordChange
 from gitsched.model.commit import NO_COMMIT
 from gitsched.model.finding import Finding
-from gitsched.model.planned_files import ExistingBlob, NewBlob, PlannedFile
+from gitsched.model.planned_files import ExistingBlob, NewBlob, PatchedBlob, PlannedFile, WritableFile
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.caches import Caches, LastWritten
 from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
@@ -213,8 +213,16 @@ def _write_output_tree(context: RunContext, fetched: Fetched, plan: Plan, reposi
 def _write_files(
     context: RunContext, prefix: str, repository: Repository, files: Mapping[str, PlannedFile | None], base: str | None
 ) -> str:
-    placed = {f"{prefix}{path}": file for path, file in files.items()} if prefix else files
+    placed = {f"{prefix}{path}": file for path, file in _write_patches(context, files).items()}
     return repository.write_tree(placed, base=base, read=context.source.repository)
+
+
+def _write_patches(context: RunContext, files: Mapping[str, PlannedFile | None]) -> Mapping[str, WritableFile | None]:
+    if any(isinstance(file, PatchedBlob) for file in files.values()):
+        from gitsched.reconcile.patched_manifests import write_patches  # most plans patch nothing
+
+        return write_patches(context, files)
+    return {path: file for path, file in files.items() if not isinstance(file, PatchedBlob)}
 
 
 def _list_root_entries(repository: Repository, prefix: str, tree: str | None) -> set[tuple[str, tuple[str, int]]]:

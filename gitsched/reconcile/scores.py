@@ -20,7 +20,7 @@ from gitsched.model.allow_list import AllowList
 from gitsched.model.document import Body
 from gitsched.model.errors import Conflict, Permanent
 from gitsched.model.finding import FieldOrigin, Finding, Location, locate_origin
-from gitsched.model.planned_files import NewBlob, PlannedFile
+from gitsched.model.planned_files import NewBlob, WritableFile
 from gitsched.reconcile.facts import open_facts
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.run import RunContext, open_context
@@ -273,7 +273,7 @@ def _commit(context: RunContext, facts: FactsRepository, config: Config, files: 
     """Commit the files, and remove those that earlier runs wrote for definitions that no longer exist."""
     branch, history = config.source.facts.branch, config.source.facts.history
     head, paths = facts.find(branch), {one.path for one in files}
-    changes: dict[str, PlannedFile | None] = {one.path: NewBlob(one.text.encode()) for one in files if not one.failure}
+    changes: dict[str, WritableFile | None] = {one.path: NewBlob(one.text.encode()) for one in files if not one.failure}
     removed = [
         entry.path
         for entry in (facts.repository.entries(head.tree) if head else [])

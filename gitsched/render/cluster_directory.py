@@ -13,17 +13,17 @@ from functools import lru_cache
 from typing import Final
 
 from gitsched.model.document import Body, Document, InsertionPoint, Key, as_object, get_field, read_annotations
-from gitsched.model.planned_files import ClusterInfo, EditedBlob, NewBlob, PlannedFile, TextEdit
+from gitsched.model.planned_files import ClusterInfo, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
 from gitsched.render.output_files import (
     CLUSTER_JSON,
     KUSTOMIZATION,
     STUB_FILE,
     STUB_MANIFEST_PATH,
+    plan_changed_manifest,
     plan_manifest,
     relative_path,
     write_cluster_json,
     write_kustomization,
-    write_manifest,
     write_stub,
 )
 from gitsched.render.yaml import dump, quote
@@ -75,7 +75,7 @@ def plan_namespace(document: Document) -> PlannedFile:
     missing = _list_missing_annotations(read_annotations(document.body))
     if not missing:
         return plan_manifest(document)
-    return _insert_annotations(document, missing) or write_manifest(_add_annotations(document.body, missing))
+    return _insert_annotations(document, missing) or plan_changed_manifest(document, _add_annotations(document.body, missing))
 
 
 def is_never_pruned(namespace: Body) -> bool:
@@ -111,7 +111,7 @@ def _add_annotations(body: Body, missing: Mapping[str, str]) -> Body:
 def _insert_annotations(document: Document, missing: Mapping[str, str]) -> EditedBlob | None:
     """Return the edit that inserts annotations into the source text; None if a new text is needed."""
     planned, origin = plan_manifest(document), document.origin
-    if origin is None or origin.spans is None or isinstance(planned, NewBlob):
+    if origin is None or origin.spans is None or not isinstance(planned, ExistingBlob | EditedBlob):
         return None
     annotations = get_field(document.body, "metadata", "annotations")
     parent = "metadata" if annotations is None else "metadata.annotations"

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from gitsched.model.document import Body, Document, Key, SourceSpans, remove_server_owned
-from gitsched.model.planned_files import END_OF_TEXT, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
+from gitsched.model.planned_files import END_OF_TEXT, EditedBlob, ExistingBlob, NewBlob, PatchedBlob, PlannedFile, TextEdit
 from gitsched.render.yaml import dump, quote
 
 README, RUN_METADATA, HYDRATOR_METADATA, GITATTRIBUTES_FILE = "README.md", "gitsched.json", "hydrator.metadata", ".gitattributes"
@@ -131,8 +131,8 @@ def plan_manifest(document: Document, *counts: tuple[str, int]) -> PlannedFile:
     """Return the manifest of a document for one cluster; `counts` are pairs of a field path ("spec.replicas") and its value.
 
     Without a change, the result is the source blob, shared by all clusters. If the source text can be edited, only the numbers change,
-    a missing number is inserted as the first member of its mapping, and comments, order and line ends stay. Otherwise (an item of a List,
-    a missing, empty or shared mapping, no source text) the result is newly written YAML.
+    a missing number is inserted as the first member of its mapping, and comments, order and line ends stay. Where parsing has found no
+    place for a number (a missing, empty or shared mapping), the result is a patch of the document.
     """
     needed = [(path, count) for path, count in counts if not _is_count(_get_value(document.body, path), count)]
     origin = document.origin
@@ -140,7 +140,16 @@ def plan_manifest(document: Document, *counts: tuple[str, int]) -> PlannedFile:
         spans = _plan_edits(origin.spans, needed, document.body)
         if spans is not None:
             return EditedBlob(origin.blob, spans) if spans else ExistingBlob(origin.blob)
+        if origin.spans.end:
+            return plan_changed_manifest(document, set_counts(document.body, needed))
     return write_manifest(set_counts(document.body, needed))
+
+
+def plan_changed_manifest(document: Document, body: Body) -> PlannedFile:
+    """Return the manifest of a document that has another value in a cluster: a patch of its source text if it has any."""
+    if document.origin is None or document.origin.spans is None:
+        return write_manifest(body)
+    return PatchedBlob(document.origin, document.body, remove_server_owned(body))
 
 
 def set_counts(body: Body, counts: Iterable[tuple[str, int]]) -> Body:

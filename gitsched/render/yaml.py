@@ -38,19 +38,20 @@ class Fragment(NamedTuple):
     has_blank_lines: bool
 
 
-def dump(value: Any) -> str:
+def dump(value: Any, entry_indent: int = 0) -> str:
     """Return a JSON-like value, which may contain Fragments, as one YAML document that ends in a newline.
 
-    Members keep their order. Strings are written plain if every parser agrees on them, as literal blocks if they have several lines
-    that a block preserves exactly, and as JSON strings otherwise. A lone surrogate, which UTF-8 cannot encode, becomes U+FFFD as in Go.
+    `entry_indent` is the number of columns by which the entries of a list are indented below its key. Members keep their order. Strings
+    are written plain if every parser agrees on them, as literal blocks if they have several lines that a block preserves exactly, and as
+    JSON strings otherwise. A lone surrogate, which UTF-8 cannot encode, becomes U+FFFD as in Go.
     Raises TypeError for a value that JSON cannot represent, and RecursionError for one nested deeper than Python's stack.
     """
-    return _render(value)[0] + "\n"
+    return _render(value, " " * entry_indent)[0] + "\n"
 
 
 def dump_fragment(value: Any) -> Fragment:
     """Dump `value` once to embed it many times; the resulting bytes are the same as with the value itself."""
-    text, shape = _render(value)
+    text, shape = _render(value, "")
     return Fragment(text, shape, "\n\n" in text)
 
 
@@ -66,6 +67,11 @@ def _quote_uncached(text: str) -> str:
         and (not "0" <= text[0] <= "9" or _NON_NUMERIC.search(text))
     ):
         return text
+    return quote_always(text)
+
+
+def quote_always(text: str) -> str:
+    """Return a string in double quotes, which YAML and JSON read alike."""
     quoted = _quote_json(text)
     return quoted if quoted.isascii() and "\x7f" not in quoted else _compile_unsafe().sub(_escape, quoted)
 
@@ -73,8 +79,8 @@ def _quote_uncached(text: str) -> str:
 _cached_quote = lru_cache(maxsize=1 << 16)(_quote_uncached)
 
 
-def _is_safe(text: str) -> bool:
-    """Return whether the text has only characters that are safe in a literal block."""
+def is_printable(text: str) -> bool:
+    """Return whether the text has only characters that are safe outside of double quotes; line feeds count as such."""
     return (text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()) or not _compile_unsafe().search(text)
 
 
@@ -88,21 +94,22 @@ def _escape(match: re.Match[str]) -> str:
     return "\\ufffd" if 0xD800 <= code <= 0xDFFF else f"\\u{code:04x}"
 
 
-def _render(value: Any) -> tuple[str, NodeKind]:
+def _render(value: Any, step: str) -> tuple[str, NodeKind]:
     lines: list[str] = []
     if isinstance(value, Fragment):
         return value.text, value.kind
     if isinstance(value, dict) and value:
-        _write_mapping(value, "", "", lines)
+        _write_mapping(value, "", "", lines, step)
         return "\n".join(lines), "mapping"
     if isinstance(value, list) and value:
-        _write_sequence(value, "", "", lines)
+        _write_sequence(value, "", "", lines, step)
         return "\n".join(lines), "sequence"
     return _format_scalar(value, ""), "scalar"
 
 
-def _write_mapping(members: dict[str, Any], lead: str, pad: str, lines: list[str]) -> None:
-    """Append the lines of a non-empty mapping; `lead` starts the first line (it may contain "- "), `pad` starts the others."""
+def _write_mapping(members: dict[str, Any], lead: str, pad: str, lines: list[str], step: str) -> None:
+    """Append the lines of a non-empty mapping; `lead` starts the first line (it may contain "- "), `pad` starts the others, and `step`
+    is added to it for the entries of a list."""
     for key, value in members.items():
         name = quote(key)
         if len(name) > _MAX_KEY_LENGTH:
@@ -113,10 +120,10 @@ def _write_mapping(members: dict[str, Any], lead: str, pad: str, lines: list[str
             lines.append(f"{lead}{name}: {quote(value)}")
         elif kind is dict and value:
             lines.append(f"{lead}{name}:")
-            _write_mapping(value, pad + "  ", pad + "  ", lines)
+            _write_mapping(value, pad + "  ", pad + "  ", lines, step)
         elif kind is list and value:
             lines.append(f"{lead}{name}:")
-            _write_sequence(value, pad, pad, lines)
+            _write_sequence(value, pad + step, pad + step, lines, step)
         elif kind is Fragment and value.kind != "scalar":
             inner = pad + "  " if value.kind == "mapping" else pad
             lines.append(f"{lead}{name}:")
@@ -126,15 +133,15 @@ def _write_mapping(members: dict[str, Any], lead: str, pad: str, lines: list[str
         lead = pad
 
 
-def _write_sequence(items: list[Any], lead: str, pad: str, lines: list[str]) -> None:
-    """Append the lines of a non-empty sequence; `lead` and `pad` as in `_write_mapping`."""
+def _write_sequence(items: list[Any], lead: str, pad: str, lines: list[str], step: str) -> None:
+    """Append the lines of a non-empty sequence; `lead`, `pad` and `step` as in `_write_mapping`."""
     inner = pad + "  "
     for item in items:
         kind = type(item)
         if kind is dict and item:
-            _write_mapping(item, lead + "- ", inner, lines)
+            _write_mapping(item, lead + "- ", inner, lines, step)
         elif kind is list and item:
-            _write_sequence(item, lead + "- ", inner, lines)
+            _write_sequence(item, lead + "- ", inner, lines, step)
         elif kind is Fragment and item.kind != "scalar":
             lines.append(f"{lead}- {_indent(item, inner)}")
         else:
@@ -175,7 +182,7 @@ def _format_float(value: float) -> str:
 def _format_literal(text: str, pad: str) -> str:
     """Return a literal block if it preserves `text` exactly, else a JSON string."""
     body = text.rstrip("\n")
-    if text[0] in " \t\n" or body[-1] in " \t" or not _is_safe(text):
+    if text[0] in " \t\n" or body[-1] in " \t" or not is_printable(text):
         return quote(text)
     ends = len(text) - len(body)
     indent = "\n" + pad + "  "

@@ -11,10 +11,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gitsched.edits.manifest_edits import edit_manifest
 from gitsched.git.trees import apply_edits
 from gitsched.manifests.parser import parse_file
 from gitsched.model.document import Document, Key, Origin
-from gitsched.model.planned_files import EditedBlob, NewBlob
+from gitsched.model.planned_files import EditedBlob, PatchedBlob
 from gitsched.render.output_files import plan_manifest, set_counts
 
 BLOB = "b" * 40
@@ -27,9 +28,10 @@ def render(text: str, *counts: tuple[str, int], number: int = 0) -> str | None:
     parsed = file.documents[number]
     origin = Origin("web.yaml", BLOB, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
     planned = plan_manifest(Document(Key("apps", "Deployment", "shop", "web"), "apps/v1", parsed.body, origin), *counts)
-    if isinstance(planned, NewBlob):
-        assert yaml.safe_load(planned.data) == set_counts(parsed.body, counts)
-        return None
+    if isinstance(planned, PatchedBlob):
+        patched = edit_manifest(text.encode(), planned)
+        assert yaml.safe_load(patched.file.data) == set_counts(parsed.body, counts)
+        return None if patched.refusal else patched.file.data.decode()
     assert isinstance(planned, EditedBlob)
     return apply_edits(text.encode(), planned.edits).decode()
 
@@ -123,16 +125,30 @@ def test_two_scalars_are_inserted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("spec", "edited"),
+    [
+        pytest.param("", "spec:\n  replicas: 3\n", id="no spec"),
+        pytest.param("spec:  # x\n", "spec:  # x\n  replicas: 3\n", id="a null spec"),
+        pytest.param("spec: {}  # x\n", "spec:  # x\n  replicas: 3\n", id="an empty spec"),
+        pytest.param("spec:\n  replicas:  # x\n", "spec:\n  replicas: 3  # x\n", id="an empty scalar"),
+        pytest.param("spec: !!map\n  template: {}\n", "spec: !!map\n  template: {}\n  replicas: 3\n", id="a tag"),
+        pytest.param(
+            "x: &shared {a: 1}\nspec:\n  <<: *shared\n  b: 2\n",
+            "x: &shared {a: 1}\nspec:\n  <<: *shared\n  b: 2\n  replicas: 3\n",
+            id="a merge key",
+        ),
+    ],
+)
+def test_a_scalar_without_a_parent_to_insert_into_is_added_in_place(spec: str, edited: str) -> None:
+    head = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
+    assert render(head + spec, ("spec.replicas", 3)) == head + edited
+
+
+@pytest.mark.parametrize(
     "spec",
     [
-        pytest.param("", id="no spec"),
-        pytest.param("spec:\n", id="a null spec"),
-        pytest.param("spec: {}\n", id="an empty spec"),
-        pytest.param("spec:\n  replicas:\n  template: {}\n", id="an empty scalar"),
         pytest.param("x: &shared\n  template: {}\nspec: *shared\n", id="an alias"),
         pytest.param("spec: &shared\n  template: {}\nx: *shared\n", id="an anchor"),
-        pytest.param("x: &shared {a: 1}\nspec:\n  <<: *shared\n  template: {}\n", id="a merge key"),
-        pytest.param("spec: !!map\n  template: {}\n", id="a tag"),
         pytest.param("spec:\n  ? template\n  : {}\n", id="an explicit key"),
         pytest.param("? spec\n: template: {}\n", id="a value on the line of an explicit key"),
     ],

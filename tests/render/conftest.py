@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 import yaml
 
+from gitsched.edits.manifest_edits import edit_manifest
 from gitsched.git.trees import apply_edits
 from gitsched.model.document import Document, Key, Origin, SourceSpans, parse_api_group
-from gitsched.model.planned_files import EditedBlob, NewBlob, PlannedFile
+from gitsched.model.planned_files import EditedBlob, NewBlob, PatchedBlob, PlannedFile
 
 BLOB = "b" * 40
 Resolve = Callable[[PlannedFile, str], str]
@@ -26,6 +27,8 @@ def resolve() -> Resolve:
         if isinstance(file, EditedBlob):
             assert file.blob == BLOB
             return apply_edits(source.encode(), file.edits).decode()
+        if isinstance(file, PatchedBlob):
+            return edit_manifest(source.encode(), file).file.data.decode()
         return source
 
     return text_of

@@ -10,10 +10,11 @@ import pytest
 import yaml
 
 from gitsched.apis.gitsched.output_config import BUILT_IN_NAMESPACES
+from gitsched.edits.manifest_edits import edit_manifest
 from gitsched.git.trees import apply_edits
 from gitsched.manifests.parser import parse_file
 from gitsched.model.document import Document, Key, Origin
-from gitsched.model.planned_files import ClusterInfo, EditedBlob, ExistingBlob, NewBlob, PlannedFile
+from gitsched.model.planned_files import ClusterInfo, EditedBlob, ExistingBlob, NewBlob, PatchedBlob, PlannedFile
 from gitsched.render.cluster_directory import complete_directory, is_never_pruned, plan_namespace, write_namespace
 from gitsched.render.output_files import STUB_MANIFEST_PATH, plan_manifest, relative_path, write_cluster_json, write_kustomization
 
@@ -191,7 +192,9 @@ def add_to(source: str) -> str:
     file = plan_namespace(Document(Key("", "Namespace", "", "shop"), "v1", parsed.body, origin))
     if isinstance(file, EditedBlob):
         return apply_edits(source.encode(), file.edits).decode()
-    return file.data.decode() if isinstance(file, NewBlob) else source
+    if isinstance(file, PatchedBlob):
+        return edit_manifest(source.encode(), file).file.data.decode()
+    return source
 
 
 def test_an_added_namespace_of_the_source_keeps_its_text() -> None:

@@ -76,11 +76,10 @@ def test_the_first_and_the_last_of_several_documents_are_rendered(place: Place, 
         assert resolve(plan_manifest(place(source, document=WEB)), source) == WEB
 
 
-def test_a_dump_without_removable_spans_is_rewritten(place: Place) -> None:
-    file = plan_manifest(place(DUMPED, cuts=None, marks=REPLICAS), ("spec.replicas", 2))
-    assert file == NewBlob(
-        b"apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: shop\nspec:\n  replicas: 2\n"
-    )
+def test_server_owned_fields_of_a_dump_in_flow_style_are_removed_in_place(place: Place, resolve: Resolve) -> None:
+    source = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, uid: 1-2-3}, spec: {replicas: 5}, status: {replicas: 5}}  # x\n"
+    text = resolve(plan_manifest(place(source, cuts=None), ("spec.replicas", 2)), source)
+    assert text == "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2}}  # x\n"
 
 
 def test_an_item_of_a_list_is_rewritten(place: Place) -> None:
@@ -89,11 +88,10 @@ def test_an_item_of_a_list_is_rewritten(place: Place) -> None:
     assert plan_manifest(place(source, item=0)) == NewBlob(expected)
 
 
-def test_missing_replicas_are_added(place: Place) -> None:
-    source = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n"
+def test_missing_replicas_are_added(place: Place, resolve: Resolve) -> None:
+    source = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web  # web\n"
     document = place(source)
-    file = plan_manifest(document, ("spec.replicas", 2))
-    assert file == NewBlob(source.encode() + b"spec:\n  replicas: 2\n")
+    assert resolve(plan_manifest(document, ("spec.replicas", 2)), source) == source + "spec:\n  replicas: 2\n"
     assert "spec" not in document.body, "the shared document is not modified"
 
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gitsched.edits.manifest_edits import edit_manifest
 from gitsched.git.trees import apply_edits
 from gitsched.manifests.parser import ParsedDocument, parse_file
 from gitsched.model.document import Body, Document, Key, Origin, parse_api_group, remove_server_owned
-from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob, PlannedFile
+from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob, PatchedBlob, PlannedFile
 from gitsched.render.output_files import plan_manifest
 from gitsched.render.yaml import dump
 
@@ -96,6 +97,8 @@ def content(file: PlannedFile, source: str) -> bytes:
             return source.encode()
         case EditedBlob():
             return apply_edits(source.encode(), file.edits)
+        case PatchedBlob():
+            return edit_manifest(source.encode(), file).file.data
         case NewBlob():
             return file.data
 

@@ -15,11 +15,13 @@ from gitsched.manifests.parsed_file import NOT_YAML, ParsedFile
 from gitsched.model.document import Body
 from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
+from gitsched.model.planned_files import PatchedBlob
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.reconcile.cache.storage import RowFile, check_cache_directory, identify_build
 
 if TYPE_CHECKING:
+    from gitsched.edits.manifest_edits import ManifestText
     from gitsched.reconcile.cache.build_cache import BuildCache
 
 
@@ -122,6 +124,7 @@ class Caches:
     metric_values: Observations | None = None
     plan_size: int = 0
     builds: BuildCache | None = None
+    patches: dict[PatchedBlob, ManifestText] = field(default_factory=dict)
 
     def take_plan(self, key: str) -> PlanCache | None:
         """Return the plan cache of this key, from memory or from disk; None if there is none.

@@ -12,8 +12,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, format_pointer, is_same_json, parse_pointer
+from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, format_pointer, parse_pointer
 from gitsched.apis.karmada.overrides.overriders import apply_overriders, list_overriders, parse_image
+from gitsched.model.json_values import is_same_json
 from gitsched.render.yaml import dump
 
 DEPLOYMENT = """

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, is_same_json, parse_pointer
+from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, parse_pointer
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents, decode_text
 from gitsched.manifests.yaml_nodes import Constructor
 from gitsched.model.document import Body, reject_constant
+from gitsched.model.json_values import is_same_json
 from gitsched.render.yaml import dump
 
 

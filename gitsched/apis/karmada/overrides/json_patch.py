@@ -40,28 +40,6 @@ def format_pointer(steps: PointerSteps) -> str:
     return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
 
 
-def is_same_json(one: Any, other: Any) -> bool:
-    """Return whether two values are the same JSON; unlike in Python true is not 1. Shared objects are not compared."""
-    pairs = [(one, other)]
-    while pairs:
-        here, there = pairs.pop()
-        if here is there:
-            continue
-        if type(here) is not type(there):
-            return False
-        if isinstance(here, dict):
-            if here.keys() != there.keys():
-                return False
-            pairs += [(value, there[name]) for name, value in here.items()]
-        elif isinstance(here, list):
-            if len(here) != len(there):
-                return False
-            pairs += zip(here, there, strict=True)
-        elif here != there:
-            return False
-    return True
-
-
 class PatchedObject:
     """A copy-on-write object: each collection on the path of a change is copied once, everything else is shared."""
 

@@ -1,0 +1,80 @@
+"""Edit the source text of a manifest so that it has the value that a cluster gets; write new YAML where the text cannot be edited.
+
+The positions come from libyaml, and only the text of what differs is replaced. A round trip through a library such as ruamel.yaml keeps
+comments, but writes every line anew (indentation, line breaks, blanks before comments) and takes a hundred times as long.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gitsched.edits.document_editor import DocumentEditor
+from gitsched.edits.text_positions import NotEditable
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS
+from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents
+from gitsched.manifests.yaml_nodes import Constructor
+from gitsched.model.document import Body
+from gitsched.model.json_values import is_same_json
+from gitsched.model.planned_files import NewBlob, PatchedBlob, TextEdit
+from gitsched.render.yaml import dump
+
+
+class ManifestText(NamedTuple):
+    """The content of a manifest. `refusal` says why its source text was not edited, "" if it was."""
+
+    file: NewBlob
+    refusal: str = ""
+
+
+def edit_manifest(data: bytes, file: PatchedBlob) -> ManifestText:
+    """Return the content of a manifest, given that of its source file."""
+    try:
+        return ManifestText(NewBlob(_edit_text(data, file).encode()))
+    except NotEditable as error:
+        return ManifestText(NewBlob(dump(file.after).encode()), str(error))
+
+
+def _edit_text(data: bytes, file: PatchedBlob) -> str:
+    spans = file.origin.spans
+    if file.origin.item >= 0:
+        raise NotEditable("the object is an item of a List")
+    if spans is None or not spans.end:
+        raise NotEditable("the text of the file has escapes that YAML and JSON read differently")
+    text = data.decode()
+    document = text[spans.start : spans.end]
+    tree = _compose(document)
+    if tree is None:
+        raise NotEditable("the document cannot be separated from the rest of its file")
+    editor = DocumentEditor(document, tree)
+    edited = apply_text_edits(document, editor.edit(file.before, file.after))
+    if not editor.certain and not _has_value(edited, file.after):
+        raise NotEditable("the edited text would have another value")
+    return f"{text[: spans.start]}{edited}{text[spans.end :]}" if spans.whole_file else edited
+
+
+def apply_text_edits(text: str, edits: list[TextEdit]) -> str:
+    """Return the text with the edits, which are sorted. Raise NotEditable where they overlap."""
+    pieces: list[str] = []
+    position = 0
+    for start, end, new in edits:
+        if start < position:
+            raise NotEditable("two changes are in the same place")
+        pieces += (text[position:start], new)
+        position = end
+    return "".join((*pieces, text[position:]))
+
+
+def _compose(text: str) -> YamlDocument | None:
+    """Return the only document of a text; None if there is none, or if it is malformed."""
+    trees = list(compose_documents(text, DEFAULT_LIMITS))
+    return trees[0] if len(trees) == 1 and isinstance(trees[0], YamlDocument) else None
+
+
+def _has_value(text: str, value: Body) -> bool:
+    """Return whether a text is one document with this value."""
+    tree = _compose(text)
+    if tree is None or ("&" in text and "*" in text and check_aliases(tree, DEFAULT_LIMITS)):
+        return False
+    found = Constructor(0)
+    parsed: Any = found.construct(tree.node)
+    return not found.errors and is_same_json(parsed, value)
