@@ -17,7 +17,7 @@ from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_documen
 from gitsched.model.known_values import describe_unknown_key, describe_unknown_value, find_near
 from gitsched.model.variants import BUNDLE_KIND
 
-CODE = "selector-unmatched"
+UNMATCHED_CODE = "selector-unmatched"
 _MAX_LOOKUPS = 100
 """Values of a source that are compared with all existing ones."""
 
@@ -85,7 +85,7 @@ class UnmatchedSelectors:
                     for pointer, message in self._check(choice, known):
                         field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
                         text = f"{document.key.title}: {message}"
-                        yield Finding("warning", CODE, text, locate_document(document), document.key.resource, field)
+                        yield Finding("warning", UNMATCHED_CODE, text, locate_document(document), document.key.resource, field)
 
     def _collect(self, apis: Iterable[PolicyAPI]) -> ClusterVocabulary | None:
         """Return the values of the clusters of some APIs; None if a cluster is broken, so that its values are unknown."""
