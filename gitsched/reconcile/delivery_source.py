@@ -8,7 +8,7 @@ from gitsched.git.refs import find_remote_url
 from gitsched.model.errors import Permanent
 from gitsched.model.urls import strip_credentials
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.pipeline import plan_source
+from gitsched.reconcile.pipeline import log_ignored_settings, plan_source
 from gitsched.reconcile.run import open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.delivery_tools import OutputBranch
@@ -42,6 +42,7 @@ def read_delivery_source(settings: RunSettings, url: str | None) -> DeliverySour
         what = f"{known!r} is not a URL" if url else "the output has no URL"
         raise Permanent(f"{what} that a cluster can reach; set --url to an https or ssh URL")
     planned = plan_source(context, fetched, settings.now)
+    log_ignored_settings(planned.plan)
     branch = OutputBranch(address, output.branch, fetched.prefix)
     return DeliverySource(
         branch,

@@ -17,7 +17,7 @@ from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, E
 from gitsched.model.finding import Finding, format_names, list_faults
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.pipeline import use_plan
+from gitsched.reconcile.pipeline import log_ignored_settings, use_plan
 from gitsched.reconcile.run import Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_locations import RuleLocations, locate_explanation
@@ -49,7 +49,9 @@ def explain_resource(
     def explain(planned: Planned) -> Explanation | ClusterExplanation:
         return _explain(context, planned, kind, namespace, name, why_not)
 
-    return use_plan(context, fetch(context), settings.now, explain)[1]
+    planned, found = use_plan(context, fetch(context), settings.now, explain)
+    log_ignored_settings(planned.plan)
+    return found
 
 
 def _explain(

@@ -13,7 +13,7 @@ from gitsched.git import Repository
 from gitsched.model.document import Key
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, LastReport, WorkloadStatus
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.pipeline import plan_source
+from gitsched.reconcile.pipeline import log_ignored_settings, plan_source
 from gitsched.reconcile.rollout_input import list_output_commits
 from gitsched.reconcile.run import Fetched, open_context
 from gitsched.reconcile.run_settings import RunSettings
@@ -25,6 +25,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
     context = open_context(settings._replace(all_statuses=True))
     fetched = fetch(context)
     plan = plan_source(context, fetched, settings.now).plan
+    log_ignored_settings(plan)
     repository, head = fetched.output.repository, fetched.output_head
     commits = list_output_commits(repository, head)
     reports = KnownReports(plan.decisions.catalog, plan.observations, commits)

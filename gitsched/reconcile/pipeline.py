@@ -6,6 +6,7 @@ change a result: a run without them does more work and writes the same bytes.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -46,6 +47,8 @@ from gitsched.reconcile.source_locations import locate_plan_findings
 from gitsched.reconcile.source_tree import load
 
 T = TypeVar("T")
+
+_log = logging.getLogger("gitsched.reconcile")
 
 
 def run(context: RunContext, now: datetime, *, preview: bool = False, complete: bool = False) -> RunResult:
@@ -104,6 +107,13 @@ def use_plan(
             raise
     planned = plan_source(context, fetched, now, withholds=withholds, use=use)
     return planned, use(planned)
+
+
+def log_ignored_settings(plan: Plan) -> None:
+    """Log the settings that have no effect because only the operator decides about them. For commands that do not show all findings."""
+    for finding in plan.findings:
+        if finding.code == "setting-ignored":
+            _log.warning("%s", finding.without_severity, extra={"fields": {"event": "finding", "code": finding.code}})
 
 
 def plan_source(

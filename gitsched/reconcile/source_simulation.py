@@ -11,7 +11,7 @@ from gitsched.model.finding import Finding, list_faults
 from gitsched.model.simulation import ImpactChange, Resilience, ResilienceChange, Simulation
 from gitsched.reconcile.comparison import PlanComparison, PlannedCommit
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.pipeline import use_plan
+from gitsched.reconcile.pipeline import log_ignored_settings, use_plan
 from gitsched.reconcile.run import Planned, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_locations import RuleLocations, locate_causes
@@ -96,6 +96,7 @@ def _run_on_source(
 
     planned, answered = use_plan(context, fetch(context), settings.now, use_answer)
     faults += list_faults(planned.plan.findings)
+    log_ignored_settings(planned.plan)
     return answered
 
 

@@ -51,12 +51,13 @@ LOOKING = {
     "plan a merge": ["plan", "main", "pr"],
     "plan a merge live": ["plan", "main", "pr", "--observations", "live"],
     "plan the worktree": ["plan", "--worktree"],
-    "explain": ["explain", "application/default/echo", "--observations", "live"],
-    "simulate": ["simulate", "--lose", "cluster/one"],
+    "explain": ["explain", "application/tenant-a/echo", "--observations", "live"],
+    "simulate": ["simulate", "--lose", "cluster/tenant-a.one"],
     "export": ["export", "argocd", "--url", "https://git.example.com/fleet"],
+    "status": ["status"],
     "scores": ["scores", "--dry-run"],
     "tidy": ["tidy"],
-    "rebalance": ["rebalance", "application/default/echo"],
+    "rebalance": ["rebalance", "application/tenant-a/echo"],
 }
 
 
@@ -107,6 +108,9 @@ def test_looking_at_a_hostile_pull_request_contacts_nobody(
     assert server.seen == []
     assert trusted.git("for-each-ref") == refs
     assert SECRET not in printed
+    if command in ("explain", "simulate", "status", "export", "plan", "plan a merge"):
+        assert "output.repository is " in printed
+        assert "setting-ignored" in printed
 
 
 def test_the_plan_of_a_hostile_pull_request_says_what_it_does(
@@ -149,7 +153,7 @@ def test_a_plan_says_whom_changed_documents_would_contact(trusted: Fleet, server
     hosts, tokens = ((parse_host_rule(f"127.0.0.1:{port}"),),), ((parse_token_rule("env:OPERATOR_TOKEN@127.0.0.1"),),)
     for allowed, verdict in (
         ({}, "It is not contacted: the operator does not allow its host 127.0.0.1"),
-        ({"hosts": hosts}, "does not allow to read the environment variable OPERATOR_TOKEN"),
+        ({"hosts": hosts}, "does not allow reading the environment variable OPERATOR_TOKEN"),
         ({"hosts": hosts, "tokens": tokens}, "The operator allows it"),
     ):
         run = compare_plans(trusted.settings(1, observations="recorded", **{**NOTHING, **allowed}), "HEAD~1").run
@@ -300,7 +304,7 @@ def test_a_merged_forge_gets_the_token_only_with_the_consent_of_the_operator(fle
     for allowed, expected in (
         ({}, "the operator does not allow its host 127.0.0.1; to allow it: --statuses-host 127.0.0.1"),
         ({"hosts": hosts, "tokens": tokens}, "--statuses-host"),
-        ({"status_hosts": hosts}, "does not allow to read the environment variable FORGE_TOKEN"),
+        ({"status_hosts": hosts}, "does not allow reading the environment variable FORGE_TOKEN"),
         ({"status_hosts": hosts, "tokens": ((parse_token_rule("env:FORGE_TOKEN@example.com"),),)}, "does not allow to send"),
     ):
         run = fleet.reconcile(2, **{**NOTHING, **allowed})

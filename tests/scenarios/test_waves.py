@@ -299,7 +299,7 @@ def test_what_a_workload_brings_along_waits_with_it(waves: Waves) -> None:
     uses = "  template: {spec: {containers: [{name: web, envFrom: [{configMapRef: {name: web}}]}]}}\n"
 
     def settings_map(value: str) -> str:
-        return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web, namespace: default}}\ndata: {X}\n"
+        return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web, namespace: default}}\ndata: {{value: '{value}'}}\n"
 
     chosen = policy(",".join(STAGES), more="  propagateDeps: true\n")
     waves.commit(policy=chosen, web=deployment("web") + uses, settings=settings_map("one"))
