@@ -63,7 +63,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     source, decisions = _decide(source, caches.decisions)
     documents = decisions.catalog.api_documents
     has_selectors = any(_has_selector(document.body.get("spec")) for listed in documents.values() for document in listed)
-    if has_selectors or source.source.variants:
+    if has_selectors or source.source.variants or len(decisions.engines) > 1:
         from gitsched.decide.unmatched_selectors import list_unmatched  # many sources have no selectors
 
         decisions = decisions._replace(findings=(*decisions.findings, *list_unmatched(decisions)))

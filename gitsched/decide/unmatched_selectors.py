@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.policy_api import PolicyAPI
 from gitsched.apis.topology import CLUSTER, Topology
 from gitsched.decide.decisions import DecisionSet
@@ -13,7 +14,7 @@ from gitsched.decide.registry import policy_apis
 from gitsched.decide.validation import list_document_choices
 from gitsched.manifests.choices import Choice
 from gitsched.model.document import Document, Key
-from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_document
+from gitsched.model.finding import FieldOrigin, Finding, Location, Pointer, locate_document
 from gitsched.model.known_values import describe_unknown_key, describe_unknown_value, find_near
 from gitsched.model.variants import BUNDLE_KIND
 
@@ -60,7 +61,25 @@ def list_unmatched(decisions: DecisionSet) -> Iterator[Finding]:
         **catalog.api_documents,
         BUNDLE_KIND: [entry for key, entry in catalog.templates.items() if key[:2] == BUNDLE_KIND],
     }
-    return UnmatchedSelectors(documents, catalog.broken).find(frozenset(named))
+    yield from UnmatchedSelectors(documents, catalog.broken).find(frozenset(named))
+    yield from _list_similar_clusters(decisions)
+
+
+def _list_similar_clusters(decisions: DecisionSet) -> Iterator[Finding]:
+    """Yield a warning for each cluster that only settings of an API name, if that of another API has a similar name."""
+    described: set[str] = set()
+    named: list[tuple[str, str]] = []
+    for engine in decisions.engines:
+        api = policy_apis.get(engine.name)
+        if api is not None and api.topology is not None and api.topology.level == CLUSTER:
+            described.update(engine.clusters())
+        else:
+            named += ((engine.name, name) for name in engine.clusters())
+    for api_name, name in named:
+        near = "" if name in described else find_near(name, described)
+        if near:
+            message = f"the settings of {api_name} name the cluster {name}, which has no document; did you mean {near}?"
+            yield Finding("warning", UNMATCHED_CODE, message, Location(FILE, 1, 1))
 
 
 class UnmatchedSelectors:

@@ -67,8 +67,11 @@ def validate_source_document(
     """
     result = validate_document(body, ignored, strictness)
     key = get_schema_key(body)
-    if not _may_be_built_in(key[0]) or key[0] not in load_built_in_kinds().groups:
+    if not _may_be_built_in(key[0]):
         return result
+    if key[0] not in load_built_in_kinds().groups:
+        misspelled = load_built_in_kinds().check_group(key)
+        return result._replace(issues=(*result.issues, *misspelled)) if misspelled else result
     try:
         found = load_built_in_kinds().find_issues(key, body)
     except (TypeError, ValueError):

@@ -33,6 +33,20 @@ class BuiltInKinds:
         self.groups = frozenset(group for group, _, _ in names) | _REMOVED_GROUPS
         self._schemas: dict[tuple[str, str, str], ObjectSchema] = {}
 
+    def check_group(self, key: tuple[str, str, str]) -> list[Issue]:
+        """Report a misspelled group without a dot, such as `app` of a Deployment; nothing about kinds that Kubernetes does not have."""
+        group, version, kind = key
+        groups = self._groups.get(kind)
+        if not groups or "." in group or group in self.groups:
+            return []
+        from difflib import get_close_matches  # rarely needed
+
+        if not get_close_matches(group[:100], [name.partition(".")[0] or "core" for name in groups], n=1):
+            return []
+        right = " or ".join(_join(name, max(self._versions[name, kind], key=_rank_version)) for name in groups)
+        message = f"Kubernetes {self._version} has no {kind} in {_join(group, version)[:100]}: write {right}"
+        return [Issue("error", "unknown-kind", message, ("apiVersion",))]
+
     def find_issues(self, key: tuple[str, str, str], body: Body) -> list[Issue]:
         """Return the issues of an object with this group, version and kind."""
         schema = self._schemas.get(key)

@@ -212,6 +212,10 @@ def _validate_json_pointer(path: str, at: Pointer) -> Iterator[Issue]:
         yield make_error("karmada-override-path", f"{path!r} must be a JSON pointer: empty, or beginning with /", *at)
 
 
+_TOLERATION_WORDS = {
+    "operator": ("Exists", "Equal"),
+    "effect": ("NoSchedule", "PreferNoSchedule", "NoExecute"),
+}
 _SELECTOR_FIELDS = ("provider", "region", "zone")
 
 
@@ -228,6 +232,12 @@ def validate_placement(placement: Body, at: Pointer) -> Iterator[Issue]:
         if (operator := toleration.get("operator")) in ("Lt", "Gt"):
             message = f"operator {operator} is not supported for clusters; use Exists or Equal"
             yield make_error("karmada-toleration-operator", message, *at, "clusterTolerations", index, "operator")
+            continue
+        for member, known in _TOLERATION_WORDS.items():
+            word = toleration.get(member)
+            if word and word not in known:
+                message = f"the toleration matches no taint: {member} must be {' or '.join(known)}, not {str(word)[:40]!r}"
+                yield Issue("warning", "karmada-toleration-inert", message, (*at, "clusterTolerations", index, member))
 
 
 def validate_affinity(affinity: Body, at: Pointer) -> Iterator[Issue]:
