@@ -7,7 +7,7 @@ from gitsched.git.repository import LostObject, Repository
 from gitsched.model.finding import Finding
 from gitsched.reconcile.fetch import read_run_record, read_source_config
 from gitsched.reconcile.run import RunContext
-from gitsched.report.summary import abbreviate_oid
+from gitsched.report.lines import abbreviate_oid
 
 
 def restore_output(context: RunContext, error: LostObject) -> Finding:
