@@ -189,10 +189,13 @@ SchemaKey = tuple[str, str, str]
 
 
 class _KindValidator:
-    """The validators of one kind: for its schema, and for its schema without unknown fields."""
+    """The validators of one kind: for its schema, and for its schema without unknown fields.
+
+    Metadata and a status belong to every document, also where a schema for editors closes the document without listing them.
+    """
 
     def __init__(self, schema: Body) -> None:
-        self.schema = schema
+        self.schema = schema = {key: part for key, part in schema.items() if key != "additionalProperties" or part is not False}
         self.pruner = SchemaPruner(schema)
         self.strict = _compile_schema(self.pruner.make_strict_schema())
 

@@ -130,9 +130,14 @@ def test_every_property_is_described(schema: dict[str, Any]) -> None:
 
 
 @each_schema
-def test_a_schema_does_not_forbid_unknown_members(schema: dict[str, Any]) -> None:
+def test_an_editor_marks_unknown_members(schema: dict[str, Any]) -> None:
+    compiled = jsonschema_rs.validator_for(schema)
+    for example in schema["examples"]:
+        own = next((name for name in ("spec", "scores", "decisions") if isinstance(example.get(name), dict)), None)
+        assert not compiled.is_valid({**example, "unheard": 1})
+        assert own is None or not compiled.is_valid({**example, own: {**example[own], "unheard": 1}})
+        assert compiled.is_valid({**example, "metadata": {**example.get("metadata", {"name": "a"}), "uid": "1"}})
     for at, node in walk(schema):
-        assert node.get("additionalProperties") is not False, at
         if "object" in node.get("type", ""):
             assert "properties" in node or "additionalProperties" in node, f"{at}: neither members nor a free map"
 

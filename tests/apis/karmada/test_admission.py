@@ -21,6 +21,7 @@ from gitsched.apis.karmada.defaulting import apply_defaults
 from gitsched.apis.karmada.validation.admission import VALIDATORS
 from gitsched.apis.policy_api import SchemaKey
 from gitsched.apis.schemas import shipped_schemas
+from gitsched.manifests.schema import SchemaPruner
 from gitsched.model.finding import Issue
 
 HERE = Path(__file__).parent
@@ -41,10 +42,11 @@ def compiled(key: SchemaKey) -> jsonschema_rs.Validator:
 
 
 def list_issues(body: dict[str, Any]) -> list[Issue]:
-    """Return the issues that the schema and the validation report; both schema validators must agree."""
+    """Return the issues that the schema and the validation report; both schema validators must agree. Unknown fields are dropped."""
     body = apply_defaults(body)
     group, _, version = body["apiVersion"].partition("/")
     key = (group, version, body["kind"])
+    body, _unknown = SchemaPruner(shipped_schemas()[key]).prune(body)
     refused = [Issue("error", "schema", error.message, tuple(error.absolute_path)) for error in validator(key).iter_errors(body)]
     assert compiled(key).is_valid(body) is not bool(refused)
     rules = VALIDATORS.get((group, body["kind"]))
