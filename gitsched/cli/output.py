@@ -305,10 +305,10 @@ def write_reports(reports: Iterable[ReportRequest], writers: Mapping[str, Report
         if report.path is None:
             sys.stderr.write(text)
             continue
-        _write_file(report.path, text)
+        write_file(report.path, text)
 
 
-def _write_file(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
     """Write a file. Symbolic links other than devices such as /dev/stdout are refused, because a commit can point them anywhere; so are
     linked directories of a worktree."""
     if path.is_symlink() and path.parent not in _DEVICE_DIRECTORIES:

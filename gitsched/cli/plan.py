@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gitsched.cli import options, output, scenario_options
+from gitsched.cli import options, output, saved_plan, scenario_options
 from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
 
 if TYPE_CHECKING:
@@ -58,6 +59,13 @@ def _read_comment_id(_ctx: click.Context, _parameter: click.Parameter, value: st
     type=click.Choice(list(scenario_options.FAILURE_DOMAINS)),
     help="Also simulate losing each of them; with BASE, compare the results.",
 )
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Save the plan; `gitsched reconcile --plan FILE` carries out exactly this one.",
+)
+@click.option("--show", metavar="FILE", help="Show a plan that --out has saved; make no plan.")
 @options.choose_format("text", "markdown", "json", "yaml", "html")
 @options.EACH_WORKLOAD
 @options.COLOR
@@ -77,6 +85,8 @@ def command(
     max_chars: int,
     comment_id: str,
     resilience: str | None,
+    out: Path | None,
+    show: str | None,
     each: bool,
     color: str,
     **chosen: Any,
@@ -88,9 +98,20 @@ def command(
     """
     if sum((worktree, revision is not None, head is not None)) > 1 or (revision is not None and base is not None):
         raise click.UsageError("use only one of --worktree, --revision and HEAD, and do not use --revision with BASE")
+    if out is not None and worktree:
+        raise click.UsageError("--out saves the plan of a commit: commit the files of the worktree first")
+    from gitsched.report.markdown import write_markdown
+
+    paint = output.choose_paint(color)
+    if show is not None:
+        if any((base, revision, worktree, out, resilience, wanted)) or form == "html":
+            raise click.UsageError(
+                "--show prints a saved plan as text, markdown, json or yaml; it is used without BASE and plan options"
+            )
+        limited = partial(write_markdown, limit=max_chars, identity=comment_id)
+        return saved_plan.show_saved_plan(show, form, limited, paint, each=each)
     from gitsched.reconcile import RunSettings
     from gitsched.reconcile.comparison import compare_plans
-    from gitsched.report.markdown import write_markdown
     from gitsched.report.serialization import serialize_review
     from gitsched.report.text import write_plan
 
@@ -143,7 +164,7 @@ def command(
     elif form == "html":
         output.show(page())
     else:
-        rendered.show_as(form, partial(write_plan, paint=output.choose_paint(color), each=each), serialize)
+        rendered.show_as(form, partial(write_plan, paint=paint, each=each), serialize)
     writers = rendered.list_writers(only_new=base is not None)
     writers |= {
         "markdown": markdown,
@@ -152,4 +173,8 @@ def command(
         "env": lambda: rendered.render(output.format_outputs),
     }
     output.write_reports(wanted, writers)
+    if out is not None:
+        said = saved_plan.save_plan(out, compared)
+        if form == "text":
+            output.show_text(said)
     return output.get_review_code(rendered.review, fail_on, detailed=detailed)

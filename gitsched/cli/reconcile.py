@@ -27,6 +27,15 @@ def _read_reviewed(_ctx: click.Context, _parameter: click.Parameter, value: str 
         raise click.BadParameter(f"{value}: {error}") from error
 
 
+def _read_saved(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> ReviewedPlan | None:
+    if value is None:
+        return None
+    from gitsched.cli.saved_plan import read_saved_plan
+    from gitsched.diff.plans import make_reviewed_plan
+
+    return make_reviewed_plan(read_saved_plan(value).review)
+
+
 @click.command("reconcile")
 @options.SOURCE
 @options.TARGET
@@ -36,6 +45,13 @@ def _read_reviewed(_ctx: click.Context, _parameter: click.Parameter, value: str 
     metavar="DIGEST|FILE",
     callback=_read_reviewed,
     help="The reviewed plan: its digest, or the output of `gitsched plan -o json`. By default, the trailer of the source commit.",
+)
+@click.option(
+    "--plan",
+    "saved",
+    metavar="FILE",
+    callback=_read_saved,
+    help="Carry out exactly the plan that `gitsched plan --out FILE` has saved, or nothing.",
 )
 @options.LIVE_METRICS
 @options.RUN_CONDITIONS
@@ -53,6 +69,7 @@ def command(
     location: str,
     output_repository: str | None,
     wanted: tuple[output.ReportRequest, ...],
+    saved: ReviewedPlan | None,
     each: bool,
     color: str,
     **chosen: Any,
@@ -66,6 +83,10 @@ def command(
     from gitsched.report.serialization import serialize_review
     from gitsched.report.text import write_run
 
+    if saved is not None:
+        if chosen["reviewed"] is not None:
+            raise click.UsageError("use only one of --plan and --reviewed")
+        chosen |= {"reviewed": saved, "require_reviewed": True}
     output.configure_logging(log_format)
     if chosen["branch"] is None:
         note_uncommitted(location, log_format, "are|is not reconciled: commit them|it first")

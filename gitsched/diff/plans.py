@@ -17,8 +17,8 @@ from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.scheduling import RecordTarget
 from gitsched.render.output_files import CLUSTERS, HUB, object_path
-from gitsched.report.lines import abbreviate_oid, format_clusters, format_key
-from gitsched.report.review import DIGEST_PREFIX, DeliveryChanges, compute_digest
+from gitsched.report.lines import abbreviate_oid, format_clusters, format_key, list_limited
+from gitsched.report.review import DIGEST_PREFIX, DeliveryChanges, Review, compute_digest
 from gitsched.report.summary import REVIEWED_TRAILER, format_targets
 
 
@@ -161,13 +161,22 @@ ChangeId = tuple[Key, str]
 class ReviewedPlan(NamedTuple):
     """A reviewed plan. `output` is the head of the output branch on which it was planned; `moves` is None if only the digest is known.
 
-    `records` describe changed recorded decisions as text; None if unknown.
+    `records` describe changed recorded decisions as text; None if unknown. A `saved` plan is carried out exactly or not at all: `source`
+    is the commit of which it was made, and `allowance` how to allow the changes in it that the guard withholds, or "".
     """
 
     digest: str
     output: str = ""
     moves: Mapping[Key, tuple[ClusterReplicas, ClusterReplicas]] | None = None
     records: Mapping[ChangeId, str] | None = None
+    saved: bool = False
+    source: str = ""
+    allowance: str = ""
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether it is known to move a workload or to change a recorded decision."""
+        return bool(self.moves or self.records)
 
 
 class ReviewComparison(NamedTuple):
@@ -183,6 +192,7 @@ def parse_reviewed_plan(text: str) -> ReviewedPlan:
         return ReviewedPlan(text.strip())
     try:
         data = json.loads(text)
+        data = data["plan"] if data.get("kind") == "SavedPlan" else data
         moves = {
             Key(**move["workload"]): (_read_cluster_replicas(move["before"]), _read_cluster_replicas(move["after"]))
             for move in data["moves"]
@@ -201,6 +211,14 @@ def parse_reviewed_plan(text: str) -> ReviewedPlan:
     return found
 
 
+def make_reviewed_plan(review: Review) -> ReviewedPlan:
+    """Return a plan that was read from a file as the only one that a run may carry out."""
+    moves = {move.key: (move.before, move.after) for move in review.moves}
+    records = _format_record_changes(review.record_changes)
+    allowance = review.withheld.allowance if review.withheld.moves else ""
+    return ReviewedPlan(review.digest, review.before or "", moves, records, True, review.source, allowance)
+
+
 def find_reviewed_digest(source: Commit) -> ReviewedPlan | None:
     """Return the reviewed plan of a commit's last trailer Gitsched-Reviewed; None without a valid one."""
     digests = [text.strip() for name, text in source.trailers if name.lower() == REVIEWED_TRAILER.lower()]
@@ -212,10 +230,13 @@ def compute_plan_digest(moves: tuple[Move, ...], changes: tuple[FileChange, ...]
 
     Copies in clusters that a workload leaves do not count: depending on the time, they stay for a while or are removed at once.
     """
+    return compute_digest(moves, list_delivered(moves, changes), records)
+
+
+def list_delivered(moves: Iterable[Move], changes: Iterable[FileChange]) -> dict[str, str | None]:
+    """Return the content of the changed manifests that a digest covers, by path; None for removed ones."""
     leaving = list_leaving_paths(moves)
-    return compute_digest(
-        moves, {entry.path: entry.content or entry.after for entry in changes if entry.path not in leaving}, records
-    )
+    return {entry.path: entry.content or entry.after for entry in changes if entry.path not in leaving}
 
 
 def list_leaving_paths(moves: Iterable[Move]) -> set[str]:
@@ -247,11 +268,11 @@ def _list_review_differences(reviewed: Mapping[ChangeId, str], found: Mapping[Ch
     lines = [
         f"  {format_key(key)}{f', {kind}' if kind else ''}: reviewed: {reviewed.get((key, kind), 'no change')}; "
         f"now: {found.get((key, kind), 'no change')}"
-        for key, kind in different[:MAX_DIFFERENCES]
+        for key, kind in different
     ]
-    if len(different) > MAX_DIFFERENCES:
-        lines.append(f"  and {len(different) - MAX_DIFFERENCES} more")
-    return lines or ["  The moves are the same, but some rendered manifests differ."]
+    return list_limited(lines, MAX_DIFFERENCES, "  and {} more") or [
+        "  The moves are the same, but some rendered manifests differ."
+    ]
 
 
 def _format_record_changes(records: Iterable[RecordChange]) -> dict[ChangeId, str]:

@@ -16,7 +16,7 @@ from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.decide.registry import reserved_groups
 from gitsched.diff.causes import find_causes
 from gitsched.diff.document_changes import DocumentChanges
-from gitsched.diff.plans import compute_plan_digest, list_moves_between
+from gitsched.diff.plans import FileChange, compute_plan_digest, list_delivered, list_moves_between
 from gitsched.diff.retained import CommitInput, find_retained
 from gitsched.git import Repository
 from gitsched.model.changes import Move, RecordChange, RetainedWorkload
@@ -62,14 +62,22 @@ class PlannedCommit(NamedTuple):
 
 
 class PlanComparison(NamedTuple):
-    """A review, and the run of the later commit. `later` is the plan under review, `earlier` the plan of the base, None if that is the
-    output branch."""
+    """A review, and the run of the later commit.
+
+    `later` is the plan under review, `earlier` the plan of the base, None if that is the output branch. `files` are the changed manifests.
+    """
 
     review: Review
     run: RunResult
     context: RunContext
     later: PlannedCommit
     earlier: PlannedCommit | None = None
+    files: tuple[FileChange, ...] = ()
+
+    @property
+    def delivered(self) -> dict[str, str | None]:
+        """The content of the changed manifests that the digest covers, by path; None for removed ones."""
+        return list_delivered(self.review.moves, self.files)
 
 
 def compare_plans(settings: RunSettings, base: str | None = None) -> PlanComparison:
@@ -128,6 +136,7 @@ def _compare_with_output(context: RunContext) -> PlanComparison:
         run,
         context,
         later,
+        files=files,
     )
 
 
@@ -189,6 +198,7 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
         context,
         later,
         earlier,
+        files,
     )
 
 

@@ -68,7 +68,7 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
 
         def write_checked(planned: Planned) -> tuple[Written, NewCommit | None]:
             written = write(context, fetched, planned)
-            if written.changed and fetched.may_be_reviewed(context.settings):
+            if fetched.may_be_reviewed(context.settings, changed=written.changed):
                 from gitsched.reconcile.review_check import check_review  # few sources name reviewed plans
 
                 reviewing = context._replace(settings=context.settings._replace(now=now.replace(microsecond=0)))

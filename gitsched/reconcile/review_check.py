@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gitsched.diff.plans import compare_with_review, compute_plan_digest, find_reviewed_digest
+from gitsched.diff.plans import ReviewedPlan, compare_with_review, compute_plan_digest, find_reviewed_digest
 from gitsched.git.refs import read_note
 from gitsched.reconcile.output_commit import find_manifest_changes, make_source_note
 from gitsched.reconcile.run import Fetched, Planned, RunContext, Written
+from gitsched.report.lines import abbreviate_oid
 from gitsched.report.summary import REVIEWED_TRAILER
 
 PlanCommit = Callable[..., Planned]
@@ -21,6 +22,8 @@ def check_review(context: RunContext, fetched: Fetched, planned: Planned, writte
     commits: what time or metrics change after a run has planned the commit needs no review.
     """
     source, settings = fetched.source, context.settings
+    if settings.reviewed is not None and settings.reviewed.saved:
+        return _check_saved_plan(settings.reviewed, fetched, planned, written)
     if not written.changed or (settings.reviewed is None and has_planned_source(fetched)):
         return written
     reviewed = settings.reviewed or find_reviewed_digest(source)
@@ -42,6 +45,30 @@ def check_review(context: RunContext, fetched: Fetched, planned: Planned, writte
         return written._replace(refused=missing if settings.require_reviewed else "")
     refused = "" if compared.same or not settings.require_reviewed else "the plan differs from the reviewed plan"
     return written._replace(refused=refused, reviewed=compared.lines)
+
+
+def _check_saved_plan(saved: ReviewedPlan, fetched: Fetched, planned: Planned, written: Written) -> Written:
+    """Return the written tree with why it is not the saved plan. A plan that was made of other commits counts if it has the same result."""
+    source, output = fetched.source.oid, fetched.output_head
+    moved = []
+    if source != saved.source:
+        moved.append(f"the source is at {abbreviate_oid(source)}, the plan was made of {abbreviate_oid(saved.source)}")
+    if (output or "") != saved.output:
+        now, then = (abbreviate_oid(oid) if oid else "not there yet" for oid in (output, saved.output))
+        moved.append(f"the output branch is {'at ' * bool(output)}{now}, the plan was made on {then if saved.output else 'none'}")
+    since = f" ({'; '.join(moved)})" if moved else ""
+    if not written.changed and (source == saved.source or not saved.has_changes):
+        done = f"Nothing is left to do: the output branch has the result of the saved plan {saved.digest}{since}."
+        return written._replace(reviewed=(done,))
+    plan, records = planned.plan, written.record_changes
+    changes = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, written.tree, source)
+    compared = compare_with_review(saved, compute_plan_digest(plan.moves, changes, records), output, plan.moves, records)
+    if compared.same:
+        return written._replace(reviewed=(f"As reviewed: plan {saved.digest}{since and f'; the result is the same{since}'}.",))
+    why = "; ".join(moved) or "no branch has moved, but the time, observed values or options of the run differ"
+    withheld = f"; the guard withholds changes of the plan: {saved.allowance}" if saved.allowance else ""
+    cure = "make the plan again with `gitsched plan --out FILE`, review it, and pass that file"
+    return written._replace(refused=f"the result is not that of the saved plan: {why}{withheld}; {cure}", reviewed=compared.lines)
 
 
 def has_planned_source(fetched: Fetched) -> bool:

@@ -163,8 +163,13 @@ class Fetched(NamedTuple):
         """The time of the newest commit that the plan is made from."""
         return max(self.source.time, self.facts.time)
 
-    def may_be_reviewed(self, settings: RunSettings) -> bool:
-        """Return whether a reviewed plan is given or required, or the source commit or another one since the last run may name one."""
+    def may_be_reviewed(self, settings: RunSettings, *, changed: bool) -> bool:
+        """Return whether a reviewed plan is given or required, or the source commit or another one since the last run may name one.
+
+        A run that changes nothing is only compared with a saved plan.
+        """
+        if not changed:
+            return settings.reviewed is not None and settings.reviewed.saved
         several = self.record is not None and self.record.source not in (self.source.oid, *self.source.parents)
         return settings.require_reviewed or settings.reviewed is not None or bool(self.source.trailers) or several
 
