@@ -43,7 +43,7 @@ UNKNOWN_PATCH = "{{templatePatch}}"
 
 
 def list_applications(body: Body, source: GeneratorInput) -> list[Body]:
-    """Return the Applications of an ApplicationSet, with `{{name}}` where a value is not known."""
+    """Return the Applications of an ApplicationSet, with `{{name}}` where a value is not known; at most one more than the limit."""
     spec = as_object(body.get("spec"))
     found: list[Body] = []
     for generator in list_objects(spec.get("generators")):
@@ -57,7 +57,7 @@ def list_applications(body: Body, source: GeneratorInput) -> list[Body]:
                 known = _apply_patch(known, _render(str(spec["templatePatch"]), parameters))
             if known not in found:
                 found.append(known)
-            if len(found) >= MAX_APPLICATIONS:
+            if len(found) > MAX_APPLICATIONS:
                 return found
     return found
 
@@ -153,7 +153,7 @@ def _combine(generators: list[Body], source: GeneratorInput, depth: int) -> Sequ
             {**row, **entry}
             for row in rows
             for entry in _generate(_render(generator, row) if row else generator, source, depth + 1)
-        ][:MAX_APPLICATIONS]
+        ][: MAX_APPLICATIONS + 1]
     return rows
 
 

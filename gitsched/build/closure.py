@@ -116,12 +116,12 @@ class _Resolver:
     def resolve(self) -> Closure:
         main = ""
         for directory, plugins, referrer in self._directories:
+            path = self._read_directory(directory, plugins, referrer)
+            main = main or path
             if len(self._directories) > MAX_DIRECTORIES or len(self._files) > MAX_FILES:
                 text = f"{self._root} needs more than {MAX_FILES} files or {MAX_DIRECTORIES} kustomizations: it is not built"
                 self._problems[BuildProblem("kustomize-build", text, main)] = None
                 break
-            path = self._read_directory(directory, plugins, referrer)
-            main = main or path
         return Closure(
             self._root,
             main,

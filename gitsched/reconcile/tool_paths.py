@@ -13,6 +13,7 @@ from gitsched.build import argo_cd, flux
 from gitsched.build.application_sets import (
     APPLICATION_SET,
     CLUSTER_LABEL,
+    MAX_APPLICATIONS,
     GeneratorInput,
     list_applications,
     list_unread_generators,
@@ -123,7 +124,11 @@ class ToolPathReader:
         elif kind == (ARGO_GROUP, APPLICATION_SET):
             source = GeneratorInput(self._commit, self._clusters, self._is_generator_url)
             unknown: dict[str, None] = {}
-            for body in list_applications(document.body, source):
+            applications = list_applications(document.body, source)
+            if len(applications) > MAX_APPLICATIONS:
+                applications = applications[:MAX_APPLICATIONS]
+                self._report_limit(document)
+            for body in applications:
                 yield from self._read_application(make_raw_document(body, document.origin), unknown)
             if unknown:
                 self._report_unknown(document, unknown, list_unread_generators(document.body, source))
@@ -268,6 +273,16 @@ class ToolPathReader:
         )
         location = locate_origin(document.origin) if document.origin else None
         self.findings.append(Finding("warning", UNKNOWN_PATH, text, location))
+
+    def _report_limit(self, document: RawDocument) -> None:
+        name = f"{document.namespace}/{document.name}" if document.namespace else document.name
+        text = (
+            f"ApplicationSet {name} makes more than {MAX_APPLICATIONS} Applications: the rest is not read, and what it builds is placed "
+            "as files have it; divide it into several"
+        )
+        self.findings.append(
+            Finding("warning", "applications-limit", text, locate_origin(document.origin) if document.origin else None)
+        )
 
     def _report_missing(self, document: RawDocument, directory: str, problem: str) -> None:
         if self._is_changed(document):

@@ -121,6 +121,13 @@ def test_a_chain_of_kustomizations_is_bounded() -> None:
     assert len(closure.files) <= 2_001
 
 
+def test_a_root_with_too_many_files_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gitsched.build.closure.MAX_FILES", 2)
+    names = [f"{number}.yaml" for number in range(5)]
+    closure = resolve({"over/kustomization.yaml": f"resources: {names}", **{f"over/{name}": "a" for name in names}})
+    assert [problem.code for problem in closure.problems] == ["kustomize-build"]
+
+
 def test_a_cycle_is_followed_once() -> None:
     closure = resolve({"over/kustomization.yaml": "resources: [../base]", "base/kustomization.yaml": "resources: [../over]"})
     assert (closure.problems, len(closure.files)) == ((), 2)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -336,3 +338,20 @@ def test_a_killed_push_leaves_the_old_or_the_new_commit(mine: Repository, git, b
     git("fsck", "--strict", "--connectivity-only", at=bare)
     refs.push(mine, url, OUT, b, a)
     assert refs.read_remote_ref(url, OUT) == b
+
+
+@pytest.mark.parametrize("helper", ["silent server", "silent credential helper"])
+def test_a_remote_that_accepts_and_says_nothing_ends_at_the_deadline(
+    mine: Repository, monkeypatch: pytest.MonkeyPatch, helper: str, request: pytest.FixtureRequest, git: Any
+) -> None:
+    """Also the program that git starts, such as a credential helper, is ended."""
+    monkeypatch.setattr(refs, "TRANSFER_TIMEOUT", 0.5)
+    mark = f"86{os.getpid()}"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/r.git"
+        if helper != "silent server":
+            git("config", "credential.helper", f"!sleep {mark}; :", at=Path(mine.root))
+            url = request.getfixturevalue("server").url("auth")
+        with pytest.raises(Temporary, match=r"did not finish within 0\.5 seconds"):
+            refs.fetch(mine, url, ["+refs/heads/main:refs/gitsched/x"])
+    assert subprocess.run(["pgrep", "-f", f"sleep {mark}"], capture_output=True).returncode == 1

@@ -173,8 +173,8 @@ def test_two_bad_edits_of_an_application_in_a_row_keep_it_where_it_is(fleet: Fle
 
 REPORTS = (
     ("report.serialization._serialize_move", "json"),
-    ("report.markdown_sections._write_first_reason", "markdown"),
-    ("report.text._format_reasons", "text"),
+    ("report.markdown_moves._write_cells", "markdown"),
+    ("report.text._move_blocks", "text"),
     ("report.junit._write_workload_case", "junit"),
     ("reconcile.explanation.explain_workload", "html"),
 )
@@ -266,3 +266,10 @@ def test_the_search_for_causes_ends_with_a_finding(
     printed = capsys.readouterr().out
     assert "[internal-error]" in printed
     assert "ash 2 -> 3" in printed.replace("  ", " ") or "ash 3" in printed
+
+
+def test_a_run_fails_after_too_many_bugs(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet.commit({"ash.yaml": cluster("ash"), "bad.yaml": deployment("bad"), "policy.yaml": policy("")})
+    break_function(monkeypatch, "apis.karmada.engine:KarmadaEngine.decide")
+    monkeypatch.setattr("gitsched.decide.fault_isolation.MAX_FAULTS", 0)
+    assert main(["plan", "-C", str(fleet.path)]) == 3

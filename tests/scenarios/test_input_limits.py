@@ -7,12 +7,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from gitsched.build.application_sets import GeneratorInput, list_applications
+from gitsched.build.remote_base import RemoteBase, RemotePolicy
 from gitsched.git import open_repository
 from gitsched.git.signatures import verify_commit
 from gitsched.model.errors import Permanent
 from gitsched.reconcile.operator_settings import read_operator_config
+from gitsched.reconcile.remote_bases import RemoteBases
 
 from .conftest import Fleet, cluster, deployment, policy
 
@@ -48,9 +51,41 @@ def test_more_keys_than_the_limit_are_an_error(pair: Fleet, monkeypatch: pytest.
         verify_commit(repository, head, [KEY] * 3)
 
 
-def test_an_application_set_has_a_limited_number_of_applications(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gitsched.build.application_sets.MAX_APPLICATIONS", 3)
+def test_an_application_set_has_a_limited_number_of_applications(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("build.application_sets", "reconcile.tool_paths"):
+        monkeypatch.setattr(f"gitsched.{module}.MAX_APPLICATIONS", 3)
     elements = [{"name": f"app-{number}"} for number in range(9)]
-    spec = {"generators": [{"list": {"elements": elements}}], "template": {"metadata": {"name": "{{name}}"}}}
+    spec: dict[str, Any] = {"generators": [{"list": {"elements": elements}}], "template": {"metadata": {"name": "{{name}}"}}}
     body = {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": {"name": "all"}, "spec": spec}
-    assert len(list_applications(body, GeneratorInput(NO_FILES, (), lambda url: True))) == 3
+    assert len(list_applications(body, GeneratorInput(NO_FILES, (), lambda url: True))) == 4, (
+        "one more, so that the caller reports it"
+    )
+    origin = {"repoURL": "https://git.example.com/r.git", "path": "{{name}}"}
+    body["spec"]["template"]["spec"] = {"source": origin, "project": "p", "destination": {}}
+    fleet.commit({"set.yaml": yaml.safe_dump(body), "app-0/kustomization.yaml": "resources: []\n", "all.yaml": policy()})
+    found = [finding for finding in fleet.preview().plan.findings if finding.code == "applications-limit"]
+    assert [finding.location and finding.location.path for finding in found] == ["set.yaml"]
+
+
+def test_a_workload_with_too_many_dependencies_is_reported(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("dependency_index", "dependencies_distributor"):
+        monkeypatch.setattr(f"gitsched.apis.karmada.dependencies.{module}.MAX_REACHED", 2)
+    maps = {f"{n}.yaml": f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m{n}, namespace: default}}\n" for n in range(4)}
+    volumes = ", ".join(f"{{name: v{number}, configMap: {{name: m{number}}}}}" for number in range(4))
+    web = deployment("web") + f"  template: {{spec: {{containers: [], volumes: [{volumes}]}}}}\n"
+    fleet.commit({**maps, "web.yaml": web, "one.yaml": cluster("one"), "all.yaml": policy("one", more="  propagateDeps: true\n")})
+    (found,) = [finding for finding in fleet.reconcile().plan.findings if finding.code == "dependencies-limit"]
+    assert found.location is not None
+    assert (found.severity, found.location.path) == ("warning", "web.yaml")
+
+
+def test_commits_of_other_repositories_beyond_the_limit_wait_for_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gitsched.reconcile.remote_bases.MAX_FETCHED", 1)
+    bases = RemoteBases(tmp_path, RemotePolicy(connect=True, trusted=None, own=None, fetchable=("git.example.com",)))
+    first, second = (
+        bases.open(RemoteBase(f"https://git.example.com/{name}.git", f"git.example.com/{name}", "a" * 40, "")) for name in "ab"
+    )
+    assert "is not in the cache" in str(first)
+    assert "more than 1 commits of other repositories" in str(second)

@@ -223,11 +223,12 @@ class KarmadaEngine(PolicyEngine):
                 return kept
         trigger = next((found for step in reversed(passes) if (found := self._find_reschedule_trigger(template, step))), "")
         outcome = passes[-1].outcome
+        more = () if self.dependencies is None else self.dependencies.list_findings(template)
         return outcome._replace(
             previous_targets=before,
             trigger=trigger,
             released=self._list_released_clusters(template, policy, passes),
-            findings=(*outcome.findings, *find_binding_warnings(state, template, passes)),
+            findings=(*outcome.findings, *find_binding_warnings(state, template, passes), *more),
         )
 
     def _list_released_clusters(

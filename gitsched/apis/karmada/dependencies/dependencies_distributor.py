@@ -16,7 +16,7 @@ from gitsched.apis.companions import CompanionFollowers
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment, Dependent, build_attachment
-from gitsched.apis.karmada.dependencies.dependency_index import DependencyIndex
+from gitsched.apis.karmada.dependencies.dependency_index import MAX_REACHED, DependencyIndex
 from gitsched.apis.karmada.dependencies.references import (
     DependentObjectReference,
     format_references,
@@ -35,6 +35,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group
+from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_KIND, Variant
 
@@ -79,6 +80,15 @@ class DependenciesDistributor:
     def list_references(self, template: Document) -> tuple[DependentObjectReference, ...]:
         """Return what a workload depends on, whether it is in the repository or not."""
         return self._dependencies.references.get(template.key, ())
+
+    def list_findings(self, template: Document) -> Iterator[Finding]:
+        """Yield the warning that a workload refers to more objects than come along."""
+        if self._dependencies.is_cut(template.key):
+            message = (
+                f"{template.key} refers, directly or through others, to more than {MAX_REACHED} objects: the rest does not come along; "
+                "divide it, or place these objects with a policy"
+            )
+            yield Finding("warning", "dependencies-limit", message, locate_document(template), template.key.resource)
 
     def decide(self, template: Document) -> Outcome | None:
         """Decide a workload, once per snapshot if it depends on other objects or companions may follow it."""

@@ -25,11 +25,13 @@ class ReferenceReader(Protocol):
 class Reach(NamedTuple):
     """What a workload refers to: the references, and the objects that they lead to.
 
-    Both are complete: a HelmRelease reaches the Secret of its HelmRepository, and the SealedSecret that makes this Secret.
+    Both are complete, unless there are more than the limit (`is_cut`): a HelmRelease reaches the Secret of its HelmRepository, and the
+    SealedSecret that makes this Secret.
     """
 
     references: frozenset[DependentObjectReference]
     objects: frozenset[Key]
+    is_cut: bool = False
 
 
 class DependencyIndex:
@@ -73,6 +75,11 @@ class DependencyIndex:
                 found |= self._dependents[reference]
         reach = self._reach.get(key)
         return sorted(found - reach.objects - {key} if reach is not None else found, key=binding_key)
+
+    def is_cut(self, key: Key) -> bool:
+        """Return whether a workload refers to more objects than are followed."""
+        reach = self._reach.get(key)
+        return reach is not None and reach.is_cut
 
     def update(self, changed: Iterable[Key], templates: Mapping[Key, Document]) -> set[Key]:
         """Read the references of changed objects again. Returns every object that a workload with such a reference referred to before or
@@ -130,7 +137,7 @@ class DependencyIndex:
                     new = [found for found in self._reader.read_references(templates[key]) if found not in references]
                     references.update(new)
                     pending += new
-        return Reach(frozenset(references), frozenset(objects))
+        return Reach(frozenset(references), frozenset(objects), is_cut=bool(pending))
 
     def _list_objects(self, reference: DependentObjectReference, templates: Mapping[Key, Document]) -> Iterator[Key]:
         """Yield the objects of the commit that a reference is to, and those whose controllers write the Secret that it is to."""
