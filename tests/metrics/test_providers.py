@@ -29,7 +29,7 @@ def test_a_token_is_read_from_a_variable_or_a_file(
     server.handle = lambda _: Response(CSV, media="text/csv")
     source = {"env": "INFLUX_TOKEN", "file": str(tmp_path / "token")}
     spec = {**INFLUX, "url": server.url, "token": "not this one", "tokenFrom": {location: source[location]}}
-    assert "does not allow to read" in find_error(gitsched.observe(documents("influx", spec, "load")))
+    assert "does not allow reading" in find_error(gitsched.observe(documents("influx", spec, "load")))
     assert server.seen == []
     allowed = [f"{location}:{source[location]}@127.0.0.1"]
     assert gitsched.observe(documents("influx", spec, "load"), tokens=allowed) == {key("load"): 4.5}

@@ -305,7 +305,7 @@ def test_a_merged_forge_gets_the_token_only_with_the_consent_of_the_operator(fle
         ({}, "the operator does not allow its host 127.0.0.1; to allow it: --statuses-host 127.0.0.1"),
         ({"hosts": hosts, "tokens": tokens}, "--statuses-host"),
         ({"status_hosts": hosts}, "does not allow reading the environment variable FORGE_TOKEN"),
-        ({"status_hosts": hosts, "tokens": ((parse_token_rule("env:FORGE_TOKEN@example.com"),),)}, "does not allow to send"),
+        ({"status_hosts": hosts, "tokens": ((parse_token_rule("env:FORGE_TOKEN@example.com"),),)}, "does not allow sending"),
     ):
         run = fleet.reconcile(2, **{**NOTHING, **allowed})
         assert any(expected in finding.message for finding in run.plan.findings), run.plan.findings
