@@ -84,7 +84,7 @@ class RunningObjectReader:
             if body is None:
                 self._complete |= kinds.keys() - {last}
                 return
-            kind = (parse_api_group(str(body.get("apiVersion") or "")), str(body.get("kind") or ""))
+            kind = (parse_api_group(str(body.get("apiVersion") or body.get("api") or "")), str(body.get("kind") or ""))
             kinds[kind], last = None, kind
             self._add_hub_object(kind, body)
         self._complete |= kinds.keys()
@@ -212,7 +212,8 @@ def _list_files(path: Path) -> Iterator[Path]:
 
 def _read_key(body: Body) -> Key | None:
     """Return the identity of an object; None without a name."""
-    group, kind, name = parse_api_group(str(body.get("apiVersion") or "")), body.get("kind"), get_field(body, "metadata", "name")
+    version = str(body.get("apiVersion") or body.get("api") or "")
+    group, kind, name = parse_api_group(version), body.get("kind"), get_field(body, "metadata", "name")
     if not isinstance(kind, str) or not isinstance(name, str) or not name:
         return None
     namespaced = is_namespaced(group, kind)

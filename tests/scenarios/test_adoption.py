@@ -17,6 +17,7 @@ from gitsched.model.errors import Conflict, Permanent
 from gitsched.reconcile.adoption import AdoptionInputs, AdoptionResult, adopt
 from gitsched.reconcile.running_objects import ClusterInput
 from tests.builders.api_server import ApiServer
+from tests.builders.krake import application_yaml, cluster_yaml, global_metric_yaml, global_provider_yaml
 from tests.builders.ocm import bound_global_set, managed_cluster, placement, to_yaml
 from tests.builders.running_fleet import RunningFleet, format_dump, make_fleet, remove_status
 from tests.scenarios.conftest import UNGUARDED, Fleet, cluster, deployment
@@ -419,3 +420,40 @@ def test_a_placement_without_known_decisions_keeps_the_clusters_of_its_works(tmp
     run = fleet.reconcile(2)
     assert [len(change.after) for change in run.record_changes] == [1]
     assert "adopted" not in fleet.load("gitsched.json")
+
+
+@pytest.mark.parametrize("form", ["yaml", "json", "clusters"])
+def test_the_applications_of_krake_stay_where_they_run(tmp_path: Path, form: str) -> None:
+    """Three Applications of which the scheduler would put two elsewhere, as `rok kube app list -o yaml` prints them."""
+    names, where = ("alpha", "bravo", "cello"), dict(zip(("alpha", "bravo", "cello"), ("one", "two", "one"), strict=True))
+    fleet = Fleet(tmp_path / "source", tmp_path / "cache")
+    metrics = f"{global_metric_yaml('a')}---\n{global_provider_yaml('static', '{metrics: {a: 0.9}}')}"
+    clusters = {"one.yaml": cluster_yaml("one"), "two.yaml": cluster_yaml("two", "a"), "metrics.yaml": metrics}
+    fleet.commit({**clusters, **{f"{name}.yaml": application_yaml(name) for name in names}})
+    items = [yaml.safe_load(application_yaml(name)) for name in names]
+    for item in items:
+        reference = {"api": "kubernetes", "kind": "Cluster", "namespace": "tenant-a", "name": where[item["metadata"]["name"]]}
+        times = {"created": "2026-01-01T00:00:00+00:00", "modified": "2026-01-01T00:00:00+00:00"}
+        item["metadata"] |= times | {"uid": "x", "deleted": None}
+        item["status"] = {"state": "RUNNING", "scheduled_to": reference, "running_on": reference, "token": CANARY}
+        item["status"] |= {"scheduled": "2026-01-01T00:00:01+00:00", "kube_controller_triggered": "2026-01-01T00:00:02+00:00"}
+    listed = {"api": "kubernetes", "kind": "ApplicationList", "metadata": {}, "items": items}
+    dump = tmp_path / f"krake.{form}"
+    if form == "clusters":
+        for name in ("one", "two"):
+            bodies = [body for item in items if where[item["metadata"]["name"]] == name for body in item["spec"]["manifest"][:1]]
+            (tmp_path / name).write_text("---\n".join(map(yaml.safe_dump, bodies)))
+        inputs = [ClusterInput(f"tenant-a.{name}", tmp_path / name) for name in ("one", "two")]
+        result = take_over(fleet, clusters=tuple(inputs))
+    else:
+        dump.write_text(json.dumps(listed) if form == "json" else yaml.safe_dump(listed))
+        result = take_over(fleet, str(dump))
+    moving = {one.key.name for one in result.adoption.moving}
+    assert result.adoption.in_place + len(moving) == 3
+    assert not (result.adoption.new or result.adoption.unknown)
+    delivered = {path.split("/")[1] + path.rsplit("-", 1)[1] for path in fleet.files() if "/deployment-" in path}
+    assert delivered == {"tenant-a.onealpha.yaml", "tenant-a.twobravo.yaml", "tenant-a.onecello.yaml"}
+    assert CANARY not in fleet.git("log", "-p", "placements")
+    run = fleet.preview(1, observations="recorded")
+    assert all(move.before for move in run.plan.moves), "moves are moves, never from nowhere"
+    assert {move.key.name for move in run.plan.moves} == moving

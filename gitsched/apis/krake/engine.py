@@ -26,6 +26,7 @@ from gitsched.apis.krake.status import (
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.kinds.table import is_namespaced
+from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Body, Document, Key, as_object, parse_api_group
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding, locate_document
@@ -153,6 +154,12 @@ class KrakeEngine(PolicyEngine):
         observed = getattr(self.snapshot.observations, "time", None)
         return explain_application(decision, observed) if decision is not None else explain_binding(self.scheduler, template)
 
+    def adopt(self, workloads: Iterable[Document], running: RunningObjects, /) -> Iterable[AdoptedRecord]:
+        from gitsched.apis.krake.adoption import adopt  # only `gitsched adopt` needs it
+
+        bound = (*self.scheduler.bindings, *self.scheduler.magnum_bindings)
+        return adopt(workloads, bound, self.scheduler.clusters, running)
+
     def _make_outcome(self, decision: ApplicationDecision) -> Outcome:
         document, attempt = decision.app.document, decision.attempts[-1]
         key, status = document.key, attempt.status
@@ -179,10 +186,12 @@ class KrakeEngine(PolicyEngine):
             trigger=_describe_move(decision) if targets else "",
         )
         before, after = ({target.cluster for target in each} for each in (outcome.previous_targets, targets))
-        if self.snapshot.load_holds is None or before <= after or is_deleted(document.body):
+        if before <= after or is_deleted(document.body) or (self.snapshot.load_holds is None and not self.snapshot.fixed):
             return outcome
-        from gitsched.apis.krake.held_applications import hold_application  # few applications move
+        from gitsched.apis.krake.held_applications import fix_application, hold_application  # few applications move
 
+        if self.snapshot.fixed:
+            return fix_application(self.snapshot, decision, outcome)
         return hold_application(self.snapshot, decision, outcome, self.clusters(), self.unavailable_clusters())
 
     def _hide_provider_failure(self, candidate: ResourceCandidate) -> ResourceCandidate:

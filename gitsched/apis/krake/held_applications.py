@@ -32,16 +32,21 @@ def hold_application(
     held = holds.find_hold(
         document, before, outcome.replicas_by_cluster, reason=reason, clusters=clusters, evicted=name in unavailable
     )
-    if held is None:
+    return outcome if held is None else hold_outcome(document, fix_application(snapshot, decision, outcome), held)
+
+
+def fix_application(snapshot: Snapshot, decision: ApplicationDecision, outcome: Outcome) -> Outcome:
+    """Return the outcome of an application that stays in the cluster of its record."""
+    target = decision.previous.target
+    if target is None:
         return outcome
-    objects = [key for key, _ in outcome.manifests or ()]
+    document, objects = decision.app.document, [key for key, _ in outcome.manifests or ()]
     record = make_application_record(document, decision.previous, objects)
-    kept = outcome._replace(
-        targets=(TargetCluster(name),),
+    return outcome._replace(
+        targets=(TargetCluster(cluster_directory(target.namespace, target.name)),),
         records=((document.key, record), *outcome.records[1:]),
         time=snapshot.at,
         wakeup=None,
         trigger="",
         findings=tuple(finding for finding in outcome.findings if finding.code != "unschedulable"),
     )
-    return hold_outcome(document, kept, held)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from gitsched.apis.adoption import HubObjects
 from gitsched.apis.export import Export, ExportInput, ExportOption, ExportResult
 from gitsched.apis.krake.names import (
     APPLICATION,
@@ -112,6 +113,12 @@ _EXPORT_OPTIONS = (
 )
 
 
+def _load_hub_objects() -> HubObjects:
+    from gitsched.apis.krake.adoption import HUB_OBJECTS  # only `gitsched adopt` needs it
+
+    return HUB_OBJECTS
+
+
 def _load_starter() -> StarterFiles:
     from gitsched.apis.krake.starter import STARTER  # only `gitsched init` needs it
 
@@ -148,6 +155,7 @@ API = PolicyAPI(
     topology=TOPOLOGY,
     recorded_decisions=RecordDescription(frozenset({APPLICATION, CLUSTER, MAGNUM_CLUSTER}), _describe_record),
     load_starter=_load_starter,
+    load_hub_objects=_load_hub_objects,
     export=Export(
         "Print the bindings to clouds and projects for Krake's API or Magnum.", _EXPORT_HELP, _make_export, _EXPORT_OPTIONS
     ),
