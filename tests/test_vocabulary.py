@@ -18,6 +18,8 @@ GLOSSARY = ROOT / "docs" / "architecture.md"
 HOMONYMS = {
     ("page", "gitsched/report/page/*"): "the HTML page of `plan -o html`",
     ("page", "gitsched/cli/plan.py"): "the HTML page of `plan -o html`",
+    ("page", "gitsched/watch/*"): "the HTML pages of `watch --listen`",
+    ("page", "tests/watch/test_live_pages.py"): "the HTML pages of `watch --listen`",
     ("page", "tests/docs/*"): "a page of the documentation",
 }
 """(retired word, path) → the usual meaning that the word has there."""

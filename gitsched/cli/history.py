@@ -67,11 +67,11 @@ def command(
     and ?.
     """
     from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.output_history import OutputHistory
+    from gitsched.reconcile.output_history import open_history
 
     output.configure_logging(log_format)
     wanted = HistoryFilter(workload, namespace, cluster, since, until, start)
-    history = OutputHistory(RunSettings(location=location, output=output_repository, **chosen), wanted)
+    history = open_history(RunSettings(location=location, output=output_repository, **chosen), wanted)
     if form == "text":
         _show_text(history, limit)
         return exit_codes.DONE

@@ -31,7 +31,13 @@ SERVICE = options.combine(
     click.option(
         "--listen",
         metavar="ADDRESS",
-        help="Serve /healthz, /readyz, /metrics, /hook and /scores at HOST:PORT, [IPv6]:PORT or :PORT.",
+        help="Serve /healthz, /readyz, /metrics, /hook, /scores and the pages at HOST:PORT, [IPv6]:PORT or :PORT.",
+    ),
+    click.option(
+        "--pages",
+        is_flag=True,
+        help="Serve the pages of the fleet and its history to other machines, too: everybody who can connect can read them. At a loopback "
+        "address such as 127.0.0.1:8080 they are always served.",
     ),
     click.option(
         "--webhook-secret-file",
@@ -63,6 +69,7 @@ class ServiceOptions(NamedTuple):
     """The values of the service options."""
 
     listen: str | None
+    pages: bool
     webhook_secret_file: Path | None
     score_tokens_file: Path | None
     status: ForgeKind | None
@@ -107,6 +114,8 @@ def open_service(chosen: ServiceOptions, reconciler: Reconciler, wakeup: Wakeup,
         raise click.UsageError("a webhook secret requires --listen")
     if scores is not None and chosen.listen is None:
         raise click.UsageError("tokens for scores require --listen")
+    if chosen.pages and chosen.listen is None:
+        raise click.UsageError("--pages requires --listen")
     if chosen.status is None and (chosen.forge_api or chosen.forge_project or chosen.forge_token_file):
         raise click.UsageError("--forge-api, --forge-project and --forge-token-file require --status")
     if chosen.status is not None and token is None:
@@ -115,7 +124,7 @@ def open_service(chosen: ServiceOptions, reconciler: Reconciler, wakeup: Wakeup,
     context = _ReconcilerContext(reconciler, chosen.status, fail_on)
     service = WatchService(context, reconciler.settings.output_branch or "placements", wakeup)
     if chosen.listen is not None:
-        _listen(chosen.listen, service, webhook_secret, scores)
+        _listen(chosen, chosen.listen, service, webhook_secret, scores, reconciler)
     if chosen.status is not None and token is not None:
         from gitsched.forge.project import open_status_api
         from gitsched.forge.status_reporter import StatusReporter
@@ -141,14 +150,26 @@ def _take_score_settings(path: Path | None, reconciler: Reconciler) -> ScoreSett
     return ScoreSettings(tokens, ScoreReceiver(reconciler.settings, read_clock))
 
 
-def _listen(address: str, service: WatchService, webhook_secret: Credential | None, scores: ScoreSettings | None) -> None:
-    from gitsched.watch.http_server import format_address, listen
+def _listen(
+    chosen: ServiceOptions,
+    address: str,
+    service: WatchService,
+    webhook_secret: Credential | None,
+    scores: ScoreSettings | None,
+    reconciler: Reconciler,
+) -> None:
+    from gitsched.watch.http_server import format_address, is_loopback, listen
+    from gitsched.watch.service import PageSettings
 
     sockets = listen(address)
-    service.serve(sockets, webhook_secret, scores)
+    local_only = not chosen.pages and all(map(is_loopback, sockets))
+    pages = PageSettings(lambda: reconciler.source.repository.path, local_only) if chosen.pages or local_only else None
+    service.serve(sockets, webhook_secret, scores, pages)
     addresses = [format_address(opened) for opened in sockets]
     fields = {"event": "listen", "addresses": addresses, "hook": webhook_secret is not None, "scores": scores is not None}
+    fields["pages"] = pages is not None
     suffix = "" if webhook_secret else ", without a webhook"
+    suffix += f"; the fleet is at http://{addresses[0]}/" if pages is not None else ""
     output.LOGGER.info("listening on %s%s", ", ".join(addresses), suffix, extra={"fields": fields})
 
 

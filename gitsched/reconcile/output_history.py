@@ -46,12 +46,14 @@ _SKEW = timedelta(days=1)
 _KIND = re.compile(rb"^kind:[ \t]*[\"']?([A-Za-z][A-Za-z0-9]{0,62})[\"']?[ \t]*\r?$", re.MULTILINE)
 
 
-class _Output(NamedTuple):
+class HistoryBranch(NamedTuple):
+    """An output branch: its name, a repository that has it, its head, where the output is inside of it, and whether it is local."""
+
     branch: str
     repository: Repository
     head: str
     prefix: str
-    is_local: bool
+    is_local: bool = False
 
 
 class OutputHistory:
@@ -61,10 +63,8 @@ class OutputHistory:
     beginning; "" otherwise.
     """
 
-    def __init__(self, settings: RunSettings, chosen: HistoryFilter) -> None:
-        context = open_context(settings)
-        self._output, self._filter = _find_output(context), chosen
-        self._source = context.source.repository
+    def __init__(self, output: HistoryBranch, source: Repository, chosen: HistoryFilter) -> None:
+        self._output, self._source, self._filter = output, source, chosen
         self.next = self.end = ""
         self.head = self._resolve(chosen.start) if chosen.start else self._output.head
 
@@ -329,7 +329,13 @@ class OutputHistory:
         return SourceChange(oid, subject, author, parse_time(value.get("date")))
 
 
-def _find_output(context: RunContext) -> _Output:
+def open_history(settings: RunSettings, chosen: HistoryFilter) -> OutputHistory:
+    """Fetch the output branch, and return its history. Raise Permanent without an output branch."""
+    context = open_context(settings)
+    return OutputHistory(_find_output(context), context.source.repository, chosen)
+
+
+def _find_output(context: RunContext) -> HistoryBranch:
     """Return the output branch that earlier runs or the settings name. Damage of its newest records does not matter here."""
     try:
         fetched = fetch(context)
@@ -342,7 +348,7 @@ def _find_output(context: RunContext) -> _Output:
         prefix = f"{config.path}/" if config.path else ""
     if head is None:
         raise Permanent(f"there is no output branch {output.branch} yet: run gitsched reconcile first")
-    return _Output(output.branch, output.repository, head, prefix, output.remote is None)
+    return HistoryBranch(output.branch, output.repository, head, prefix, output.remote is None)
 
 
 def _describe_source(commit: Commit) -> SourceChange:

@@ -275,7 +275,7 @@ class RunResult(NamedTuple):
     `changed` says that the output differs, or would. With `race`, another run made the new commit. `refused` is why nothing may be written,
     or "". `repository` is where the output branch is. `tree` is the planned output tree, with the README.md and metadata of the last
     commit. `reviewed` compares the plan with the reviewed one, `record_changes` are the recorded decisions that differ from the output's
-    head.
+    head. `git_directory` is the local repository with the output commits, `prefix` where the output is inside its branch: "" or "path/".
     """
 
     source: str
@@ -291,6 +291,8 @@ class RunResult(NamedTuple):
     record_changes: tuple[RecordChange, ...] = ()
     race: Race = ""
     setting_changes: tuple[SettingChange, ...] = ()
+    git_directory: str = ""
+    prefix: str = ""
 
 
 class OutputMoved(Conflict):
@@ -304,6 +306,7 @@ class OutputMoved(Conflict):
 def make_result(fetched: Fetched, planned: Planned, written: Written, published: Published | None) -> RunResult:
     """Combine the results of the steps. `published` is None if the run publishes nothing."""
     output, plan = fetched.output, planned.plan
+    repository = output.repository
     if written.faults:
         plan = plan._replace(findings=(*written.faults, *plan.findings))
     return RunResult(
@@ -312,7 +315,7 @@ def make_result(fetched: Fetched, planned: Planned, written: Written, published:
         after=published.commit if published else None,
         plan=plan,
         branch=output.branch,
-        repository=output.remote or output.repository.root,
+        repository=output.remote or repository.root,
         changed=published.changed if published else written.changed,
         refused=written.refused,
         tree=written.tree,
@@ -320,6 +323,8 @@ def make_result(fetched: Fetched, planned: Planned, written: Written, published:
         record_changes=written.record_changes,
         race=published.race if published else "",
         setting_changes=planned.setting_changes,
+        git_directory=str(repository.path),
+        prefix=fetched.prefix,
     )
 
 

@@ -1,4 +1,5 @@
-"""HTTP routes: /healthz, /readyz, /metrics, the webhook at /hook, which only requests a run and ignores its body, and /scores/CLUSTER."""
+"""HTTP routes: /healthz, /readyz, /metrics, the webhook at /hook, which only requests a run and ignores its body, /scores/CLUSTER, and the
+pages at /, /history and /events."""
 
 from __future__ import annotations
 
@@ -11,10 +12,11 @@ from gitsched.forge.credentials import Credential
 from gitsched.forge.webhook import SignatureCheck, open_signature_check
 from gitsched.model.errors import Permanent
 from gitsched.watch.health import HealthStatus, WatchHealth
-from gitsched.watch.http_server import Headers, HttpHandler, HttpResponse, RequestBody
+from gitsched.watch.http_server import Headers, HttpHandler, HttpResponse, HttpStream, RequestBody
 
 _log = logging.getLogger("gitsched.watch")
 WEBHOOK_PATH, SCORES_PATH = b"/hook", b"/scores/"
+PAGE_PATHS = FLEET_PATH, HISTORY_PATH, EVENTS_PATH = b"/", b"/history", b"/events"
 _WARNING_INTERVAL = 60.0
 """Minimum seconds between two log lines about rejected webhooks."""
 _READ_METHODS = (b"GET", b"HEAD")
@@ -33,8 +35,8 @@ class MetricsEndpoint(Protocol):
 
 
 class HttpRoutes:
-    """The routes of the watch process. A valid webhook calls `request_run`; without a secret there is no webhook, and without `scores` no
-    endpoint for them."""
+    """The routes of the watch process. A valid webhook calls `request_run`; without a secret there is no webhook, without `scores` no
+    endpoint for them, and without `pages` no pages."""
 
     def __init__(
         self,
@@ -44,17 +46,20 @@ class HttpRoutes:
         secret: Credential | None,
         request_run: Callable[[], None],
         scores: HttpHandler | None = None,
+        pages: HttpHandler | None = None,
     ) -> None:
         self._health, self._metrics, self._secret, self._request_run = health, metrics, secret, request_run
-        self._scores = scores
+        self._scores, self._pages = scores, pages
         self._warned_at = -_WARNING_INTERVAL
 
-    def handle(self, method: bytes, path: bytes, headers: Headers) -> HttpResponse | RequestBody:
-        """Return the response to a request, or the object that receives its body."""
+    def handle(self, method: bytes, path: bytes, headers: Headers) -> HttpResponse | RequestBody | HttpStream:
+        """Return the response to a request, the object that receives its body, or a stream."""
         if path == WEBHOOK_PATH and self._secret is not None:
             return self._open_webhook(self._secret, headers) if method == b"POST" else _reject_method("POST")
         if path.startswith(SCORES_PATH) and self._scores is not None:
             return self._scores.handle(method, path, headers)
+        if path in PAGE_PATHS and self._pages is not None:
+            return self._pages.handle(method, path, headers)
         if path not in (b"/healthz", b"/readyz", b"/metrics"):
             return HttpResponse(404, b"not found\n")
         if method not in _READ_METHODS:

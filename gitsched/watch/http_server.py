@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import ipaddress
 import os
 import re
 import socket
@@ -13,7 +14,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from http import HTTPStatus
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import h11
 
@@ -62,6 +63,11 @@ def format_address(opened: socket.socket) -> str:
     return f"[{host}]:{port}" if opened.family == socket.AF_INET6 else f"{host}:{port}"
 
 
+def is_loopback(opened: socket.socket) -> bool:
+    """Return whether only this machine can connect to a socket."""
+    return ipaddress.ip_address(opened.getsockname()[0].partition("%")[0]).is_loopback
+
+
 def _bind_socket(family: int, sockaddr: tuple[str | int, ...]) -> socket.socket:
     opened = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -86,6 +92,15 @@ MAX_BODY_BYTES = 25 << 20
 """Limits in bytes of a request's head and body; GitHub's largest body has 25 MB."""
 MAX_CONNECTIONS = 64
 """Open connections at a time. A new connection closes the oldest one, so that slow clients cannot block probes."""
+MAX_STREAMS = 16
+"""Open streams of events at a time; the next one is rejected, and a stream is not closed by a new connection."""
+STREAM_TIMEOUT = 10.0
+"""Seconds for a client to take what is written to its stream; a slower one is dropped."""
+HEARTBEAT_INTERVAL = 15.0
+"""Seconds between two comments in a stream without events, so that proxies keep it open and a lost client is noticed."""
+MAX_STREAM_SECONDS = 3600.0
+"""Seconds after which a stream ends; its client connects again."""
+_POLL_INTERVAL = 0.25
 _READ_SIZE = 1 << 16
 _LINGER_TIMEOUT = 1.0
 """Seconds for a client to read a response that was sent before its request was read completely."""
@@ -112,11 +127,21 @@ class RequestBody(Protocol):
         """Return the response after the complete body, or a future with it."""
 
 
+@runtime_checkable
+class HttpStream(Protocol):
+    """A response without an end."""
+
+    content_type: str
+
+    def read(self) -> bytes:
+        """Return what is new, b"" if nothing is. Called several times a second."""
+
+
 class HttpHandler(Protocol):
     """The application that the server serves."""
 
-    def handle(self, method: bytes, path: bytes, headers: Headers) -> HttpResponse | RequestBody:
-        """Return the response to a request's head, or the object that receives its body. Header names are in lower case."""
+    def handle(self, method: bytes, path: bytes, headers: Headers) -> HttpResponse | RequestBody | HttpStream:
+        """Return the response to a request's head, the object that receives its body, or a stream. Header names are in lower case."""
 
 
 class HttpServer:
@@ -125,6 +150,7 @@ class HttpServer:
     def __init__(self, sockets: Sequence[socket.socket], handler: HttpHandler) -> None:
         self._sockets, self._handler = sockets, handler
         self._tasks: dict[asyncio.Task[None], None] = {}
+        self._streams: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._closing = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
@@ -145,8 +171,8 @@ class HttpServer:
         await self._closing.wait()
         for server in servers:
             server.close()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_LINGER_TIMEOUT)
+        if self._tasks or self._streams:
+            await asyncio.wait({*self._tasks, *self._streams}, timeout=_LINGER_TIMEOUT)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -161,7 +187,8 @@ class HttpServer:
             # The client is too slow, one of too many, or has disconnected: no response is possible.
             writer.transport.abort()
         finally:
-            del self._tasks[task]
+            self._tasks.pop(task, None)
+            self._streams.discard(task)
             writer.close()
 
     async def _handle_connection(
@@ -176,18 +203,28 @@ class HttpServer:
                 return  # a connection without a request, such as a TCP probe
             method = request.method
             handled = await self._handle_request(request, connection, reader, writer)
+            if isinstance(handled, HttpStream):
+                if len(self._streams) < MAX_STREAMS:
+                    deadline.reschedule(None)
+                    await self._write_stream(handled, connection, reader, writer)
+                    return
+                handled = HttpResponse(503, b"too many clients wait for events\n", headers=(("Retry-After", "30"),))
             response = handled if isinstance(handled, HttpResponse) else await _wait_for_response(handled, deadline)
             complete = connection.their_state is h11.DONE or not _has_body(request.headers)
         except h11.RemoteProtocolError as error:
             response = HttpResponse(error.error_status_hint, b"malformed HTTP request\n")
-        headers = [
-            ("Content-Type", response.content_type),
-            ("Content-Length", str(len(response.body))),
-            ("Cache-Control", "no-store"),
-            ("X-Content-Type-Options", "nosniff"),
-            ("Connection", "close"),
-            *response.headers,
-        ]
+        headers = list(
+            {
+                "Content-Type": response.content_type,
+                "Content-Length": str(len(response.body)),
+                "Cache-Control": "no-store",
+                "X-Content-Type-Options": "nosniff",
+                "Connection": "close",
+                **dict(response.headers),
+            }.items()
+        )
+        if response.status == HTTPStatus.NOT_MODIFIED:
+            headers = [(name, value) for name, value in headers if name not in ("Content-Type", "Content-Length")]
         reason = HTTPStatus(response.status).phrase
         head = connection.send(h11.Response(status_code=response.status, reason=reason, headers=headers)) or b""
         writer.write(head if method == b"HEAD" else head + response.body)
@@ -195,11 +232,41 @@ class HttpServer:
         if not complete:
             await _linger_close(reader, writer)
 
+    async def _write_stream(
+        self, stream: HttpStream, connection: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Write a stream until the client or the server ends it."""
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        self._tasks.pop(task, None)  # a new connection does not close it
+        self._streams.add(task)
+        headers = [
+            ("Content-Type", stream.content_type),
+            ("Cache-Control", "no-store"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("X-Accel-Buffering", "no"),
+            ("Connection", "close"),
+        ]
+        writer.write(connection.send(h11.Response(status_code=200, reason="OK", headers=headers)) or b"")
+        end, written_at = loop.time() + MAX_STREAM_SECONDS, loop.time()
+        while not self._closing.is_set() and not reader.at_eof() and loop.time() < end:
+            data = stream.read()
+            if not data and loop.time() - written_at >= HEARTBEAT_INTERVAL:
+                data = b": heartbeat\n\n"
+            if data:
+                writer.write(connection.send(h11.Data(data=data)) or b"")
+                async with asyncio.timeout(STREAM_TIMEOUT):
+                    await writer.drain()
+                written_at = loop.time()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), _POLL_INTERVAL)
+        writer.write(connection.send(h11.EndOfMessage()) or b"")
+
     async def _handle_request(
         self, request: h11.Request, connection: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> HttpResponse | Future[HttpResponse]:
+    ) -> HttpResponse | HttpStream | Future[HttpResponse]:
         opened = self._handler.handle(request.method, request.target.partition(b"?")[0], list(request.headers))
-        if isinstance(opened, HttpResponse):
+        if isinstance(opened, HttpResponse | HttpStream):
             return opened
         size = max((int(value) for name, value in request.headers if name == b"content-length"), default=0)
         if size <= MAX_BODY_BYTES and connection.they_are_waiting_for_100_continue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gitsched.forge.credentials import Credential
     from gitsched.forge.status_reporter import StatusOutcome, StatusReporter
     from gitsched.watch.http_server import HttpServer
+    from gitsched.watch.live_pages import LivePages
     from gitsched.watch.prometheus_metrics import PrometheusMetrics
     from gitsched.watch.score_endpoint import ClusterTokens, ScoreCommitter
 
@@ -49,6 +50,13 @@ class ScoreSettings(NamedTuple):
     receiver: ScoreCommitter
 
 
+class PageSettings(NamedTuple):
+    """The Git directory of the source, and whether only this machine may read the pages."""
+
+    source: Callable[[], str]
+    local_only: bool
+
+
 class WatchService:
     """Receives every attempt with its review; neither the network nor a forge can block it. A webhook requests a run."""
 
@@ -58,13 +66,20 @@ class WatchService:
         self._health = WatchHealth(wakeup)
         self._metrics: PrometheusMetrics | None = None
         self._server: HttpServer | None = None
+        self._pages: LivePages | None = None
         self._reporter: StatusReporter | None = None
         self._source: str | None = None
         self._requested_at: float | None = None
         self._started_at = self._last_success = 0.0
 
-    def serve(self, sockets: Sequence[socket.socket], secret: Credential | None, scores: ScoreSettings | None = None) -> None:
-        """Start to serve HTTP on these sockets; without a secret there is no webhook, without `scores` no endpoint for them."""
+    def serve(
+        self,
+        sockets: Sequence[socket.socket],
+        secret: Credential | None,
+        scores: ScoreSettings | None = None,
+        pages: PageSettings | None = None,
+    ) -> None:
+        """Start to serve HTTP on these sockets; without a secret there is no webhook, and without `scores` and `pages` none of these."""
         # Lazy: a process that does not listen does not load these modules.
         from gitsched.watch.http_routes import HttpRoutes
         from gitsched.watch.http_server import HttpServer
@@ -76,9 +91,12 @@ class WatchService:
             from gitsched.watch.score_endpoint import ScoreEndpoint
 
             endpoint = ScoreEndpoint(*scores, self._metrics.count_scores, request_run)
-        self._server = HttpServer(
-            sockets, HttpRoutes(self._health, self._metrics, secret=secret, request_run=request_run, scores=endpoint)
-        )
+        if pages is not None:
+            from gitsched.watch.live_pages import LivePages
+
+            self._pages = LivePages(pages.source, local_only=pages.local_only)
+        routes = HttpRoutes(self._health, self._metrics, secret=secret, request_run=request_run, scores=endpoint, pages=self._pages)
+        self._server = HttpServer(sockets, routes)
 
     def set_status_reporter(self, reporter: StatusReporter) -> None:
         """Also report statuses to a forge."""
@@ -104,6 +122,8 @@ class WatchService:
             self._metrics.record_attempt(attempt, review, now)
             if review is not None and review.after is not None and not review.race and self._source not in (None, review.source):
                 self._metrics.record_latency(max(now - self._estimate_push_time(review, now), 0))
+        if self._pages is not None and attempt.run is not None and review is not None:
+            self._pages.update(attempt.run, review)
         if review is not None:
             self._source, self._requested_at, self._last_success = review.source, None, self._started_at
         if self._reporter is not None:
@@ -117,6 +137,8 @@ class WatchService:
             self._reporter.close(CLOSE_TIMEOUT)
         if self._server is not None:
             self._server.close()
+        if self._pages is not None:
+            self._pages.close()
 
     def _estimate_push_time(self, review: Review, now: float) -> float:
         """Estimate when the commit was pushed.

@@ -16,7 +16,7 @@ from gitsched.model.document import Key
 from gitsched.model.history import HistoryFilter
 from gitsched.model.time import EPOCH
 from gitsched.reconcile import RunSettings
-from gitsched.reconcile.output_history import OutputHistory
+from gitsched.reconcile.output_history import OutputHistory, open_history
 from gitsched.render.output_files import placement_path
 from gitsched.render.placement_records import read_placement_key
 from gitsched.report.history import write_entry
@@ -38,11 +38,11 @@ def moved(fleet: Path, commit: Commit, gitsched: Run) -> Path:
 
 def read(fleet: Path, limit: int = 20, **chosen: Any) -> tuple[str, OutputHistory]:
     """Return the history as text, and how it ended."""
-    history = OutputHistory(RunSettings(now=EPOCH, location=str(fleet), cache=fleet.parent / "cache"), HistoryFilter(**chosen))
+    history = open_history(RunSettings(now=EPOCH, location=str(fleet), cache=fleet.parent / "cache"), HistoryFilter(**chosen))
     return "".join(map(write_entry, history.read_entries(limit))), history
 
 
-def test_the_history_tells_which_workload_moved_when_and_why(moved: Path, git: Git, gitsched: Run) -> None:
+def test_the_history_has_which_workload_moved_when_and_why(moved: Path, git: Git, gitsched: Run) -> None:
     head, place, first = git("log", "--format=%h", "--abbrev=10", "placements", at=moved).splitlines()
     source, base = git("log", "--format=%h", "--abbrev=10", "main", at=moved).splitlines()
     assert (

@@ -20,7 +20,7 @@ from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import format_time
 from gitsched.report.held import describe_held
-from gitsched.report.lines import escape_unprintable, sort_moves
+from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_count, sort_moves
 from gitsched.report.page.content import (
     build_finding_row,
     build_loss_table,
@@ -33,6 +33,7 @@ from gitsched.report.page.content import (
     build_summary_row,
     list_totals,
 )
+from gitsched.report.page.live import PAGES, LiveView
 from gitsched.report.page.topology import PLACES_SHOWN, build_place_rows
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.review import Review
@@ -71,11 +72,11 @@ def choose_explained(review: Review, clusters: int) -> list[Outcome]:
     return sorted(review.outcomes, key=lambda outcome: outcome.key not in moved)[:limit]
 
 
-def write_page(review: Review, fleet: FleetView) -> str:
-    """Return the page. Text from documents is escaped, so it cannot become markup or script."""
+def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -> str:
+    """Return the page of a plan, or with `live` that of the fleet after a run. Text from documents is escaped: it is no markup."""
     matrix = build_matrix(review.outcomes, review.moves, fleet.facts, fleet.explanations, fleet.sites)
     places = build_place_rows(matrix["clusters"], review.outcomes, review.moves)
-    style, script = read_resource("page.css"), read_resource("topology.js") + read_resource("page.js")
+    style, script = read_resource("page.css"), read_script("topology.js", "page.js", live=live)
     new = {id(finding) for finding in review.new_findings} if review.base.findings is not None else set()
     shown = review.delivery.rendered[:MANIFESTS_SHOWN]
     more = len(review.delivery.rendered) - len(shown) + review.delivery.omitted
@@ -86,11 +87,13 @@ def write_page(review: Review, fleet: FleetView) -> str:
         ("fleet", "Fleet", None),
         *((("recorded", "Recorded decisions", len(review.recorded)),) if review.recorded else ()),
         *((("resilience", "Resilience", len(losses["rows"])),) if losses else ()),
-        ("files", "Files", len(shown) + more),
+        *((("files", "Files", len(shown) + more),) if live is None else ()),
         ("findings", "Findings", len(review.findings)),
     ]
     return load_template("page.html.j2").render(
-        verdict=escape_unprintable(summarize_plan(review)),
+        live=live,
+        pages=PAGES,
+        verdict=escape_unprintable(summarize_plan(review) if live is None else _summarize_fleet(review, len(matrix["clusters"]))),
         provenance=[escape_unprintable(line) for line in list_comparison_notes(review)],
         digest=review.digest,
         time=format_time(review.time),
@@ -135,6 +138,18 @@ def _embed_json(data: Mapping[str, Any]) -> Markup:
 def compute_csp_hash(text: str) -> str:
     """Return the Content-Security-Policy source expression of an inline element, whose text starts with the line break after its tag."""
     return "sha256-" + base64.b64encode(hashlib.sha256(f"\n{text}".encode()).digest()).decode()
+
+
+def _summarize_fleet(review: Review, clusters: int) -> str:
+    """Return what the output branch has now."""
+    head = abbreviate_oid(review.after or review.before or "")
+    placed = f"{format_count(review.states['placed'], 'workload')} on {format_count(clusters, 'cluster')}"
+    return f"{placed}: branch {review.branch}{f' at {head}' if head else ''}"
+
+
+def read_script(*names: str, live: LiveView | None = None) -> str:
+    """Return scripts of this package as one; a live page has that for events, too."""
+    return "".join(map(read_resource, (*names, *(("live.js",) if live is not None else ()))))
 
 
 def read_resource(name: str) -> str:

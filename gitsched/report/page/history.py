@@ -12,8 +12,9 @@ from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.time import format_time
 from gitsched.report.history import describe_cause, describe_more_files, describe_reason, describe_source
 from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable, format_count
-from gitsched.report.page import compute_csp_hash, load_template, read_resource
+from gitsched.report.page import compute_csp_hash, load_template, read_resource, read_script
 from gitsched.report.page.content import build_move_row
+from gitsched.report.page.live import PAGES, LiveView
 
 MOVES_SHOWN = 200
 """The number of moves that the page lists for one commit; the others are counted."""
@@ -36,15 +37,17 @@ class HistoryPage(NamedTuple):
     end: str = ""
 
 
-def write_history_page(history: HistoryPage) -> str:
-    """Return the page. Text from commits and records is escaped, so it cannot become markup or script."""
-    style, script = read_resource("page.css") + read_resource("history.css"), read_resource("history.js")
+def write_history_page(history: HistoryPage, live: LiveView | None = None) -> str:
+    """Return the page; with `live`, it follows the events of `gitsched watch`. Text from commits is escaped: it is no markup or script."""
+    style, script = read_resource("page.css") + read_resource("history.css"), read_script("history.js", live=live)
     left, rows = ALL_MOVES_SHOWN, []
     for number, entry in enumerate(history.entries):
         row = _build_entry(entry, min(MOVES_SHOWN, left), is_open=number < OPEN_ENTRIES)
         left -= len(row["moves"])
         rows.append(row)
     return load_template("history.html.j2").render(
+        live=live,
+        pages=PAGES,
         branch=escape_unprintable(history.branch),
         head=abbreviate_oid(history.head),
         days=[(day, list(entries)) for day, entries in groupby(rows, key=lambda row: row["day"])],

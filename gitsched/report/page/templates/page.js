@@ -137,7 +137,7 @@
     if (row.before) parts.push(make("p", `before: ${where(row.before)}`, { class: "soft" }), make("p", text(row.cause)));
     else if (row.reason !== undefined && text(row.reason)) parts.push(make("p", text(row.reason)));
     if (row.leaving) parts.push(make("p", `evicting: ${row.leaving.map((index) => data.clusters[index].name).join(", ")}`));
-    if (!row.why && row.state !== "gone") parts.push(make("p", "The fleet is too large for an explanation of each workload on this page: use gitsched explain.", { class: "soft" }));
+    if (!row.why && row.state !== "gone") parts.push(make("p", `gitsched explain ${row.kind}/${row.name}${row.namespace ? ` -n ${row.namespace}` : ""} tells why.`, { class: "soft" }));
     if (row.why) {
       const asked = column === undefined ? null : data.clusters[column].name;
       const own = asked === null ? [] : row.why.candidates.filter(([, , , names]) => names.some((number) => text(number) === asked));

@@ -1,0 +1,15 @@
+"""How a page is served by `gitsched watch`: its version, and the other pages."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+PAGES = (("./", "fleet", "Fleet"), ("history", "history", "History"))
+"""Links to the pages, relative so that they work behind any prefix of a path, with their names and titles."""
+
+
+class LiveView(NamedTuple):
+    """The version of a live page, which the events name, and its name in PAGES."""
+
+    version: str
+    name: str

@@ -1,0 +1,33 @@
+(() => {
+  const status = document.getElementById("live-status");
+  const version = document.body.dataset.version;
+  const isBusy = () => {
+    const dialog = document.querySelector("dialog[open]");
+    const filters = document.getElementById("filters");
+    const filtered = filters && [...new FormData(filters).values()].some((value) => value !== "");
+    const opened = document.querySelector("details.cluster[open]");
+    return Boolean(dialog || filtered || opened || filters && filters.contains(document.activeElement));
+  };
+  const show = (text, kind) => {
+    status.textContent = text;
+    status.className = `live ${kind}`;
+  };
+  const events = new EventSource("events");
+  events.addEventListener("open", () => show("live", "connected"));
+  events.addEventListener("error", () => show("not connected, trying again", "waiting"));
+  events.addEventListener("change", (event) => {
+    const change = JSON.parse(event.data);
+    if (change.version === version) return;
+    if (!isBusy()) {
+      location.reload();
+      return;
+    }
+    show("", "changed");
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "plain";
+    button.textContent = "The fleet has changed: show it";
+    button.addEventListener("click", () => location.reload());
+    status.replaceChildren(button);
+  });
+})();

@@ -1,0 +1,223 @@
+"""The pages of the watch process: the fleet after the last run at /, its history at /history, and the event of a change at /events."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from typing import NamedTuple
+
+from gitsched.git import Repository
+from gitsched.model.errors import GitschedError
+from gitsched.model.fault import describe_fault
+from gitsched.model.fleet_topology import ClusterSite
+from gitsched.model.history import HistoryFilter
+from gitsched.model.planned_files import ClusterInfo
+from gitsched.model.time import format_time
+from gitsched.reconcile import RunResult
+from gitsched.reconcile.output_history import HistoryBranch, OutputHistory
+from gitsched.report.page import FleetView, write_page
+from gitsched.report.page.history import HistoryPage, write_history_page
+from gitsched.report.page.live import LiveView
+from gitsched.report.review import DeliveryChanges, Review
+from gitsched.simulate.fleet_topology import read_topology
+from gitsched.watch.http_routes import EVENTS_PATH, FLEET_PATH
+from gitsched.watch.http_server import Headers, HttpResponse, HttpStream, RequestBody
+
+_log = logging.getLogger("gitsched.watch")
+HISTORY_ENTRIES = 50
+"""The number of commits on the page of the history."""
+_HOSTS = frozenset((b"localhost", b"127.0.0.1", b"[::1]"))
+_HEADERS = (
+    ("Cache-Control", "no-cache"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Referrer-Policy", "no-referrer"),
+    ("X-Frame-Options", "DENY"),
+)
+
+
+class _Location(NamedTuple):
+    """Where the output branch is: its name, the Git directory with its commits, and the directory of the output inside of it."""
+
+    branch: str
+    git_directory: str
+    prefix: str
+
+
+class _State(NamedTuple):
+    """The result of the last run that had one, and its version, which changes when a page does."""
+
+    version: str
+    location: _Location
+    review: Review
+    fleet: FleetView
+
+
+class _Rendered(NamedTuple):
+    """A page with the version of the state that it shows."""
+
+    version: str
+    response: HttpResponse
+    tag: str
+
+
+class LivePages:
+    """Answers GET with the pages, rendered when they are requested, and sends an event when they change.
+
+    `source` is the Git directory of the source. With `local_only`, requests need the name of this machine as their host: a page of another
+    site whose name leads to this machine (DNS rebinding) cannot read them.
+    """
+
+    def __init__(self, source: Callable[[], str], *, local_only: bool) -> None:
+        self._source, self._local_only = source, local_only
+        self._state: _State | None = None
+        self._rendered: dict[bytes, _Rendered] = {}
+        self._lock = Lock()
+        self._executor = ThreadPoolExecutor(1, "pages")
+
+    def update(self, run: RunResult, review: Review) -> None:
+        """Show the result of a run from now on."""
+        earlier = self._state.fleet if self._state is not None else FleetView({}, {})
+        facts: Mapping[str, ClusterInfo] = earlier.facts
+        sites: Mapping[str, ClusterSite] = earlier.sites
+        if run.plan.complete:  # an incremental plan changes no cluster
+            facts, sites = run.plan.cluster_facts, read_topology(run.plan.decisions, review.moves)
+        shown = review._replace(delivery=DeliveryChanges(), output_repository="")
+        # The plan itself is not kept: its memory would be occupied while the next one is made.
+        location = _Location(run.branch, run.git_directory, run.prefix)
+        self._state = _State(_compute_version(shown), location, shown, FleetView(facts, {}, sites))
+
+    def close(self) -> None:
+        """Stop rendering."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def handle(self, method: bytes, path: bytes, headers: Headers) -> HttpResponse | RequestBody | HttpStream:
+        """Return the response to a request for a page, or the events."""
+        if method not in (b"GET", b"HEAD"):
+            return HttpResponse(405, b"only GET, HEAD\n", headers=(("Allow", "GET, HEAD"),))
+        if self._local_only and not _is_local(headers):
+            return HttpResponse(421, b"use localhost or 127.0.0.1 as the host, or start gitsched watch with --pages\n")
+        if path == EVENTS_PATH:
+            last = _find_header(headers, b"last-event-id").decode("latin-1")
+            return _EventStream(self._read_event, last) if method == b"GET" else HttpResponse(200, b"", "text/event-stream")
+        if self._state is None:
+            return HttpResponse(503, b"the first run has not finished\n", headers=(("Retry-After", "5"),))
+        known = _find_header(headers, b"if-none-match")
+        rendered = self._rendered.get(path)
+        if rendered is not None and rendered.version == self._state.version:
+            return _select_response(rendered, known)
+        return _PageRequest(self._executor.submit(self._render, path, known))
+
+    def _read_event(self, last: str) -> tuple[str, bytes]:
+        """Return the version of the pages, and the event to send to a client that knows another one."""
+        state = self._state
+        if state is None or state.version == last:
+            return last, b""
+        head = state.review.after or state.review.before or ""
+        data = json.dumps(
+            {"version": state.version, "head": head, "source": state.review.source, "time": format_time(state.review.time)}
+        )
+        return state.version, f"id: {state.version}\nevent: change\ndata: {data}\n\n".encode()
+
+    def _render(self, path: bytes, known: bytes) -> HttpResponse:
+        with self._lock:
+            state, rendered = self._state, self._rendered.get(path)
+            assert state is not None, "a page is rendered only after a run"
+            if rendered is None or rendered.version != state.version:
+                try:
+                    html = self._write_fleet(state) if path == FLEET_PATH else self._write_history(state)
+                except Exception as error:  # noqa: BLE001 - a page is a report: a bug in it does not end the service
+                    text = str(error) if isinstance(error, GitschedError) else f"this is a bug: {describe_fault(error)}"
+                    _log.warning("the page %s cannot be made: %s", path.decode(), text)
+                    return HttpResponse(503, b"the page cannot be made; see the log\n", headers=(("Retry-After", "30"),))
+                rendered = self._rendered[path] = _make_page(state.version, html)
+        return _select_response(rendered, known)
+
+    def _write_fleet(self, state: _State) -> str:
+        return write_page(state.review, state.fleet, LiveView(state.version, "fleet"))
+
+    def _write_history(self, state: _State) -> str:
+        location, head = state.location, state.review.after or state.review.before
+        live = LiveView(state.version, "history")
+        if head is None:
+            return write_history_page(HistoryPage(location.branch, "", ()), live)
+        # Repositories of their own: those of the runs are used by another thread.
+        output = HistoryBranch(location.branch, Repository(location.git_directory), head, location.prefix)
+        history = OutputHistory(output, Repository(self._source()), HistoryFilter())
+        entries = list(history.read_entries(HISTORY_ENTRIES))
+        return write_history_page(HistoryPage(location.branch, head, entries, (), history.next, history.end), live)
+
+
+class _PageRequest:
+    """A request for a page that is rendered in another thread."""
+
+    def __init__(self, response: Future[HttpResponse]) -> None:
+        self._response = response
+
+    def feed(self, data: bytes) -> None:
+        """Ignore a body."""
+
+    def respond(self) -> Future[HttpResponse]:
+        """Return the page."""
+        return self._response
+
+
+class _EventStream:
+    """The events of one client."""
+
+    content_type = "text/event-stream"
+
+    def __init__(self, read: Callable[[str], tuple[str, bytes]], last: str) -> None:
+        self._read, self._last, self._begun = read, last, False
+
+    def read(self) -> bytes:
+        """Return what is new, b"" if nothing is."""
+        self._last, event = self._read(self._last)
+        begin = b"" if self._begun else b"retry: 5000\n\n"
+        self._begun = True
+        return begin + event
+
+
+def _compute_version(review: Review) -> str:
+    """Return a digest of what the pages show; equal for the same state in another process."""
+    findings = [str(finding) for finding in review.findings]
+    parts = (
+        review.source,
+        review.after,
+        review.before,
+        review.refused,
+        review.withheld.digest,
+        review.next_wakeup,
+        review.time,
+        findings,
+    )
+    return hashlib.sha256(repr(parts).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _make_page(version: str, html: str) -> _Rendered:
+    body = html.encode("utf-8", "replace")
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    # The same policy as in the page, which a server can make stricter: no frame may show it.
+    policy = html.partition('Content-Security-Policy" content="')[2].partition('"')[0].replace("&#39;", "'")
+    headers = (*_HEADERS, ("ETag", tag), ("Content-Security-Policy", f"{policy}; frame-ancestors 'none'"))
+    return _Rendered(version, HttpResponse(200, body, "text/html; charset=utf-8", headers), tag)
+
+
+def _select_response(rendered: _Rendered, known: bytes) -> HttpResponse:
+    tags = {tag.strip().removeprefix("W/") for tag in known.decode("latin-1").split(",")}
+    if rendered.tag in tags or "*" in tags:
+        return HttpResponse(304, b"", "", rendered.response.headers)
+    return rendered.response
+
+
+def _find_header(headers: Headers, wanted: bytes) -> bytes:
+    return b",".join(value for name, value in headers if name == wanted)
+
+
+def _is_local(headers: Headers) -> bool:
+    host = _find_header(headers, b"host").lower()
+    name = host if host.endswith(b"]") else host.rpartition(b":")[0] if b":" in host else host
+    return name in _HOSTS

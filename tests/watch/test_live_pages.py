@@ -1,0 +1,186 @@
+"""The live pages of the watch process over HTTP: caching, headers, events and their limits; and in a browser."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect, sync_playwright
+
+from gitsched.reconcile import Reconciler, RunSettings
+from gitsched.reconcile.run import make_review
+from gitsched.watch import Wakeup, http_server
+from gitsched.watch.health import WatchHealth
+from gitsched.watch.http_routes import HttpRoutes
+from gitsched.watch.http_server import HttpServer, listen
+from gitsched.watch.live_pages import LivePages
+from gitsched.watch.prometheus_metrics import PrometheusMetrics
+from tests.cli.conftest import CLUSTER, POLICY, WORKLOAD
+from tests.local import PATIENCE
+
+NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+
+
+class Site:
+    """A fleet in a repository, and a server with its pages."""
+
+    def __init__(self, base: Path, *, local_only: bool = True) -> None:
+        self.fleet = base / "fleet"
+        self.fleet.mkdir()
+        self._git("init", "-q", "-b", "main")
+        self.commit(one=CLUSTER.format(name="one", owner="private"), policy=POLICY, web=WORKLOAD)
+        self._reconciler = Reconciler(RunSettings(now=NOW, location=str(self.fleet), cache=base / "cache"))
+        self.pages = LivePages(lambda: self._reconciler.source.repository.path, local_only=local_only)
+        wakeup = Wakeup()
+        health = WatchHealth(wakeup)
+        sockets = listen("127.0.0.1:0")
+        self.host, self.port = sockets[0].getsockname()
+        routes = HttpRoutes(health, PrometheusMetrics(health), secret=None, request_run=wakeup.request_run, pages=self.pages)
+        self.server = HttpServer(sockets, routes)
+
+    def commit(self, **files: str) -> None:
+        for name, text in files.items():
+            (self.fleet / f"{name}.yaml").write_text(text)
+        self._git("add", "-A")
+        self._git("commit", "-qm", "Change <b>")
+
+    def _git(self, *arguments: str) -> None:
+        subprocess.run(["git", *arguments], cwd=self.fleet, check=True)
+
+    def run(self) -> None:
+        """Reconcile, and show the result."""
+        found = self._reconciler.run(NOW)
+        self.pages.update(found, make_review(found))
+
+    def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[str, str]]:
+        connection = HTTPConnection(self.host, self.port, timeout=PATIENCE)
+        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        response = connection.getresponse()
+        answer = response.status, response.read().decode(), dict(response.headers)
+        connection.close()
+        return answer
+
+    def open_events(self, last: str = "") -> socket.socket:
+        """Connect to the events."""
+        opened = socket.create_connection((self.host, self.port), PATIENCE)
+        known = f"Last-Event-ID: {last}\r\n" if last else ""
+        opened.sendall(f"GET /events HTTP/1.1\r\nHost: localhost\r\n{known}\r\n".encode())
+        return opened
+
+    def close(self) -> None:
+        self.server.close()
+        self.pages.close()
+
+
+@pytest.fixture
+def open_site(tmp_path: Path) -> Iterator[Callable[..., Site]]:
+    opened: list[Site] = []
+
+    def start(**options: bool) -> Site:
+        opened.append(Site(tmp_path, **options))
+        return opened[-1]
+
+    yield start
+    for site in opened:
+        site.close()
+
+
+def read_until(stream: socket.socket, text: bytes) -> bytes:
+    data = b""
+    end = time.monotonic() + PATIENCE
+    while text not in data and time.monotonic() < end:
+        part = stream.recv(65536)
+        if not part:
+            break
+        data += part
+    return data
+
+
+def test_pages_are_read_only_cached_by_content_and_load_nothing(open_site: Callable[..., Site]) -> None:
+    site = open_site()
+    assert site.get("/")[0] == 503
+    site.run()
+    for path, title in (("/", "1 workload on 1 cluster: branch placements"), ("/history", "History of branch placements")):
+        status, text, headers = site.get(path)
+        assert (status, f"<title>{title}" in text) == (200, True)
+        assert site.get(path, If_None_Match=headers["ETag"])[:2] == (304, "")
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+        assert "unsafe" not in headers["Content-Security-Policy"]
+        assert 'href="http' not in text
+        assert " src=" not in text
+        assert str(site.fleet) not in text
+        assert site.get(path, "HEAD")[:2] == (200, "")
+        assert site.get(path, "POST")[0] == 405
+        assert site.get(path, Host="evil.example")[0] == 421
+    assert "Change &lt;b&gt;" in site.get("/history")[1]
+    before = site.get("/")[2]["ETag"]
+    site.commit(web=WORKLOAD.replace("replicas: 2", "replicas: 3"))
+    site.run()
+    assert site.get("/", If_None_Match=before)[0] == 200
+    assert site.get("/history")[1].count('class="entry"') == 2
+
+
+def test_other_hosts_are_answered_where_the_operator_wants_it(open_site: Callable[..., Site]) -> None:
+    site = open_site(local_only=False)
+    site.run()
+    assert site.get("/", Host="fleet.example.com")[0] == 200
+
+
+def test_events_report_changes_once_and_their_clients_are_limited(
+    open_site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server, "MAX_STREAMS", 2)
+    monkeypatch.setattr(http_server, "HEARTBEAT_INTERVAL", 0.3)
+    site = open_site()
+    site.run()
+    with site.open_events() as stream:
+        event = read_until(stream, b"\n\n\r\n").decode() + read_until(stream, b"heartbeat").decode()
+        version = event.partition("id: ")[2].partition("\n")[0]
+        assert "event: change" in event
+        with site.open_events(version) as informed:
+            assert b"event: change" not in read_until(informed, b"heartbeat")
+            assert site.get("/events")[0] == 503
+            assert site.get("/")[0] == 200
+            site.commit(web=WORKLOAD.replace("replicas: 2", "replicas: 3"))
+            site.run()
+            assert b"event: change" in read_until(informed, b"event: change")
+            site.close()
+            assert read_until(informed, b"never").endswith(b"0\r\n\r\n")
+
+
+@pytest.mark.browser
+def test_a_page_in_a_browser_follows_the_fleet(open_site: Callable[..., Site]) -> None:
+    found = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))))
+    site = open_site()
+    site.run()
+    errors: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        page = browser.new_context(bypass_csp=True).new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(f"http://localhost:{site.port}/")
+        expect(page.locator("#live-status")).to_have_text("live")
+        assert Axe().run(page).violations_count == 0
+        page.get_by_role("link", name="History").click()
+        expect(page.locator(".entry")).to_have_count(1)
+        assert Axe().run(page).violations_count == 0
+        site.commit(web=WORKLOAD.replace("replicas: 2", "replicas: 3"))
+        site.run()
+        expect(page.locator(".entry")).to_have_count(2)
+        page.get_by_label("Workload").fill("nothing")
+        expect(page.locator("#history-count")).to_have_text("0 commits, 0 moves")
+        site.commit(web=WORKLOAD.replace("replicas: 2", "replicas: 4"))
+        site.run()
+        page.get_by_role("button", name="The fleet has changed: show it").click()
+        expect(page.locator(".entry")).to_have_count(3)
+        browser.close()
+    assert errors == []
