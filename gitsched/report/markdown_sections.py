@@ -19,8 +19,8 @@ from gitsched.report.move_groups import MoveGroup, group_moves
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses, format_loss_row, list_loss_headers
 from gitsched.report.summary import (
-    MoveCounts,
     REVIEWED_TRAILER,
+    MoveCounts,
     SummaryRow,
     count_moves,
     describe_setting_changes,
