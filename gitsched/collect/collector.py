@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from gitsched.collect.observation import observe_cluster
-from gitsched.collect.quantization import quantize_amounts, quantize_nodes, settle_readiness
+from gitsched.collect.quantization import quantize_amounts, quantize_grades, quantize_nodes, settle_readiness
 from gitsched.collect.source_list import ReadSource
 from gitsched.collect.sources import ClusterTarget, FoundClusters
 from gitsched.kubectl.client import KubectlClient, KubectlOptions
@@ -147,6 +147,8 @@ def settle_hub_cluster(origin: str, cluster: CollectedCluster, before: ClusterFa
     )
     if facts.nodes is not None and all(type(count) is int and count >= 0 for count in facts.nodes):
         settled = settled._replace(nodes=quantize_nodes(facts.nodes, before.nodes if before else None))
+    if all(type(number) is int and number >= 0 for entry in facts.grades.items() for number in entry):
+        settled = settled._replace(grades=quantize_grades(facts.grades, before.grades if before else None))
     return ClusterResult(facts.cluster, origin, cluster._replace(facts=settled))
 
 

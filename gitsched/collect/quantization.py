@@ -67,6 +67,14 @@ def quantize_nodes(nodes: NodeCount, before: NodeCount | None) -> NodeCount:
     return before if all(is_within_tolerance("nodes", str(old), new * NANO) for old, new in pairs) else nodes
 
 
+def quantize_grades(grades: Mapping[int, int], before: Mapping[int, int] | None) -> Mapping[int, int]:
+    """Return the last numbers of nodes by grade where at most the tolerance of all nodes is in another grade now."""
+    if not before or before.keys() != grades.keys():
+        return grades
+    moved = sum(abs(count - before[grade]) for grade, count in grades.items())
+    return before if 100 * moved <= TOLERANCE * sum(before.values()) else grades
+
+
 def settle_readiness(now: Readiness, before: Readiness | None, observed: datetime) -> Readiness:
     """Return the readiness with the time since when it has its status. The message of the last one stays while its reason does."""
     if before is None or before.status != now.status:

@@ -35,7 +35,7 @@ class ClusterFacts(NamedTuple):
     """What was observed in a cluster at a time. A member that was not observed is None or empty.
 
     `apis` are the kinds by group and version, such as apps/v1. Amounts are quantities by resource name: `allocated` are the requests of
-    the pods that run or wait.
+    the pods that run or wait. `grades` are the numbers of nodes by grade of the resource models of a Karmada hub.
     """
 
     cluster: str
@@ -47,6 +47,7 @@ class ClusterFacts(NamedTuple):
     allocatable: Mapping[str, str] = {}
     allocated: Mapping[str, str] | None = None
     nodes: NodeCount | None = None
+    grades: Mapping[int, int] = {}
 
 
 class CollectedCluster(NamedTuple):

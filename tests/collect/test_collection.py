@@ -480,7 +480,11 @@ HUB_CLUSTER = {
         ],
         "apiEnablements": [{"groupVersion": "apps/v1", "resources": [{"kind": "Deployment", "name": "deployments"}]}],
         "nodeSummary": {"totalNum": 3, "readyNum": 0},
-        "resourceSummary": {"allocatable": {"cpu": "7910m", "memory": "31Gi"}, "allocated": {"cpu": "1"}},
+        "resourceSummary": {
+            "allocatable": {"cpu": "7910m", "memory": "31Gi"},
+            "allocated": {"cpu": "1"},
+            "allocatableModelings": [{"grade": 0, "count": 1}, {"grade": 2, "count": 2}],
+        },
     },
 }
 MANAGED_CLUSTER = {
@@ -526,6 +530,7 @@ def test_hubs_and_profiles_are_read_and_proposed_as_documents(collect: Collect, 
         "nodes": {"total": 3, "ready": 0},
         "allocatable": {"cpu": "7910m", "memory": "31700Mi"},
         "allocated": {"cpu": "1"},
+        "allocatableModelings": [{"grade": 0, "count": 1}, {"grade": 2, "count": 2}],
         "apis": {"apps/v1": ["Deployment"]},
     }
     for api, expected in (

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.collect.quantization import quantize_amounts, quantize_nodes, settle_facts, settle_readiness
+from gitsched.apis.gitsched.facts_document import read_facts, write_facts
+from gitsched.apis.karmada.cluster.facts import apply_facts, read_cluster
+from gitsched.collect.quantization import quantize_amounts, quantize_grades, quantize_nodes, settle_facts, settle_readiness
 from gitsched.model.cluster_facts import FALSE, TRUE, ClusterFacts, NodeCount, Readiness
 from gitsched.model.quantity import NANO, parse_quantity
+from gitsched.reconcile.collection import find_problem
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 UNITS = {"cpu": NANO // 1000, "memory": NANO, "pods": NANO, "nvidia.com/gpu": NANO}
@@ -85,3 +88,32 @@ def test_unchanged_facts_are_written_again_when_they_are_old(minutes: int, versi
     before = ClusterFacts("dub", NOW, version="v1.34.1")
     now = ClusterFacts("dub", NOW + timedelta(minutes=minutes), version=version)
     assert settle_facts(now, before, timedelta(minutes=30)) == (now if written else before)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "kept"),
+    [
+        ({0: 40, 1: 60}, {0: 43, 1: 57}, True),
+        ({0: 40, 1: 60}, {0: 50, 1: 50}, False),
+        ({0: 1, 1: 2}, {0: 2, 1: 1}, False),
+        ({0: 40}, {0: 40, 1: 0}, False),
+        ({}, {0: 1}, False),
+    ],
+)
+def test_nodes_by_grade_change_with_more_than_the_tolerance_of_all_nodes(
+    before: dict[int, int], now: dict[int, int], kept: bool
+) -> None:
+    assert quantize_grades(now, before) == (before if kept else now)
+
+
+def test_nodes_by_grade_become_the_modelings_of_a_cluster() -> None:
+    hub = {"metadata": {"name": "a"}, "status": {"resourceSummary": {"allocatableModelings": [{"grade": 1, "count": 2}]}}}
+    facts = read_cluster(hub, datetime(2026, 3, 1, tzinfo=UTC)).facts
+    assert read_facts(write_facts(facts)) == facts
+    source = {"metadata": {"name": "a"}, "status": {"resourceSummary": {"allocatable": {"cpu": "1"}}}}
+    made = apply_facts(source, facts, None)["status"]["resourceSummary"]
+    assert made == {"allocatable": {"cpu": "1"}, "allocatableModelings": [{"grade": 1, "count": 2}]}
+    broken = read_cluster(
+        {"metadata": {"name": "a"}, "status": {"resourceSummary": {"allocatableModelings": [{"grade": []}]}}}, facts.observed
+    )
+    assert find_problem(write_facts(broken.facts))

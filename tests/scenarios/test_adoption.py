@@ -450,7 +450,8 @@ def test_the_applications_of_krake_stay_where_they_run(tmp_path: Path, form: str
         result = take_over(fleet, str(dump))
     moving = {one.key.name for one in result.adoption.moving}
     assert result.adoption.in_place + len(moving) == 3
-    assert not (result.adoption.new or result.adoption.unknown)
+    assert not result.adoption.new
+    assert not result.adoption.unknown
     delivered = {path.split("/")[1] + path.rsplit("-", 1)[1] for path in fleet.files() if "/deployment-" in path}
     assert delivered == {"tenant-a.onealpha.yaml", "tenant-a.twobravo.yaml", "tenant-a.onecello.yaml"}
     assert CANARY not in fleet.git("log", "-p", "placements")

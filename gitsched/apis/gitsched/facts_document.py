@@ -76,6 +76,7 @@ def read_facts(body: Body) -> ClusterFacts:
         _read_amounts(status.get("allocatable")) or {},
         _read_amounts(status.get("allocated")),
         NodeCount(int(nodes["total"]), int(nodes["ready"])) if nodes else None,
+        {int(entry["grade"]): int(entry["count"]) for entry in status.get("allocatableModelings") or ()},
     )
 
 
@@ -98,6 +99,8 @@ def write_facts(facts: ClusterFacts) -> Body:
         status["nodes"] = {"total": facts.nodes.total, "ready": facts.nodes.ready}
     amounts = (("capacity", facts.capacity or None), ("allocatable", facts.allocatable or None), ("allocated", facts.allocated))
     status |= {name: dict(sorted(value.items())) for name, value in amounts if value is not None}
+    if facts.grades:
+        status["allocatableModelings"] = [{"grade": grade, "count": count} for grade, count in sorted(facts.grades.items())]
     if facts.apis:
         status["apis"] = {name: sorted(set(kinds)) for name, kinds in sorted(facts.apis.items())}
     group, kind = FACTS_KIND

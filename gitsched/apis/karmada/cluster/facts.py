@@ -45,6 +45,9 @@ def apply_facts(body: Body, facts: ClusterFacts, stale: StaleFacts | None) -> Bo
         status["nodeSummary"] = {"totalNum": facts.nodes.total, "readyNum": facts.nodes.ready}
     if facts.allocatable:
         status["resourceSummary"] = {"allocatable": dict(facts.allocatable), "allocated": dict(facts.allocated or {})}
+    if facts.grades:
+        modelings = [{"grade": grade, "count": count} for grade, count in facts.grades.items()]
+        status["resourceSummary"] = {**as_object(status.get("resourceSummary")), "allocatableModelings": modelings}
     made = {**body, "status": status}
     if stale is not None and stale.rule in (NO_NEW_PLACEMENTS, EVICT):
         since = format_time(stale.since)
@@ -84,6 +87,7 @@ def read_cluster(body: Body, observed: datetime) -> CollectedCluster:
         allocatable=as_object(summary.get("allocatable")),
         allocated=as_object(summary.get("allocated")) if summary else None,
         nodes=NodeCount(nodes.get("totalNum") or 0, nodes.get("readyNum") or 0) if nodes else None,
+        grades=dict(map(_read_grade, list_objects(summary.get("allocatableModelings")))),
     )
     zones = spec.get("zones") or [spec.get("zone")]
     return CollectedCluster(
@@ -94,6 +98,12 @@ def read_cluster(body: Body, observed: datetime) -> CollectedCluster:
         tuple(zone for zone in zones if isinstance(zone, str)) if isinstance(zones, list) else (),
         tuple(taint for taint in list_objects(spec.get("taints")) if str(taint.get("key")) not in automatic),
     )
+
+
+def _read_grade(entry: Body) -> tuple[int, Any]:
+    """Return the grade and the number of its nodes; a grade that is no number is -1, which the validation of facts refuses."""
+    grade = entry.get("grade")
+    return (grade if type(grade) is int else -1), entry.get("count")
 
 
 CLUSTER_FORMAT = ClusterFormat(
