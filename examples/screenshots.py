@@ -11,13 +11,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from io import BytesIO
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
-WIDTH = 1280
+WIDTH, COLORS = 1280, 128
 MAX_BYTES = 150_000
 FRANKFURT = ("fra-prod-1", "fra-prod-2")
 TAINT = "spec:\n  taints: [{key: maintenance.example.com/power, effect: NoExecute}]\n"
@@ -74,7 +76,15 @@ def make_pages(base: Path) -> dict[str, Path]:
     plan = base / "plan.html"
     html = fleet.gitsched("plan", "-o", "html", time="2026-01-12T14:30:30Z")
     plan.write_text(html.replace(f" of {fleet.path}", ""), encoding="utf-8")
-    return {"plan": plan}
+    fleet.gitsched("reconcile", time="2026-01-12T14:30:30Z")
+    fleet.gitsched("reconcile", time="2026-01-12T14:40:00Z")
+    for name in FRANKFURT:
+        fleet.edit(f"clusters/{name}.yaml", TAINT, "spec:\n")
+    fleet.commit("Frankfurt: power is back", "2026-01-12T18:05:00Z")
+    fleet.gitsched("reconcile", time="2026-01-12T18:05:30Z")
+    history = base / "history.html"
+    history.write_text(fleet.gitsched("history", "-o", "html", time="2026-01-12T18:05:30Z"), encoding="utf-8")
+    return {"plan": plan, "history": history}
 
 
 def take(browser: Browser, page: Path, selector: str, height: int, scheme: str, path: Path) -> None:
@@ -82,8 +92,9 @@ def take(browser: Browser, page: Path, selector: str, height: int, scheme: str, 
     tab = browser.new_page(color_scheme=scheme, viewport={"width": WIDTH, "height": height})
     tab.goto(page.as_uri())
     tab.evaluate("selector => document.querySelector(selector).scrollIntoView()", selector)
-    tab.screenshot(path=path, animations="disabled", caret="hide")
+    picture = Image.open(BytesIO(tab.screenshot(animations="disabled", caret="hide"))).convert("RGB")
     tab.close()
+    picture.quantize(COLORS, dither=Image.Dither.NONE).save(path, optimize=True)
     if path.stat().st_size > MAX_BYTES:
         sys.exit(f"screenshots: {path} has more than {MAX_BYTES} bytes: show less of the page")
 
@@ -97,6 +108,7 @@ def main() -> None:
         for scheme in ("light", "dark"):
             take(browser, pages["plan"], "body", 760, scheme, IMAGES / f"plan-{scheme}.png")
             take(browser, pages["plan"], "#topology .legend", 880, scheme, IMAGES / f"topology-{scheme}.png")
+            take(browser, pages["history"], "body", 760, scheme, IMAGES / f"history-{scheme}.png")
         browser.close()
 
 
