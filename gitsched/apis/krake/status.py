@@ -21,6 +21,7 @@ from gitsched.apis.krake.scheduling_status import SchedulingStatus, format_optio
 from gitsched.apis.krake.settings import SETTINGS
 from gitsched.model.document import Body, Document, Key, as_object, get_field, read_annotations, read_json, read_labels
 from gitsched.model.finding import FieldOrigin, Finding, locate_document
+from gitsched.model.known_values import find_near
 from gitsched.model.time import format_time
 from gitsched.render.output_files import status_path
 
@@ -153,6 +154,9 @@ def report_resources(scheduler: KrakeScheduler) -> Iterator[Finding]:
             yield from _report_metrics(document, metrics, failed_providers)
         if cluster.cloud_missing and cluster.cloud is not None:
             what = "has an invalid document" if cluster.cloud_quarantined else "does not exist"
+            known = {} if cluster.cloud_quarantined else index_clouds_and_projects(scheduler.snapshot.documents)
+            near = find_near(cluster.cloud.name, [ref.name for ref in known if ref.kind == cluster.cloud.kind])
+            what += f"; did you mean {near}?" if near else ""
             message = f"{document.key} inherits nothing: its {cluster.cloud.kind} {cluster.cloud.name} {what}"
             yield _warn("krake-cloud-missing", message, document)
         state, observation = read_cluster_state(document.body)

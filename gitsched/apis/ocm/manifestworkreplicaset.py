@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -22,7 +22,8 @@ from gitsched.model.document import (
     read_annotations,
     read_labels,
 )
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import FieldOrigin, Finding, locate_document
+from gitsched.model.known_values import find_near
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.time import format_time
 from gitsched.schedule.rollout import (
@@ -235,7 +236,7 @@ def make_outcome(
         wakeup=min(
             (wakeup for wakeup in (progress.wakeup, *(state.wakeup for state in states)) if wakeup is not None), default=None
         ),
-        findings=tuple(_make_findings(workload, rollout, placed)),
+        findings=tuple(_make_findings(workload, rollout, placed, placements)),
         previous_targets=tuple(TargetCluster(name) for name in sorted(previous_rollout.revisions)),
         manifests=workload.manifests,
         previous_objects=previous_objects,
@@ -297,13 +298,19 @@ def _list_pending_clusters(workload: OcmWorkload, rollout: WorkloadRollout) -> l
     return [name for name in chosen if revisions.get(name, NO_REVISION).revision != workload.revision]
 
 
-def _make_findings(workload: OcmWorkload, rollout: WorkloadRollout, placed: tuple[TargetCluster, ...]) -> list[Finding]:
+def _make_findings(
+    workload: OcmWorkload, rollout: WorkloadRollout, placed: tuple[TargetCluster, ...], placements: Collection[Key]
+) -> list[Finding]:
     document, progress = workload.document, rollout.progress
     findings = []
-    for placement, _ in workload.references:
+    for index, (placement, _) in enumerate(workload.references):
         if placement not in rollout.groups:
-            message = f"{document.key} references {placement}, which does not exist"
-            findings.append(Finding("warning", "ocm-placement-missing", message, locate_document(document), document.key.resource))
+            near = find_near(placement.name, [key.name for key in placements if key.namespace == placement.namespace])
+            hint = f"; did you mean {near}?" if near else ""
+            message = f"{document.key} references {placement}, which does not exist{hint}"
+            field = FieldOrigin(document.origin, ("spec", "placementRefs", index, "name")) if document.origin is not None else None
+            location, resource = locate_document(document), document.key.resource
+            findings.append(Finding("warning", "ocm-placement-missing", message, location, resource, field))
     if not placed:
         reason = "its Placement chooses no cluster" if rollout.groups else "none of its Placements exists"
         message = f"{document.key} is not placed: {reason}"
