@@ -56,11 +56,11 @@ def parse_file(
     validate: Validator | None,
     editable: tuple[str, ...] = ("spec.replicas",),
     limits: Limits = DEFAULT_LIMITS,
+    strict: bool = False,
 ) -> ParsedFile:
-    """Parse the documents of a YAML or JSON file, with their findings.
+    """Parse the documents of a YAML or JSON file, with their findings. With `strict`, unknown fields of metadata are errors.
 
-    The result depends only on the bytes, the last segment of `path`, `validate` and `editable`. It does not raise an error for
-    any input.
+    The result depends only on the bytes, the last segment of `path`, and the other arguments. It does not raise an error for any input.
     """
     if len(data) > limits.size:
         return reject_large_file(len(data), path, limits)
@@ -80,7 +80,7 @@ def parse_file(
         and is_small(text)
     ):
         return ParsedFile("empty") if is_blank(text) else ParsedFile("not-a-resource", reason="no value of the file has a kind")
-    file = _FileParser(source.normalized, validate, editable, limits).parse()
+    file = _FileParser(source.normalized, validate, editable, limits, strict).parse()
     if source.normalized != text:
         file = _drop_spans(file)
     return _add_byte_order_mark(file) if source.byte_order_mark else file
@@ -145,6 +145,8 @@ def _shift_spans(text: SourceSpans) -> SourceSpans:
     return SourceSpans(text.whole_file, text.start + 1, text.end + 1, cuts, editable, insertions)
 
 
+_IDENTITY_ERRORS = frozenset(("invalid-metadata", "invalid-name", "invalid-namespace", "invalid-type-meta", "unknown-kind"))
+"""Codes of errors about what identifies an object."""
 DOCUMENT_MARKER = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)[^\r\n]*(?:\r\n|\r|\n|\Z)", re.MULTILINE)
 
 
@@ -157,6 +159,7 @@ class _FileParser:
         "_has_braces",
         "_limits",
         "_markers",
+        "_strict",
         "_text",
         "_validate",
         "documents",
@@ -166,7 +169,8 @@ class _FileParser:
         "unreadable",
     )
 
-    def __init__(self, text: str, validate: Validator | None, editable: tuple[str, ...], limits: Limits) -> None:
+    def __init__(self, text: str, validate: Validator | None, editable: tuple[str, ...], limits: Limits, strict: bool) -> None:
+        self._strict = strict
         self._text, self._validate, self._editable, self._limits = text, validate, editable, limits
         self._has_aliases = "&" in text and "*" in text
         self._has_braces = "{{" in text
@@ -292,6 +296,8 @@ class _FileParser:
         issues_of_document = [FileIssue("error", *error, resource) for error in errors]
         issues_of_document += [FileIssue("warning", *error, resource) for error in warnings]
         issues: list[Issue] = validate_object_meta(body)
+        if self._strict:
+            issues = [issue._replace(severity="error") if issue.code == "unknown-field" else issue for issue in issues]
         checked = body
         if self._validate is not None:
             try:
@@ -308,8 +314,8 @@ class _FileParser:
             issues_of_document.append(FileIssue(issue.severity, issue.code, issue.message, *location, resource))
         broken = any(problem.severity == "error" for problem in issues_of_document)
         self.issues += issues_of_document
-        # The kind that is meant may be that of a document which the file had before.
-        self.unreadable |= any(problem.severity == "error" and problem.code == "unknown-kind" for problem in issues_of_document)
+        # The object that is meant may be one which the file had before.
+        self.unreadable |= any(problem.severity == "error" and problem.code in _IDENTITY_ERRORS for problem in issues_of_document)
         line, column = tree.line + node.start_mark.line + 1, node.start_mark.column + 1
         self.documents.append(ParsedDocument(checked, index, item, line, column, text, broken))
 

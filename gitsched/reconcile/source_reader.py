@@ -45,6 +45,7 @@ class SourceReader:
     """
 
     def __init__(self, repository: Repository, cache: ParseCache, config: Config | None = None, *, strict: bool = False) -> None:
+        self._strict = strict
         kinds = config.workloads if config is not None else ()
         self.repository, self._parse_cache = repository, cache
         self._replica_paths = tuple(dict.fromkeys((*_REPLICA_PATHS, *(kind.replicas_path for kind in kinds if kind.replicas_path))))
@@ -72,7 +73,9 @@ class SourceReader:
             file = (
                 reject_large_file(size, path)
                 if size > DEFAULT_LIMITS.size
-                else parse_file(source.blob(blob), path=path, validate=self._validate, editable=self._replica_paths)
+                else parse_file(
+                    source.blob(blob), path=path, validate=self._validate, editable=self._replica_paths, strict=self._strict
+                )
             )
             if not any(issue.code == "internal-error" for issue in file.issues):  # another version may read it
                 self._parse_cache.put(key, file)

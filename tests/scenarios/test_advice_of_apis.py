@@ -1047,6 +1047,7 @@ OTHER_TEXTS = {
     "leave its objects on the hub": "what a hub has",
     "leave their ManifestWorks": "what a hub has",
     "Magnum with the project": "a running Magnum",
+    "and the source has 1 consumer": "a misspelled field: tests/scenarios/mistakes.yaml",
 }
 """Parts of texts that no case prints, with the reason."""
 
