@@ -94,8 +94,8 @@ def command(
     settings = RunSettings(location=location, worktree=worktree, output=output_repository, trusted=False, **chosen)
     if not worktree and chosen["revision"] is None and chosen["branch"] is None:
         note_uncommitted(location, log_format, NOT_PLANNED)
-    with output.show_progress("Planning"):
-        found = explain_resource(settings, kind, space, name, why_not)
+    with output.show_progress("Planning") as progress:
+        found = explain_resource(settings._replace(progress=progress), kind, space, name, why_not)
     if isinstance(found, ClusterExplanation):
         _show_cluster(found, form)
     else:

@@ -161,8 +161,8 @@ def _read_delivery(url: str | None, clusters: Sequence[str], chosen: dict[str, A
     from gitsched.reconcile.delivery_source import read_delivery_source
 
     output.configure_logging(chosen.pop("log_format"))
-    with output.show_progress("Planning"):
-        found = read_delivery_source(RunSettings(output=chosen.pop("output_repository"), **chosen), url)
+    with output.show_progress("Planning") as progress:
+        found = read_delivery_source(RunSettings(progress=progress, output=chosen.pop("output_repository"), **chosen), url)
     unknown = sorted(set(clusters) - set(found.clusters))
     if unknown:
         raise click.UsageError(f"unknown cluster: {', '.join(map(repr, unknown))}")
@@ -208,11 +208,9 @@ def make_export_command(api: PolicyAPI, export: Export) -> click.Command:
 
         output.configure_logging(log_format)
         values = {option.name: _format_value(chosen.pop(_parameter_name(option))) for option in export.options}
-        with output.show_progress("Planning"):
-            settings = RunSettings(
-                location=location, worktree=worktree, output=output_repository, observations="recorded", **chosen
-            )
-            decisions = preview(settings, complete=True).plan.decisions
+        settings = RunSettings(location=location, worktree=worktree, output=output_repository, observations="recorded", **chosen)
+        with output.show_progress("Planning") as progress:
+            decisions = preview(settings._replace(progress=progress), complete=True).plan.decisions
         records = [record for engine in decisions.engines if engine.name == api.name for record in engine.records()]
         catalog = decisions.catalog
         result = export.make(ExportInput(records, catalog.api_documents, catalog.templates, decisions.outcomes, values))

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome
 
 if TYPE_CHECKING:
+    from gitsched.model.progress import Progress
     from gitsched.report.paint import Paint
     from gitsched.report.review import Review
 
@@ -126,16 +128,35 @@ def choose_paint(color: str) -> Paint | None:
     return lambda text, role: click.style(text, **_COLORS[role])
 
 
+PROGRESS_INTERVAL = 0.1
+"""Seconds between two updates of the line that shows progress."""
+
+
+class _ProgressLine:
+    """Shows a stage, and how much of it is done, at most once in PROGRESS_INTERVAL unless the stage changes."""
+
+    def __init__(self, message: str, show_line: Callable[[str], object]) -> None:
+        self._message, self._show_line = message, show_line
+        self._stage, self._next = "", 0.0
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if stage == self._stage and now < self._next:
+            return
+        self._stage, self._next = stage, now + PROGRESS_INTERVAL
+        self._show_line(f"{self._message}: {stage}{f' {done:,} of {total:,}' if total else ''}")
+
+
 @contextmanager
-def show_progress(message: str) -> Iterator[None]:
-    """Show a spinner with a message on stderr, if stderr is a terminal."""
+def show_progress(message: str) -> Iterator[Progress | None]:
+    """Show a spinner with a message on stderr, and return what adds stages and counts to it; nothing unless stderr is a terminal."""
     if not sys.stderr.isatty():
-        yield
+        yield None
         return
     from rich.console import Console  # loaded only for a terminal
 
-    with Console(stderr=True).status(message):
-        yield
+    with Console(stderr=True).status(message) as status:
+        yield _ProgressLine(message, status.update)
 
 
 class _LogFormatter(logging.Formatter):

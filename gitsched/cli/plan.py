@@ -126,8 +126,8 @@ def command(
     )
     if not worktree and head is None and revision is None and chosen["branch"] is None:
         note_uncommitted(location, log_format, NOT_PLANNED)
-    with output.show_progress("Planning"):
-        compared = compare_plans(settings, base)
+    with output.show_progress("Planning") as progress:
+        compared = compare_plans(settings._replace(progress=progress), base)
         found = compared.review
         if resilience is not None:
             from gitsched.reconcile.source_simulation import assess_resilience  # loaded only with --resilience
@@ -147,7 +147,8 @@ def command(
         def write(review: Review) -> str:
             plan = compared.run.plan
             outcomes = choose_explained(review, len(plan.cluster_facts))
-            explained = explain_workloads(compared.context.source.repository, plan, outcomes)
+            with output.show_progress("Writing the page") as progress:
+                explained = explain_workloads(compared.context.source.repository, plan, outcomes, progress)
             return write_page(review, FleetView(plan.cluster_facts, explained, read_topology(plan.decisions, review.moves)))
 
         return rendered.render(write)

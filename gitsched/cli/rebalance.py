@@ -115,7 +115,8 @@ def command(
     settings = RunSettings(
         location=location, worktree=root is not None, output=output_repository, observations="recorded", trusted=False, **chosen
     )
-    with output.show_progress("Planning"):
+    with output.show_progress("Planning") as progress:
+        settings = settings._replace(progress=progress)
         found = make_reschedule_file(settings, WorkloadSelection(tuple(named), labels, displaced, scope), ttl, not no_companions)
     if found is None:
         click.echo("No workload is displaced: each one would run on the same clusters if it were scheduled now.", err=True)

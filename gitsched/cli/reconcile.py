@@ -90,8 +90,8 @@ def command(
     output.configure_logging(log_format)
     if chosen["branch"] is None:
         note_uncommitted(location, log_format, "are|is not reconciled: commit them|it first")
-    with output.show_progress("Reconciling"):
-        run = reconcile(RunSettings(location=location, output=output_repository, **chosen))
+    with output.show_progress("Reconciling") as progress:
+        run = reconcile(RunSettings(location=location, output=output_repository, progress=progress, **chosen))
     found = make_review(run)
     rendered = output.ReviewRenderer(found)
     rendered.show_as(form, partial(write_run, paint=output.choose_paint(color), each=each), serialize_review)

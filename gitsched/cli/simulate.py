@@ -120,7 +120,8 @@ def _simulate(settings: RunSettings, scenario: Scenario, form: str, faults: list
     writer = ResultFormats(
         "Simulation", simulation.write_simulation, simulation_blocks.list_simulation_blocks, serialization.serialize_simulation
     )
-    with output.show_progress("Simulating"):
+    with output.show_progress("Simulating") as progress:
+        settings = settings._replace(progress=progress)
         found = simulate_source(settings, scenario, faults, writer.choose(form))
     writer.show(form, found)
     return bool(found.degraded)
@@ -133,7 +134,8 @@ def _simulate_failures(settings: RunSettings, by: str, unreachable: bool, form: 
     writer = ResultFormats(
         "Resilience", simulation.write_resilience, simulation_blocks.list_resilience_blocks, serialization.serialize_resilience
     )
-    with output.show_progress("Simulating"):
+    with output.show_progress("Simulating") as progress:
+        settings = settings._replace(progress=progress)
         found = simulate_source_losses(settings, by, faults, writer.choose(form), unreachable=unreachable)
     writer.show(form, found)
     return any(row.degraded for row in found.rows)
@@ -149,7 +151,8 @@ def _compare_failures(against: str, settings: RunSettings, by: str, unreachable:
         simulation_blocks.list_resilience_change_blocks,
         serialization.serialize_resilience_change,
     )
-    with output.show_progress("Simulating"):
+    with output.show_progress("Simulating") as progress:
+        settings = settings._replace(progress=progress)
         base = settings._replace(revision=against, worktree=False)
         found = compare_source_resilience(base, settings, by, faults, writer.choose(form), unreachable=unreachable)
     writer.show(form, found)

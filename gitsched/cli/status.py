@@ -47,9 +47,11 @@ def command(
     output.configure_logging(log_format)
     if workloads and unclaimed:
         raise click.UsageError("give either --workloads or --unclaimed")
-    with output.show_progress("Reading"):
+    with output.show_progress("Reading") as progress:
         is_live = chosen["observations"] == "live"
-        found = read_fleet_status(RunSettings(location=location, output=output_repository, trusted=is_live, **chosen))
+        found = read_fleet_status(
+            RunSettings(location=location, output=output_repository, trusted=is_live, progress=progress, **chosen)
+        )
     output.show_as(
         form,
         lambda _: write_fleet_status(found, workloads=workloads, unclaimed=unclaimed),

@@ -39,8 +39,9 @@ def command(
     root = find_worktree_root(location)
     if root is None:
         raise Permanent(f"{location} is not a worktree, so its files cannot be changed")
-    with output.show_progress("Planning"):
-        files = find_expired_documents(RunSettings(location=location, output=output_repository, trusted=False, **chosen), root)
+    with output.show_progress("Planning") as progress:
+        settings = RunSettings(location=location, output=output_repository, trusted=False, progress=progress, **chosen)
+        files = find_expired_documents(settings, root)
     found = [write_tidied_file(root, file) if write and file.removable else file for file in files]
     output.show_as(form, lambda _: describe_files(found, write), lambda: serialize_files(found, write))
     if any(file.removable and not after.removable for file, after in zip(files, found, strict=True)):

@@ -57,8 +57,8 @@ def command(
     )
     if settings.worktree:
         note_uncommitted(location, log_format, "are|is validated, too; plan and reconcile read commits")
-    with output.show_progress("Validating"):
-        validated = validate_source(settings)
+    with output.show_progress("Validating") as progress:
+        validated = validate_source(settings._replace(progress=progress))
     findings = list(validated.findings)
     if path is not None and root is not None:
         findings = filter_below(findings, path.resolve(), root)

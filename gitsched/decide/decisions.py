@@ -28,6 +28,7 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.errors import DocumentFault
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo
+from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.system_errors import is_bug
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
@@ -180,6 +181,7 @@ def decide(
     adopted: Mapping[str, str] | None = None,
     fixed: bool = False,
     tenancy: Tenancy | None = None,
+    progress: Progress | None = None,
 ) -> DecisionSet:
     """Decide every workload, `once` or until deciding again changes nothing. The order is (namespace, name); no decision depends on it.
 
@@ -204,10 +206,10 @@ def decide(
         fixed,
         tenancy,
     )
-    return decide_input(source, cache or DecisionCache())
+    return decide_input(source, cache or DecisionCache(), progress)
 
 
-def decide_input(source: DecisionInput, cache: DecisionCache) -> DecisionSet:
+def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress | None = None) -> DecisionSet:
     """Decide every workload of an input as `decide` does. Raise DocumentFault about workloads that cannot be decided because of a bug."""
     catalog, parts, snapshot = source.catalog, source.parts, source.make_snapshot()
     tenancy = source.tenancy
@@ -229,7 +231,8 @@ def decide_input(source: DecisionInput, cache: DecisionCache) -> DecisionSet:
     templates = dict(catalog.templates)
     outcomes: dict[Key, Outcome] = {}
     faults: dict[Key, Exception] = {}
-    for key, document in catalog.templates.items():
+    entries = catalog.templates.items()
+    for key, document in entries if progress is None else follow(entries, "deciding workloads", progress):
         try:
             outcome = _read_cached_decision(document, trackers, snapshot, cache) or _decide_and_cache(
                 document, engines, trackers, snapshot, cache

@@ -194,6 +194,7 @@ def _decide_once(source: PlanInput, cache: DecisionCache) -> DecisionSet:
         adopted=source.adopted,
         fixed=source.fixed,
         tenancy=tree.tenancy,
+        progress=source.progress,
     )._replace(replaced=tree.replaced)
 
 

@@ -13,6 +13,7 @@ from gitsched.decide.last_valid_files import LastValidFile
 from gitsched.decide.plan_state import PlanTimes, PreviousOutput
 from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
+from gitsched.model.progress import Progress
 from gitsched.model.variants import TemplateVariants
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
@@ -56,7 +57,7 @@ class PlanInput(NamedTuple):
     what the guard reads besides the settings of the source. `wakeups` are times after which the input is another one without a change of
     the source, because facts become stale. `adopted` says why objects that
     gitsched took over keep their placement, by key as text; with `fixed` every object keeps that of its record. `skipped` are workloads
-    that have no documents or records here because of a bug, and whose files stay.
+    that have no documents or records here because of a bug, and whose files stay. `progress` is called with how many workloads are decided.
     """
 
     source: SourceTree
@@ -72,3 +73,4 @@ class PlanInput(NamedTuple):
     adopted: Mapping[str, str] = {}
     fixed: bool = False
     skipped: tuple[SkippedWorkload, ...] = ()
+    progress: Progress | None = None

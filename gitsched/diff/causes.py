@@ -17,6 +17,7 @@ from gitsched.diff.document_changes import OBSERVATIONS, READ_ORDER, RELEASES, S
 from gitsched.model.changes import Cause, Move, RecordChange
 from gitsched.model.document import Key
 from gitsched.model.finding import FieldOrigin, locate_document
+from gitsched.model.progress import Progress
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import format_time
 
@@ -50,6 +51,7 @@ def find_causes(
     changes: DocumentChanges,
     outcomes: Mapping[Key, Outcome],
     decided: DecisionSet,
+    progress: Progress | None = None,
 ) -> Causes:
     """Return the moves and records with their causes, of which each is proved, or only told as changed with them.
 
@@ -58,7 +60,7 @@ def find_causes(
     expected: dict[Subject, Placement] = {Subject(move.key): move.before for move in moves}
     expected |= {Subject(record.subject, record.target_kind): record.before for record in records}
     limit = MIN_DECISIONS + DECISIONS_PER_WORKLOAD * len(decided.outcomes.keys() | {move.key for move in moves})
-    counterfactuals = CounterfactualPlacements(changes, decided, expected, limit)
+    counterfactuals = CounterfactualPlacements(changes, decided, expected, limit, progress)
     documents = ChangedDocuments(changes)
     view = _SubjectView(moves, records, outcomes, decided, documents, changes)
     found = find_explanations(expected, counterfactuals, SearchSpace(view.list_near, documents.list_levels(), view.group))

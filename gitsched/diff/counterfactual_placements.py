@@ -12,6 +12,7 @@ from gitsched.decide.registry import reserved_groups
 from gitsched.diff.cause_search import Request, Subject
 from gitsched.diff.document_changes import Change, DocumentChanges
 from gitsched.model.document import Key
+from gitsched.model.progress import Progress
 from gitsched.model.scheduling import RecordTarget
 
 ENGINE_COST = 20
@@ -26,8 +27,15 @@ _Evaluation = dict[Key, frozenset[Change]]
 class CounterfactualPlacements:
     """Says of changes whether taking them back gives a subject its earlier placement, with at most `limit` decisions."""
 
-    def __init__(self, changes: DocumentChanges, decided: DecisionSet, before: Mapping[Subject, Placement], limit: int) -> None:
-        self.changes, self._before, self._limit = changes, before, limit
+    def __init__(
+        self,
+        changes: DocumentChanges,
+        decided: DecisionSet,
+        before: Mapping[Subject, Placement],
+        limit: int,
+        progress: Progress | None = None,
+    ) -> None:
+        self.changes, self._before, self._limit, self._progress = changes, before, limit, progress
         self._engines = decided.engines
         self._answers: dict[Request, bool] = {}
         self._read_by_engines = _list_referenced_keys(decided.engines)
@@ -132,6 +140,8 @@ class CounterfactualPlacements:
             self.exhausted |= not reserve
             return None
         self.spent += cost
+        if self._progress is not None:
+            self._progress("searching causes, decisions", self.spent, self._limit)
         source = self.changes.revert(changes)
         return source, decide_some(source, {subject.key for subject in subjects})
 

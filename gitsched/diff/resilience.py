@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from gitsched.diff.cause_search import Subject
 from gitsched.diff.impact_causes import Impact, add_causes, measure_impact
 from gitsched.model.document import Key
+from gitsched.model.progress import Progress
 from gitsched.model.simulation import FailureDomain, ImpactChange, Resilience, ResilienceChange, Simulation
 from gitsched.simulate.baseline import Baseline
 from gitsched.simulate.simulation import simulate_all_losses
 
 
-def compare_resilience(base: Baseline, head: Baseline, by: str, unreachable: bool = False) -> ResilienceChange:
+def compare_resilience(
+    base: Baseline, head: Baseline, by: str, unreachable: bool = False, progress: Progress | None = None
+) -> ResilienceChange:
     """Simulate every loss of one kind of failure domain in both plans and return the differences, the worst first."""
-    before, after = simulate_all_losses(base, by, unreachable), simulate_all_losses(head, by, unreachable)
+    before, after = (simulate_all_losses(baseline, by, unreachable, progress) for baseline in (base, head))
     expected: dict[Subject, Impact] = {}
     changes = list(_list_impact_changes(base, head, before, after, expected))
     if changes:

@@ -267,7 +267,8 @@ def _add_causes(
     decided: DecisionSet,
 ) -> tuple[tuple[Move, ...], tuple[RecordChange, ...]]:
     """Return moves and changed recorded decisions with their causes and the locations of these."""
-    found, repository = find_causes(moves, records, changes, outcomes, decided), context.source.repository
+    found = find_causes(moves, records, changes, outcomes, decided, context.settings.progress)
+    repository = context.source.repository
     locations: RuleLocations = {}
     return (
         tuple(move._replace(causes=locate_causes(move.causes, repository, locations)) for move in found.moves),

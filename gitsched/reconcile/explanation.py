@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from gitsched.decide.built_parts import PartOwners
 from gitsched.decide.companion_explanation import ExplainedCompanions, explain_companions
@@ -15,6 +15,7 @@ from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, Explanation
 from gitsched.model.finding import Finding, format_names, list_faults
+from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.pipeline import log_ignored_settings, use_plan
@@ -160,7 +161,9 @@ def _name_resource(resource: tuple[str, str, str]) -> str:
     return "/".join(filter(None, resource))
 
 
-def explain_workloads(repository: Repository, plan: Plan, outcomes: Iterable[Outcome]) -> dict[Key, Explanation]:
+def explain_workloads(
+    repository: Repository, plan: Plan, outcomes: Collection[Outcome], progress: Progress | None = None
+) -> dict[Key, Explanation]:
     """Explain the workloads with these outcomes of a complete plan, for the HTML report."""
     decisions = plan.decisions
     found: dict[Key, Explanation] = {}
@@ -169,7 +172,8 @@ def explain_workloads(repository: Repository, plan: Plan, outcomes: Iterable[Out
     assert plan.details is not None, "only a complete plan has all references"
     references = explain_references(decisions, plan.details.delivered, plan.details.missing)
     companions = explain_companions(plan.details.companions, decisions)
-    for key in (outcome.key for outcome in outcomes):
+    keys = [outcome.key for outcome in outcomes]
+    for key in keys if progress is None else follow(keys, "explaining workloads", progress):
         template = decisions.templates.get(key) or own.get(key)
         explanation = explain_workload(decisions, template) if template else None
         if explanation:

@@ -58,6 +58,8 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
     settings, source, _ = context
     head = _read_head_config(context) if settings.branch is None else None
     branch = settings.branch or (head.config.source.branch if head is not None else "") or None
+    if settings.progress is not None:
+        settings.progress("fetching", 0, 0)
     source.fetch(branch)
     commit = _read_source_commit(context, branch, head)
     tree = (base or commit).tree

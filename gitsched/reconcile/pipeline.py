@@ -67,6 +67,8 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
         planned = plan_incrementally(context, fetched, cached, now, plan_source) if cached is not None else None
 
         def write_checked(planned: Planned) -> tuple[Written, NewCommit | None]:
+            if context.settings.progress is not None:
+                context.settings.progress("writing the output tree", 0, 0)
             written = write(context, fetched, planned)
             if fetched.may_be_reviewed(context.settings, changed=written.changed):
                 from gitsched.reconcile.review_check import check_review  # few sources name reviewed plans
@@ -78,6 +80,8 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
         planned, (written, commit) = use_plan(context, fetched, now, write_checked, planned, withholds=not preview)
         published = None
         if not (preview or written.refused):
+            if context.settings.progress is not None:
+                context.settings.progress("publishing the commit", 0, 0)
             try:
                 published = publish(context, fetched, planned, written, commit)
             except Conflict as conflict:
@@ -172,6 +176,8 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
         from gitsched.reconcile.contact_changes import find_contact_changes, list_contact_documents  # few sources query metrics
 
         contacts = find_contact_changes(context, fetched, list_contact_documents(source.documents))
+    if context.settings.progress is not None:
+        context.settings.progress("observing", 0, 0)
     observed = observe(context, fetched, source, now)
     source = source._replace(other_findings=(*source.other_findings, *observed.findings, *reported.findings, *contacts))
     previous = read_previous_output(context, fetched)
@@ -192,6 +198,8 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
         guard = guard._replace(find_former_owner=make_owner_finder(context, fetched))
     wakeups = () if added is None or added.wakeup is None else (added.wakeup,)
     made_from = PlanInput(source, previous, times, observed.observations, allowed, withholds, releases, guard, wakeups)
+    if context.settings.progress is not None:
+        made_from = made_from._replace(progress=context.settings.progress)
     if fetched.record is not None and fetched.record.adopted:
         made_from = made_from._replace(adopted=fetched.record.adopted)
     if has_rollout(source) or (fetched.record is not None and fetched.record.rollouts):

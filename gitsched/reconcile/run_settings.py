@@ -12,6 +12,7 @@ from gitsched.apis.gitsched.guard_config import GuardLimit
 from gitsched.apis.gitsched.operator_config import NO_OPERATOR_CONFIG, OperatorConfig
 from gitsched.diff.plans import ReviewedPlan
 from gitsched.model.allow_list import AllowList, HostRule, TokenRule
+from gitsched.model.progress import Progress
 
 
 class RunSettings(NamedTuple):
@@ -37,6 +38,8 @@ class RunSettings(NamedTuple):
 
     `facts_repository` is the other repository that may have the facts branches. `facts_keys` are the public keys, by cluster, of which one
     must have signed the branch of the cluster; the name "*" is for the branch of all clusters. Empty: signatures are not required.
+
+    `progress` is called during long work; it has no effect on the result.
     """
 
     now: datetime
@@ -71,6 +74,7 @@ class RunSettings(NamedTuple):
     all_statuses: bool = False
     facts_repository: str | None = None
     facts_keys: Mapping[str, tuple[str, ...]] = {}
+    progress: Progress | None = None
 
     @property
     def allow(self) -> AllowList:

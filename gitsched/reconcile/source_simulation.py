@@ -38,7 +38,9 @@ def simulate_source_losses(
     settings: RunSettings, by: str, faults: list[Finding], use: Callable[[Resilience], object], *, unreachable: bool = False
 ) -> Resilience:
     """Simulate the loss of each `cluster`, `node`, `zone`, `region` or `provider`. Lost clusters are gone, or only `unreachable`."""
-    return _run_on_source(settings, lambda baseline, _: simulate_all_losses(baseline, by, unreachable), faults, use)
+    return _run_on_source(
+        settings, lambda baseline, _: simulate_all_losses(baseline, by, unreachable, settings.progress), faults, use
+    )
 
 
 def compare_source_resilience(
@@ -55,7 +57,7 @@ def compare_source_resilience(
         base,
         lambda old, _: _run_on_source(
             head,
-            lambda new, repository: _locate_change_causes(compare_resilience(old, new, by, unreachable), repository),
+            lambda new, repository: _locate_change_causes(compare_resilience(old, new, by, unreachable, head.progress), repository),
             faults,
             use,
         ),
@@ -68,9 +70,14 @@ def assess_resilience(compared: PlanComparison, by: str) -> Resilience | Resilie
     """Simulate losses on the plan under review, and compare with the plan of the base where that is a commit."""
     head = _make_commit_baseline(compared.later, compared.context.settings)
     if compared.earlier is None:
-        return simulate_all_losses(head, by)
+        return simulate_all_losses(head, by, progress=compared.context.settings.progress)
     return _locate_change_causes(
-        compare_resilience(_make_commit_baseline(compared.earlier, compared.context.settings), head, by),
+        compare_resilience(
+            _make_commit_baseline(compared.earlier, compared.context.settings),
+            head,
+            by,
+            progress=compared.context.settings.progress,
+        ),
         compared.context.source.repository,
     )
 

@@ -23,6 +23,7 @@ from gitsched.model.commit import Commit
 from gitsched.model.document import is_known_group, parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
+from gitsched.model.progress import Progress, follow
 from gitsched.model.tenants import TENANT
 from gitsched.model.tool_groups import TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND
@@ -75,6 +76,7 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
         ),
         tenants,
         context.settings.strict,
+        context.settings.progress,
     )
     if check_output:
         _check_output_config(context, fetched, caches.tree)
@@ -117,6 +119,7 @@ def read_source_tree(
     builds: Callable[[], BuildContext] | None = None,
     tenants: Sequence[Mapping[str, Any]] = (),
     strict: bool = False,
+    progress: Progress | None = None,
 ) -> TreeCache:
     """Read a tree. Where only the content of a few files changed since the `last` one, read only these.
 
@@ -145,7 +148,8 @@ def read_source_tree(
     manifests = list_manifests(entries)
     wanted = _select_entries(entries, manifests, paths or config.source.paths, ignore)
     reader.prefetch(wanted)
-    files = {entry.path: read_source_file(entry.path, entry.blob, reader) for entry in wanted}
+    followed = wanted if progress is None else follow(wanted, "reading files", progress)
+    files = {entry.path: read_source_file(entry.path, entry.blob, reader) for entry in followed}
     if ignore is not None and not has_policy_documents(files.values()):
         from gitsched.reconcile.hidden_sources import find_hidden_sources  # most sources have policies
 

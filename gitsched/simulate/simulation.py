@@ -9,6 +9,7 @@ from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.decisions import describe_recorded, list_engine_records
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.model.document import Key, get_field
+from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import FailureDomain, Resilience, Simulation, WorkloadEffect
 from gitsched.simulate.baseline import Baseline, SimulationResult, decide_changed_catalog, list_capacity_reporters
@@ -70,12 +71,13 @@ def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
     )
 
 
-def simulate_all_losses(baseline: Baseline, by: str, unreachable: bool = False) -> Resilience:
+def simulate_all_losses(baseline: Baseline, by: str, unreachable: bool = False, progress: Progress | None = None) -> Resilience:
     """Simulate the loss of each cluster, node, zone, region or provider, the worst first. With `unreachable`, it is not removed."""
     catalog = baseline.decisions.catalog
+    names = list_failure_domains(catalog, by, baseline.has_inner_placements)
     rows = [
         simulate(baseline, Scenario(lose=(FailureDomain(by, name),), unreachable=unreachable))
-        for name in list_failure_domains(catalog, by, baseline.has_inner_placements)
+        for name in (names if progress is None else follow(names, f"simulating the loss of each {by}", progress))
     ]
     capacities = (
         capacity

@@ -1,0 +1,149 @@
+"""Many moves as groups with a common cause: the text, its signs and colours, and what is never left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitsched.model.changes import Cause, Move
+from gitsched.model.document import Key
+from gitsched.model.finding import Finding, Location, count_shown, format_names
+from gitsched.report.move_groups import group_moves
+from gitsched.report.name_ranges import format_ranges
+from gitsched.report.review import Review
+from gitsched.report.text import write_plan, write_run
+
+Clusters = Mapping[str, int | None]
+
+
+def move(number: int, before: Clusters, after: Clusters, *causes: Cause, reason: str = "") -> Move:
+    return Move(Key("apps", "Deployment", "shop", f"w{number:02}"), before, after, reason, causes)
+
+
+def tainted(number: int) -> Cause:
+    return Cause(f"Cluster/c{number:03}: spec.taints added: down", Location(f"c{number:03}.yaml", 7, 1))
+
+
+def scaled(number: int) -> Cause:
+    return Cause(f"Deployment/shop/w{number:02}: spec.replicas 8 -> 4", Location(f"w{number:02}.yaml", 8, 1))
+
+
+LEAVING = [move(n, {f"c{n % 3:03}": 2}, {"c010": 2}, tainted(n % 3)) for n in range(6)]
+SPREAD = [move(n, {"c000": 2, "c005": 1}, {f"d{n}": 2, "c005": 1}, tainted(0)) for n in range(10, 14)]
+SHRINKING = [move(n, {"west": 8}, {"west": 4}, scaled(n)) for n in range(20, 24)]
+LOST = [move(30, {"c001": 1}, {}, tainted(1), reason="no cluster fits")]
+NEW = [move(n, {}, {"west": None}, reason="PropagationPolicy/shop/all") for n in range(40, 44)]
+REVIEW = Review("c" * 40, "placements", "/fleet", "b" * 40, None, True, moves=[*NEW, *LEAVING, *SHRINKING, *LOST, *SPREAD])
+TEXT = """\
+10 of 19 workloads move, 4 scale to fewer replicas, 4 are placed for the first time, 1 becomes unplaced: commit cccccccccc against
+branch placements at bbbbbbbbbb of /fleet.
+
+  WORKLOAD             BEFORE  AFTER    REASON
+- Deployment shop/w30  c001 1  nowhere  Cluster/c001: spec.taints added: down (c001.yaml:7); no cluster fits
+
+~ 10 workloads move: c000–c002 -> c010, d10–d13
+    6: c000–c002 -> c010
+    1: c000 -> d10
+    1: c000 -> d11
+    1: c000 -> d12
+    1: c000 -> d13
+    Cluster/c000, Cluster/c001, Cluster/c002: spec.taints added: down (c000.yaml:7)
+    Deployment shop/w00, Deployment shop/w01, Deployment shop/w02 and 7 more
+
+~ 4 workloads scale: in west, 32 -> 16 replicas (fewer)
+    Deployment/shop/w20 and 3 more: spec.replicas 8 -> 4 (w20.yaml:8)
+    Deployment shop/w20, Deployment shop/w21, Deployment shop/w22, Deployment shop/w23
+
++ 4 workloads are placed for the first time: to west
+    PropagationPolicy/shop/all
+    Deployment shop/w40, Deployment shop/w41, Deployment shop/w42, Deployment shop/w43
+
+--each-workload lists each workload.
+
+0 workloads: 0 placed.
+No findings.
+"""
+
+
+def test_moves_with_the_same_cause_are_one_entry_and_the_gravest_come_first() -> None:
+    assert write_plan(REVIEW, 130) == TEXT
+
+
+def test_each_workload_is_listed_on_request_and_where_few_move() -> None:
+    rows = [line for line in write_plan(REVIEW, 200, each=True).splitlines() if line[:2] in ("+ ", "- ", "~ ")]
+    assert [re.split("  +", row)[0] for row in rows][:3] == [
+        "- Deployment shop/w30",
+        "~ Deployment shop/w00",
+        "~ Deployment shop/w01",
+    ]
+    assert len(rows) == 19
+    few = write_run(REVIEW._replace(moves=[*LOST, *SHRINKING]), 200)
+    assert (
+        "\n~ Deployment shop/w20  west 8  west 4 (8 -> 4 replicas)  Deployment/shop/w20: spec.replicas 8 -> 4 (w20.yaml:8)\n" in few
+    )
+
+
+def test_colours_only_repeat_what_the_text_says() -> None:
+    review = REVIEW._replace(findings=[Finding("error", "x", "broken", Location("a.yaml", 1, 2))], refused="not reviewed")
+    painted: list[tuple[str, str]] = []
+
+    def paint(text: str, role: str) -> str:
+        painted.append((role, text))
+        return f"\x1b[1m{text}\x1b[0m"
+
+    assert re.sub(r"\x1b\[\dm", "", write_plan(review, 130, paint)) == write_plan(review, 130)
+    assert {entry for entry in painted if entry[0] != "heading"} == {
+        ("added", "+"),
+        ("removed", "-"),
+        ("changed", "~"),
+        ("removed", "(fewer)"),
+        ("error", "error"),
+        ("error", "Refused:"),
+    }
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.sampled_from("abcd"), st.sampled_from("abcde"), st.booleans()), max_size=40),
+    st.booleans(),
+)
+def test_every_move_is_in_exactly_one_entry(rows: list[tuple[int, str, str, bool]], each: bool) -> None:
+    moves = [
+        move(n, {before: 1}, {} if after == "e" else {after: 2}, *([tainted(number)] if proved else []), reason=after)
+        for n, (number, before, after, proved) in enumerate(rows)
+    ]
+    groups = group_moves(moves, each=each)
+    assert sorted(entry.key for group in groups for entry in group.moves) == [entry.key for entry in moves]
+    assert all(sum(flow.number for flow in group.flows) == len(group.moves) for group in groups)
+    assert all(len(group.moves) >= 4 for group in groups if not group.is_single)
+    assert group_moves(moves[::-1], each=each) == groups, "the order of the moves has no effect"
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ("", ""),
+        ("west", "west"),
+        ("c2 c1", "c1, c2"),
+        ("c10 c8 c9 c11 west", "c8–c11, west"),
+        ("c08 c09 c10", "c08–c10"),
+        ("c8 c09 c10", "c8, c09, c10"),
+        ("a1 b2 c3", "a1, b2, c3"),
+        ("7 8 9", "7–9"),
+        ("a1 a3 a5 a7 b c d e f", "a1, a3, a5, a7, b, c and 3 more"),
+    ],
+)
+def test_consecutive_names_are_a_range(names: str, text: str) -> None:
+    assert format_ranges(names.split()) == text
+
+
+@given(st.integers(0, 60), st.integers(1, 20))
+def test_a_list_leaves_out_nothing_or_at_least_three_entries(total: int, limit: int) -> None:
+    hidden = total - count_shown(total, limit)
+    assert hidden == 0 or hidden >= 3
+    named = format_names([f"x{number}" for number in range(total)], limit)
+    assert named.count("x") == total - hidden
+    assert (f" and {hidden} more" in named) == bool(hidden)
