@@ -34,7 +34,7 @@ from gitsched.reconcile.run import CompleteState, Fetched, Planned, Published, R
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.bundle_delivery.source_reference import BUNDLE_SOURCE_PREFIXES
 from gitsched.render.output_files import CLUSTERS, FREEZE, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
-from gitsched.render.run_metadata import GITATTRIBUTES
+from gitsched.render.run_metadata import GITATTRIBUTES, SOURCE_TRAILER
 from gitsched.report.review import DeliveryChanges
 
 _log = logging.getLogger("gitsched.reconcile")
@@ -58,8 +58,13 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
         except Exception as error:
             if not is_bug(error):
                 raise
-            return Written(tree, changed, (), faults=(_make_record_fault(error),))
-    return Written(tree, changed, records)
+            return Written(tree, changed, (), findings=(_make_record_fault(error),))
+    head = repository.commit(fetched.output_head) if changed and plan.complete and fetched.output_head else None
+    if head is None or any(name == SOURCE_TRAILER for name, _ in head.trailers):
+        return Written(tree, changed, records)
+    from gitsched.reconcile.output_edits import find_undone_edits  # only after commits of people
+
+    return Written(tree, changed, records, findings=tuple(find_undone_edits(fetched, tree)))
 
 
 def _make_record_fault(error: Exception) -> Finding:

@@ -241,7 +241,8 @@ class Written(NamedTuple):
     """The output tree of a plan, with the README.md and metadata of the last commit, and whether it differs from the output's head.
 
     `record_changes` are the recorded decisions that differ from the output's head. `refused` says why the tree may not be published,
-    or is "". `reviewed` compares the plan with the reviewed one. `faults` are findings about bugs that showed in writing it.
+    or is "". `reviewed` compares the plan with the reviewed one. `findings` are about bugs that showed in
+    writing it, and about changes of people to the output that it takes back.
     """
 
     tree: str
@@ -249,7 +250,7 @@ class Written(NamedTuple):
     record_changes: tuple[RecordChange, ...]
     refused: str = ""
     reviewed: tuple[str, ...] = ()
-    faults: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 Race = Literal["", "same", "different"]
@@ -306,9 +307,14 @@ class OutputMoved(Conflict):
 def make_result(fetched: Fetched, planned: Planned, written: Written, published: Published | None) -> RunResult:
     """Combine the results of the steps. `published` is None if the run publishes nothing."""
     output, plan = fetched.output, planned.plan
+<<<<<<< HEAD
     repository = output.repository
     if written.faults:
         plan = plan._replace(findings=(*written.faults, *plan.findings))
+=======
+    if written.findings:
+        plan = plan._replace(findings=(*written.findings, *plan.findings))
+>>>>>>> 27db2530 (reconcile: report edits of the output that a run takes back)
     return RunResult(
         source=fetched.source.oid,
         before=fetched.output_head,

@@ -31,7 +31,7 @@ from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
 from gitsched.reconcile.remote_policy import decide_remotes
 from gitsched.reconcile.run import BuildContext, Fetched, RunContext
 from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, list_manifests, read_source_file
-from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES, find_unread_entries
+from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES, find_path_collisions, find_unread_entries
 
 if TYPE_CHECKING:
     from gitsched.reconcile.last_valid_documents import RestoredFile
@@ -142,10 +142,12 @@ def read_source_tree(
         findings += find_unread_entries(repository, entries, [entry for entry in entries if is_manifest_path(entry.path)])
     if builds is not None:
         builds = partial(_narrow_remotes, builds, config)
+    manifests = list_manifests(entries)
+    if len({entry.path.lower() for entry in manifests}) != len(manifests) or not all(entry.path.isascii() for entry in manifests):
+        findings += find_path_collisions([entry.path for entry in manifests])
     reader = SourceReader(repository, cache, config, strict=config.source.strict)
     ignore = _read_ignore_rules(repository, entries, config.source.ignore)
     findings += [_make_ignore_limit_finding(excess) for excess in ignore.excess] if ignore is not None else ()
-    manifests = list_manifests(entries)
     wanted = _select_entries(entries, manifests, paths or config.source.paths, ignore)
     reader.prefetch(wanted)
     followed = wanted if progress is None else follow(wanted, "reading files", progress)

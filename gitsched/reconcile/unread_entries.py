@@ -1,17 +1,20 @@
-"""Report entries of a tree that are not read although they may have documents: symbolic links, submodules, and odd paths and modes."""
+"""Report entries of a tree that are not read although they may have documents, or that other machines cannot check out: symbolic links,
+submodules, odd paths and modes, and paths that collide."""
 
 from __future__ import annotations
 
 import posixpath
+import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
 from gitsched.git import Repository, TreeEntry
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import Finding, Location, format_names
 
 SYMLINK_MODE: Final = 0o120000
 SUBMODULE_MODE: Final = 0o160000
 REGULAR_FILE_MODES: Final = (0o100644, 0o100755, 0o100664)
+MAX_NAMES: Final = 5
 _MAX_TARGET: Final = 4096
 """Bytes of a link's target; Linux allows no longer path."""
 
@@ -40,6 +43,24 @@ def find_unread_entries(repository: Repository, entries: list[TreeEntry], manife
             findings.append(Finding("info", "submodule", f"{entry.path} is a submodule: it is not read", where))
         else:
             findings.append(Finding("warning", "odd-mode", f"{entry.path} has mode {entry.mode:o}: it is not read", where))
+    return findings
+
+
+def find_path_collisions(paths: Iterable[str]) -> list[Finding]:
+    """Return a warning for each group of paths that are one file where letter case or the Unicode form do not count: macOS, Windows."""
+    groups: dict[str, list[str]] = {}
+    for path in paths:
+        folded = path.lower() if path.isascii() else unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+        groups.setdefault(folded, []).append(path)
+    findings = []
+    for group in groups.values():
+        if len(group) > 1:
+            first, *others = sorted(group)
+            message = (
+                f"{first} differs from {format_names(others, MAX_NAMES)} only by letter case or Unicode form: all are read from Git, but a "
+                "checkout on macOS or Windows has only one of them; rename the others"
+            )
+            findings.append(Finding("warning", "file-name-collision", message, Location(first, 1, 1)))
     return findings
 
 

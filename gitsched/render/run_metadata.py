@@ -386,6 +386,10 @@ def format_line(text: str, limit: int = LINE_LIMIT) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
 
 
+SOURCE_TRAILER = "Gitsched-Source"
+"""The source commit of an output commit."""
+
+
 def write_commit_message(
     summary: str, lines: Iterable[str], *, source: str, version: str, cause: CommitCause, trailers: Mapping[str, str] | None = None
 ) -> str:
@@ -399,6 +403,6 @@ def write_commit_message(
     body = [f"- {entry}" for entry in entries[:BODY_LIMIT]]
     if len(entries) > BODY_LIMIT:
         body.append(f"- and {len(entries) - BODY_LIMIT} more")
-    all_trailers = {"Gitsched-Source": source, "Gitsched-Version": version, "Gitsched-Cause": cause, **(trailers or {})}
+    all_trailers = {SOURCE_TRAILER: source, "Gitsched-Version": version, "Gitsched-Cause": cause, **(trailers or {})}
     tail = "\n".join(f"{name}: {format_line(value)}" for name, value in all_trailers.items())
     return "\n\n".join(part for part in (subject, "\n".join(body), tail) if part) + "\n"

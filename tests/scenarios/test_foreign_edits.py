@@ -8,6 +8,8 @@ import unicodedata
 import pytest
 
 from gitsched.model.errors import Permanent
+from gitsched.model.finding import Finding
+from gitsched.reconcile import RunResult
 
 from .conftest import UNGUARDED, Fleet, deployment
 from .test_damaged_state import replace
@@ -31,6 +33,10 @@ spec:
 """
 
 
+def list_edits(run: RunResult) -> list[Finding]:
+    return [finding for finding in run.plan.findings if finding.code == "output-edited"]
+
+
 @pytest.mark.parametrize("has_new_commit", [False, True], ids=["same source", "new commit"])
 def test_an_edit_of_the_output_branch_is_undone_by_a_commit_on_top(pair: Fleet, has_new_commit: bool) -> None:
     pair.reconcile()
@@ -40,7 +46,17 @@ def test_an_edit_of_the_output_branch_is_undone_by_a_commit_on_top(pair: Fleet, 
     edited = pair.head
     if has_new_commit:
         pair.commit({"notes.txt": "more"}, hour=1)
-    assert pair.reconcile(1).after is not None
+    found = list_edits(pair.preview(1))
+    run = pair.reconcile(1)
+    assert run.after is not None
+    assert list_edits(run) == found
+    assert len(found) == 2
+    for finding, path in zip(found, ("clusters/first/default/added.yaml", WEB), strict=True):
+        assert finding.severity == "warning"
+        assert path in finding.message
+        assert "@example.com>" in finding.message
+    assert edited is not None
+    assert edited[:10] in found[0].message
     assert pair.git("rev-parse", "placements^") == edited, "the edits stay in the history"
     metadata = {"README.md", "gitsched.json", "hydrator.metadata"}
     assert dict(expected.items() ^ pair.files().items()).keys() <= metadata
@@ -74,6 +90,9 @@ def test_source_files_whose_names_differ_by_case_or_unicode_form_are_all_read(pa
     pair.commit({f"apps/{name}.yaml": deployment(f"app-{number}") for number, name in enumerate(names)} | {"g.yaml": UNGUARDED})
     pair.reconcile()
     assert {f"clusters/first/default/deployment-app-{number}.yaml" for number in range(len(names))} <= pair.files().keys()
+    found = [finding for finding in pair.preview().plan.findings if finding.code == "file-name-collision"]
+    assert [(finding.severity, finding.location.path) for finding in found if finding.location] == [("warning", "apps/CAFÉ.yaml")]
+    assert "apps/café.yaml" in found[0].message
 
 
 def test_no_two_paths_of_the_output_differ_only_by_case_or_unicode_form(pair: Fleet) -> None:

@@ -1,0 +1,66 @@
+"""Find what people changed in the files of the output since the last run, and what a run makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gitsched.git import Repository
+from gitsched.model.commit import Commit
+from gitsched.model.finding import Finding, format_names
+from gitsched.model.time import format_time
+from gitsched.reconcile.run import Fetched
+from gitsched.render.output_files import FREEZE, METADATA_FILES
+from gitsched.render.run_metadata import SOURCE_TRAILER
+from gitsched.report.lines import abbreviate_oid
+
+MAX_EDITS = 100
+"""Commits of people since the last run that are examined."""
+MAX_NAMED_PATHS, MAX_AUTHOR_LENGTH = 5, 100
+
+
+def is_written_by_run(commit: Commit) -> bool:
+    """Return whether a run made a commit of the output branch."""
+    return any(name == SOURCE_TRAILER for name, _ in commit.trailers)
+
+
+def find_undone_edits(fetched: Fetched, tree: str) -> list[Finding]:
+    """Return a warning for each commit whose changes to files of the output are not in the planned `tree`, the newest first."""
+    repository, findings = fetched.output.repository, []
+    for commit in _list_edits(repository, fetched.output_head):
+        before = repository.commit(commit.parents[0]).tree if commit.parents else None
+        undone = [
+            path.removeprefix(fetched.prefix)
+            for path in repository.changed_paths(before, commit.tree)
+            if path.startswith(fetched.prefix)
+            and repository.find_entry(commit.tree, path) == _find_head_entry(fetched, path)
+            and repository.find_entry(tree, path) != repository.find_entry(commit.tree, path)
+        ]
+        undone = [path for path in undone if path not in METADATA_FILES and path != FREEZE]
+        if undone:
+            findings.append(_make_finding(fetched, commit, undone))
+    return findings
+
+
+def _find_head_entry(fetched: Fetched, path: str) -> tuple[str, int] | None:
+    return fetched.output.repository.find_entry(fetched.output_tree, path) if fetched.output_tree else None
+
+
+def _list_edits(repository: Repository, head: str | None) -> Iterator[Commit]:
+    """Yield the commits after the last one of a run, by first parents, the newest first."""
+    for _ in range(MAX_EDITS):
+        if head is None or not repository.has(head):
+            return
+        commit = repository.commit(head)
+        if is_written_by_run(commit):
+            return
+        yield commit
+        head = commit.parents[0] if commit.parents else None
+
+
+def _make_finding(fetched: Fetched, commit: Commit, paths: list[str]) -> Finding:
+    names = format_names(paths, MAX_NAMED_PATHS)
+    message = (
+        f"commit {abbreviate_oid(commit.oid)} of {commit.author[:MAX_AUTHOR_LENGTH]} ({format_time(commit.time)}) changed {names} on the "
+        f"output branch {fetched.output.branch}, which only runs write: a run takes that back; change the source, and protect the branch"
+    )
+    return Finding("warning", "output-edited", message, is_change=True)
