@@ -32,6 +32,7 @@ COMMANDS = {
     "apply": "Set values such as a status in a cluster, with kubectl.",
     "comment": "Create or update the comment of a plan on a pull or merge request.",
     "schedule": "Schedule documents without Git and print the result.",
+    "schemas": "List the kinds that have a JSON Schema, or write it for an editor.",
     "help-code": "Print the cause and the fix of a finding.",
     "version": "Print the version.",
 }

@@ -12,6 +12,7 @@ import click
 
 from gitsched.apis.policy_api import StarterFiles
 from gitsched.cli import exit_codes, options, output
+from gitsched.cli.schemas import list_editor_files
 from gitsched.cli.worktree import find_worktree_root
 from gitsched.decide.registry import policy_apis
 
@@ -19,11 +20,10 @@ if TYPE_CHECKING:
     from gitsched.model.document import Body
     from gitsched.reconcile.repository_layout import RecognizedLayout
 
-SCHEMA_DIRECTORY = "../gitsched/schemas"
-"""Relative path of a clone of gitsched next to the repository; an absolute path would be wrong on other machines."""
 _CONFIG = """\
-# yaml-language-server: $schema={schemas}/gitsched.io/v1alpha1/Config.json
+# yaml-language-server: $schema=.gitsched/schema.json
 # Settings of gitsched. All settings have defaults, so this file may be empty or missing.
+# The first line is for editors; `gitsched schemas --write .gitsched/schema.json` writes the schema, which Git ignores.
 apiVersion: gitsched.io/v1alpha1
 kind: Config
 metadata:
@@ -72,6 +72,8 @@ def command(api: str | None, commits: bool, directory: Path) -> int:
     In a repository with workloads, clusters or policies, write only what is missing. In one with kustomizations, Helm charts, or a layout
     of Flux or Argo CD, write Bundles for what it deploys, a policy that places them as they are deployed now, and the clusters that it
     names. Existing files are not changed.
+
+    For editors, write a schema of all kinds to .gitsched/schema.json, which Git ignores.
     """
     from gitsched.model.errors import Permanent
 
@@ -94,6 +96,8 @@ def command(api: str | None, commits: bool, directory: Path) -> int:
     written = {name: write_new_file(directory / name, content) for name, content in files.items()}
     if found is not None and _has_layout(found) and all(written.values()):
         files, text = _leave_out_errors(directory, found, starter, files)
+    for name, content in list_editor_files().items():
+        write_new_file(directory / name, content)
     lines = [f"{'wrote' if written.get(name, True) else 'kept '} {name}" for name in files]
     text += "\n".join(lines) + "\n"
     if commits:
@@ -242,7 +246,7 @@ def _propose(found: RecognizedLayout | None, starter: StarterFiles) -> tuple[Map
     """Return the files to write, by path, and the text about what the repository has."""
     if found is None:
         files = {
-            "gitsched.yaml": _CONFIG.format(schemas=SCHEMA_DIRECTORY, source="") + starter.settings,
+            "gitsched.yaml": _CONFIG.format(source="") + starter.settings,
             CLUSTERS: starter.clusters,
         }
         return files | ({POLICIES: starter.policies} if starter.policies else {}) | dict(starter.workloads), ""
@@ -250,7 +254,7 @@ def _propose(found: RecognizedLayout | None, starter: StarterFiles) -> tuple[Map
 
     layout, bundles = found.layout, starter.bundles
     source = write_source_settings(layout, found.hidden)
-    files = {"gitsched.yaml": _CONFIG.format(schemas=SCHEMA_DIRECTORY, source=source) + starter.settings}
+    files = {"gitsched.yaml": _CONFIG.format(source=source) + starter.settings}
     text = describe_layout(layout) + "\n\n" if _has_layout(found) else ""
     if layout.bundles and bundles is None:
         supported = " or ".join(f"--api {name}" for name, load in list_starters().items() if load().bundles is not None)

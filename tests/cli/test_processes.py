@@ -34,6 +34,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "apply": ("apply", "nothing"),
     "comment": ("comment", "-", "--forge", "gitlab", "--request", "5", "--forge-project", "acme/fleet"),
     "schedule": ("schedule", "-f", "one.yaml", "-f", "web.yaml", "-f", "policy.yaml"),
+    "schemas": ("schemas",),
     "help-code": ("help-code", "yaml-syntax"),
     "version": ("version",),
 }

@@ -53,7 +53,7 @@ spec:
           image: nginx:1.29
 """
 _POLICY: Final = """\
-# yaml-language-server: $schema=../../gitsched/schemas/policy.karmada.io/v1alpha1/PropagationPolicy.json
+# yaml-language-server: $schema=../.gitsched/schema.json
 # Every Deployment of the namespace `shop` runs on the first group of clusters that can take it: private ones, else the cloud.
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
@@ -66,7 +66,7 @@ spec:
       kind: Deployment
 """
 _POLICY_FOR_ALL: Final = """\
-# yaml-language-server: $schema=../../gitsched/schemas/policy.karmada.io/v1alpha1/ClusterPropagationPolicy.json
+# yaml-language-server: $schema=../.gitsched/schema.json
 # Every object of these kinds runs on the first group of clusters that can take it. Policies of a namespace take precedence.
 apiVersion: policy.karmada.io/v1alpha1
 kind: ClusterPropagationPolicy
