@@ -307,14 +307,9 @@ class OutputMoved(Conflict):
 def make_result(fetched: Fetched, planned: Planned, written: Written, published: Published | None) -> RunResult:
     """Combine the results of the steps. `published` is None if the run publishes nothing."""
     output, plan = fetched.output, planned.plan
-<<<<<<< HEAD
     repository = output.repository
-    if written.faults:
-        plan = plan._replace(findings=(*written.faults, *plan.findings))
-=======
     if written.findings:
         plan = plan._replace(findings=(*written.findings, *plan.findings))
->>>>>>> 27db2530 (reconcile: report edits of the output that a run takes back)
     return RunResult(
         source=fetched.source.oid,
         before=fetched.output_head,
