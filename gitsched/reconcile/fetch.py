@@ -38,7 +38,7 @@ from gitsched.render.output_files import (
     status_path,
     strip_record,
 )
-from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
+from gitsched.render.run_metadata import SOURCE_TRAILER, RunMetadata, parse_run_metadata
 
 _OUTPUT_NAMES = re.compile(rf"(README|LICENSE|\.git|hydrator\.metadata$|({CLUSTERS}|{STATUS}|{PLACEMENTS}|{KEPT})$)", re.IGNORECASE)
 """Names at the root of a branch that gitsched may take over: those it writes, and those that forges put into a new repository."""
@@ -95,7 +95,7 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
                     if last is not None:
                         trusted = TrustedConfig(_read_config_or_defaults(context, last.tree), last)
         config = trusted.config.output._replace(branch=location.output.branch, path=location.prefix.rstrip("/"))
-    output, output_head, output_tree, prefix, record, _ = location
+    output, output_head, output_tree, prefix, record, _, is_edited = location
     by_operator = (output.branch, prefix.rstrip("/")) != (settled.output.branch.removeprefix("refs/heads/"), settled.output.path)
     if record is not None:
         by_operator = is_chosen_by_operator(location)
@@ -104,7 +104,17 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
     key = make_cache_key(source.repository.common_dir, output, prefix, options)
     is_trusted = base is not None or (named and not settled.output.path)
     fetched = Fetched(
-        commit, output, output_head, output_tree, prefix, record, is_trusted, key, trusted, chosen_by_operator=by_operator
+        commit,
+        output,
+        output_head,
+        output_tree,
+        prefix,
+        record,
+        is_trusted,
+        key,
+        trusted,
+        chosen_by_operator=by_operator,
+        is_edited=is_edited,
     )
     if trusted.config.source.facts != FactsConfig():
         fetched = fetched._replace(facts=fetch_facts(context, trusted.config, settings.push))
@@ -123,11 +133,13 @@ def _open_location(context: RunContext, config: OutputConfig) -> OutputLocation:
     )
     head = output.fetch()
     repository = output.repository
-    tree = repository.commit(head).tree if head else None
+    commit = repository.commit(head) if head else None
+    tree = commit.tree if commit is not None else None
+    is_edited = commit is not None and not any(name == SOURCE_TRAILER for name, _ in commit.trailers)
     path = config.path if settings.output_path is None else settings.output_path
     prefix = f"{path}/" if path else ""
     record = read_run_record(repository, tree, prefix)
-    return OutputLocation(output, head, tree, prefix, record, repository.resolve_ref(NOTES_REF) is not None)
+    return OutputLocation(output, head, tree, prefix, record, repository.resolve_ref(NOTES_REF) is not None, is_edited)
 
 
 def read_source_config(context: RunContext) -> Config:

@@ -34,7 +34,7 @@ from gitsched.reconcile.run import CompleteState, Fetched, Planned, Published, R
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.bundle_delivery.source_reference import BUNDLE_SOURCE_PREFIXES
 from gitsched.render.output_files import CLUSTERS, FREEZE, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
-from gitsched.render.run_metadata import GITATTRIBUTES, SOURCE_TRAILER
+from gitsched.render.run_metadata import GITATTRIBUTES
 from gitsched.report.review import DeliveryChanges
 
 _log = logging.getLogger("gitsched.reconcile")
@@ -51,7 +51,7 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     changed = changed or planned.tenants != (fetched.record.tenants if fetched.record is not None else ())
     # An incremental plan keeps all records that belong to no workload, and so all recorded decisions.
     records: tuple[RecordChange, ...] = ()
-    if changed and plan.complete and (fetched.output_tree or plan.recorded):
+    if changed and plan.details is not None and (fetched.output_tree or plan.recorded):
         previous = open_records(context, fetched) if fetched.output_tree else {}
         try:
             records = compare_recorded(describe_previous(previous), plan.recorded)
@@ -59,8 +59,7 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
             if not is_bug(error):
                 raise
             return Written(tree, changed, (), findings=(_make_record_fault(error),))
-    head = repository.commit(fetched.output_head) if changed and plan.complete and fetched.output_head else None
-    if head is None or any(name == SOURCE_TRAILER for name, _ in head.trailers):
+    if not (changed and fetched.is_edited and plan.details is not None):
         return Written(tree, changed, records)
     from gitsched.reconcile.output_edits import find_undone_edits  # only after commits of people
 

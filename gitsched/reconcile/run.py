@@ -121,8 +121,8 @@ class SourceWithFacts(NamedTuple):
 
 
 class OutputLocation(NamedTuple):
-    """An opened output branch: its head and tree, the directory ("" or "path/"), the metadata of the last run, and whether the repository
-    has notes, which every run writes."""
+    """An opened output branch: its head and tree, the directory ("" or "path/"), the metadata of the last run, whether the repository
+    has notes, which every run writes, and whether another one than a run made the head."""
 
     output: OutputRepository
     head: str | None
@@ -130,6 +130,7 @@ class OutputLocation(NamedTuple):
     prefix: str
     record: RunMetadata | None
     has_notes: bool = False
+    is_edited: bool = False
 
 
 class Fetched(NamedTuple):
@@ -140,7 +141,8 @@ class Fetched(NamedTuple):
     commit cannot change. `source_commits` are the commits of variants in the plan of the base of a comparison, by path and digest.
     `frozen` says why the output branch freezes placements, or is "". `base_tenants` are the Tenants of the base of a comparison, as
     gitsched.json records them; None for those that the last run recorded. `chosen_by_operator`: in the first run the operator chose another
-    branch or directory of the output than gitsched.yaml; the note on the output commit says so.
+    branch or directory of the output than gitsched.yaml; the note on the output commit says so. `is_edited`: no run made the head of the
+    output.
     """
 
     source: Commit
@@ -157,6 +159,7 @@ class Fetched(NamedTuple):
     frozen: str = ""
     base_tenants: tuple[Mapping[str, Any], ...] | None = None
     chosen_by_operator: bool = False
+    is_edited: bool = False
 
     @property
     def time(self) -> datetime:
