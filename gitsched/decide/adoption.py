@@ -73,6 +73,7 @@ def _decide(source: PlanInput) -> DecisionSet:
         source.observations,
         kustomized=tree.kustomized,
         variants=tree.variants,
+        tenancy=tree.tenancy,
     )
 
 

@@ -26,10 +26,12 @@ from gitsched.apis.capabilities import (
     Rescheduling,
     SharedDecisions,
 )
+from gitsched.apis.adoption import Adopting
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
 from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, Snapshot
 from gitsched.decide.tenant_admission import Violation
 from gitsched.decide.tenant_views import TenantViews
+from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import Finding, locate_document
@@ -268,6 +270,20 @@ class _Rescheduling(TenantEngine):
         return engine.describe_remedy(template, kept, rescheduled, expected) if isinstance(engine, Rescheduling) else ""
 
 
+class _Adoption(TenantEngine):
+    def adopt(self, workloads: Iterable[Document], running: RunningObjects, /) -> Iterable[AdoptedRecord]:
+        found = list(workloads)
+        records: dict[Key, AdoptedRecord] = {}
+        for owner, engine in self._engines.items():
+            rules = self._tenancy.list_rules(owner)
+            own = [template for template in found if self._owns(owner, template.key)]
+            for record in engine.adopt(own, running) if isinstance(engine, Adopting) else ():
+                namespace = record.key.namespace
+                if owner == PLATFORM or self._owns(owner, record.subject) or all(rule.allows_namespace(namespace) for rule in rules):
+                    records.setdefault(record.key, record)
+        return tuple(records.values())
+
+
 _CAPABILITIES: tuple[tuple[Any, type[TenantEngine]], ...] = (
     (DependencyTracking, _Dependencies),
     (CapacityReporting, _Capacity),
@@ -281,6 +297,7 @@ _CAPABILITIES: tuple[tuple[Any, type[TenantEngine]], ...] = (
     (ChangeProposing, _Proposals),
     (ExpiryReporting, _Expiry),
     (Rescheduling, _Rescheduling),
+    (Adopting, _Adoption),
 )
 
 

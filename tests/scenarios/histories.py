@@ -137,6 +137,14 @@ spec:
 SITE = "api: kubernetes\nkind: Cluster\nmetadata: {name: %s, namespace: tenant}\nspec: {metrics: []}\nstatus: {state: ONLINE}\n"
 
 
+TEAM = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Tenant
+metadata: {name: team}
+spec: {paths: [apps/team], namespaces: [team%s], clusters: {names: [%s]}, limits: {replicas: %d}}
+"""
+
+
 def start_karmada(dice: Random) -> Files:
     """Return workloads with dependencies in three clusters, with overrides and rebalancers."""
     files: Files = {f"clusters/{name}.yaml": cluster(name) for name in ("first", "second", "third")}
@@ -299,6 +307,31 @@ def edit_application(dice: Random) -> Files:
     )
 
 
+def start_tenants(_dice: Random) -> Files:
+    """Return a Tenant with a workload and a policy of its own, which the policies of the platform do not select."""
+    own = policy("first,second", name="team").replace("namespace: default", "namespace: team")
+    files: Files = {"tenants/team.yaml": TEAM % ("", "first, second", 20)}
+    return files | {"apps/team/policy.yaml": own, "apps/team/web.yaml": deployment("web", 2, "team")}
+
+
+def edit_tenant_workload(dice: Random) -> Files:
+    """Change a workload of the tenant, also so that it breaks a rule."""
+    number, namespace = dice.randrange(1, 14), dice.choice(("team", "team", "team", "default"))
+    return {"apps/team/web.yaml": deployment(dice.choice(("web", "web", "api")), number, namespace)}
+
+
+def turn_tenants(dice: Random) -> Files:
+    """Change a Tenant or the policy of a tenant, and remove the Tenant."""
+    more, clusters = dice.choice(("", ", team-*", ", default")), dice.choice(("first", "first, second", "third"))
+    own = policy(dice.choice(("first,second", "third", "")), name="team").replace("namespace: default", "namespace: team")
+    changes: tuple[Files, ...] = (
+        {"tenants/team.yaml": TEAM % (more, clusters, dice.randrange(2, 30))},
+        {"tenants/team.yaml": dice.choice((None, TEAM % ("", "first, second", 20) + "  [\n"))},
+        {"apps/team/policy.yaml": dice.choice((own, None))},
+    )
+    return dice.choice(changes)
+
+
 class History:
     """The current content of a repository; `apis` are the policy APIs in addition to Karmada."""
 
@@ -323,6 +356,10 @@ class History:
         if "knative" in apis:
             self.files |= start_sources(dice)
             self._large += [edit_source]
+        if "tenants" in apis:
+            self.files |= start_tenants(dice)
+            self._small += [edit_tenant_workload, edit_tenant_workload]
+            self._large += [turn_tenants, turn_tenants]
         if "krake" in apis:
             self.files |= start_applications(dice)
             self._large += [edit_application]

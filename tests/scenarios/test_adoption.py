@@ -20,7 +20,7 @@ from tests.builders.api_server import ApiServer
 from tests.builders.krake import application_yaml, cluster_yaml, global_metric_yaml, global_provider_yaml
 from tests.builders.ocm import bound_global_set, managed_cluster, placement, to_yaml
 from tests.builders.running_fleet import RunningFleet, format_dump, make_fleet, remove_status
-from tests.scenarios.conftest import UNGUARDED, Fleet, cluster, deployment
+from tests.scenarios.conftest import UNGUARDED, Fleet, cluster, deployment, policy
 
 Body = dict[str, Any]
 CANARY = "Y2FuYXJ5LW9mLWEtZHVtcA=="
@@ -458,3 +458,36 @@ def test_the_applications_of_krake_stay_where_they_run(tmp_path: Path, form: str
     run = fleet.preview(1, observations="recorded")
     assert all(move.before for move in run.plan.moves), "moves are moves, never from nowhere"
     assert {move.key.name for move in run.plan.moves} == moving
+
+
+def test_a_tenant_decides_nothing_about_the_adoption_of_others(tmp_path: Path) -> None:
+    """Its policy selects the Deployments of everyone, with the highest priority: the records of others have their own policies."""
+    fleet = Fleet(tmp_path / "source", tmp_path / "cache")
+    tenants = [
+        {
+            "apiVersion": "gitsched.io/v1alpha1",
+            "kind": "Tenant",
+            "metadata": {"name": name},
+            "spec": {"paths": [f"teams/{name}"], "namespaces": [name], "policies": "Cluster"},
+        }
+        for name in ("good", "harm")
+    ]
+    own = policy("a,b").replace("namespace: default", "namespace: good")
+    greedy = policy("b", more="  priority: 99\n").replace("kind: PropagationPolicy", "kind: ClusterPropagationPolicy")
+    fleet.commit(
+        {
+            "tenants.yaml": to_yaml(*tenants),
+            "clusters.yaml": "---\n".join((cluster("a"), cluster("b"))),
+            "teams/good/web.yaml": f"{deployment('web', namespace='good')}---\n{own}",
+            "teams/harm/policy.yaml": greedy.replace("namespace: default", "").replace(", namespace: default", ""),
+        }
+    )
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text(deployment("web", namespace="good"))
+    result = take_over(fleet, clusters=tuple(ClusterInput(name, tmp_path / f"{name}.yaml") for name in ("a", "b")))
+    assert (result.adoption.in_place, result.adoption.moving) == (1, ())
+    labels = fleet.binding("web-deployment", "good")["metadata"].get("labels", {})
+    assert "harm" not in json.dumps(labels)
+    assert fleet.where("good/deployment-web") == ["a", "b"]
+    run = fleet.reconcile(1)
+    assert (run.plan.moves, run.changed) == ((), False)
