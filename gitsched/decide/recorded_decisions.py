@@ -10,6 +10,7 @@ from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.changes import RecordChange
 from gitsched.model.document import Body, Key
 from gitsched.model.scheduling import RecordedDecision, RecordTarget
+from gitsched.render.output_files import status_path
 
 _NUMBER = re.compile(r"[0-9]+")
 DecisionKey = tuple[str, str, Key, str]
@@ -73,6 +74,16 @@ def _index_descriptions() -> tuple[Mapping[GroupKind, list[PolicyAPI]], list[Pol
             for kind in description.kinds:
                 by_kind.setdefault(kind, []).append(api)
     return by_kind, others
+
+
+def may_be_described(path: str) -> bool:
+    """Return whether an API may describe the record at a path below status/."""
+    by_kind, others = _index_descriptions()
+    group, _, rest = path.partition("/")
+    kinds = {tuple(status_path(Key(*group_kind, "", "")).split("/")[1:3]) for group_kind in by_kind}
+    if (group, rest.partition("/")[0]) in kinds:
+        return True
+    return bool(others) and group not in {status_path(Key(reserved, "", "", "")).split("/")[1] for reserved in reserved_groups}
 
 
 def _list_described(previous: Mapping[Key, Body]) -> Iterator[tuple[Key, Body]]:

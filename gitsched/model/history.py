@@ -7,7 +7,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from gitsched.model.changes import Move
+from gitsched.model.changes import Move, RecordChange
 from gitsched.model.document import Key
 
 
@@ -39,9 +39,9 @@ class HistoryEntry(NamedTuple):
     """One commit of the output branch.
 
     `cause` is that of the run (source, facts, deadline or observation), "" for a commit that no run made; `summary` is what its message
-    says that it changes. `source` is the source commit that it follows, `sources` are those since the commit before, the newest first;
-    `files` are the files of the source that they change. `notes` are other events, such as a freeze or a source that went back. The
-    numbers of `more_sources`, `more_files` and `more_moves` are left out because of limits.
+    says that it changes. `source` is the source commit that it follows, `sources` are those since the commit before, the newest first.
+    `records` are the recorded decisions that changed, `files` the changed files of the source, and `notes` other events, such as a freeze
+    or a source that went back. The numbers of `more_sources`, `more_files` and `more_moves` are left out because of limits.
     """
 
     commit: str
@@ -58,6 +58,7 @@ class HistoryEntry(NamedTuple):
     more_files: int = 0
     moves: tuple[PlacementMove, ...] = ()
     more_moves: int = 0
+    records: tuple[RecordChange, ...] = ()
     notes: tuple[str, ...] = ()
 
 

@@ -3,57 +3,41 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import lru_cache
-from typing import NamedTuple
 
 from gitsched.decide.guard_settings import read_guard_record
 from gitsched.git import Repository
 from gitsched.git.history import list_commits_since
 from gitsched.git.output import open_output
 from gitsched.git.ref_log import list_rewinds
-from gitsched.manifests.parser import parse_file
-from gitsched.model.changes import Move, RetainedCopy
+from gitsched.model.changes import RetainedCopy
 from gitsched.model.commit import Commit
 from gitsched.model.document import Key, as_object
 from gitsched.model.errors import GitschedError, Permanent
-from gitsched.model.history import HistoryEntry, HistoryFilter, PlacementMove, SourceChange
+from gitsched.model.history import HistoryEntry, HistoryFilter, SourceChange
 from gitsched.model.time import format_time, parse_time
 from gitsched.reconcile.fetch import fetch, read_source_config
+from gitsched.reconcile.history_records import MAX_RECORD, CommitRecords, HistoryBranch
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
-from gitsched.render.output_files import CLUSTERS, FREEZE, HYDRATOR_METADATA, PLACEMENTS, RUN_METADATA, cluster_path
-from gitsched.render.placement_records import PlacementRecord, read_placement_key, read_placement_record
+from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
+from gitsched.render.output_files import CLUSTERS, FREEZE, HYDRATOR_METADATA, RUN_METADATA
 from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
 from gitsched.report.lines import abbreviate_oid
 from gitsched.report.retained_copies import describe_ended_copies, describe_retained_copies
 
 MAX_COMMITS = 100_000
 """Commits of the output branch that are looked at."""
-MAX_MOVES = 2_000
-"""Records of one commit that are read; the others are counted."""
 MAX_SOURCES, MAX_FILES = 20, 20
 """Source commits and changed source files of one entry; the others are counted."""
 MAX_COPIES = 5
 """Copies that stay for an overlap, and copies that go, of one entry; the others are counted."""
 _MAX_SOURCES_COUNTED = 1_000
-_MAX_RECORD = 4 << 20
 _MAX_REWINDS = 20
 _SKEW = timedelta(days=1)
 """How much earlier than its child a commit may be: `since` ends the walk only before that, because clocks of people differ."""
-_KIND = re.compile(rb"^kind:[ \t]*[\"']?([A-Za-z][A-Za-z0-9]{0,62})[\"']?[ \t]*\r?$", re.MULTILINE)
-
-
-class HistoryBranch(NamedTuple):
-    """An output branch: its name, a repository that has it, its head, where the output is inside of it, and whether it is local."""
-
-    branch: str
-    repository: Repository
-    head: str
-    prefix: str
-    is_local: bool = False
 
 
 class OutputHistory:
@@ -65,6 +49,7 @@ class OutputHistory:
 
     def __init__(self, output: HistoryBranch, source: Repository, chosen: HistoryFilter) -> None:
         self._output, self._source, self._filter = output, source, chosen
+        self._records = CommitRecords(output, chosen)
         self.next = self.end = ""
         self.head = self._resolve(chosen.start) if chosen.start else self._output.head
 
@@ -104,7 +89,7 @@ class OutputHistory:
             )
             if is_chosen:
                 entry = self._read_entry(commit, parent)
-                if entry.moves or not chosen.selects_moves:
+                if entry.moves or entry.records or not chosen.selects_moves:
                     found += 1
                     yield entry
             if missing:
@@ -145,90 +130,21 @@ class OutputHistory:
             _summarize(commit),
             commit.trailers,
         )
-        try:
-            if commit.parents and parent is None:
-                return entry._replace(notes=("what it changed is not known, because the commit before it is not available",))
-            moves, more = self._read_moves(commit, parent)
-            if not moves and self._filter.selects_moves:
-                return entry
-            notes = tuple(self._list_notes(commit, parent))
-        except GitschedError as error:
-            return entry._replace(notes=(f"it cannot be read completely: {error}",))
-        entry = entry._replace(moves=moves, more_moves=more, notes=notes)
-        return self._add_source(entry, commit, parent)
-
-    # Moves
-
-    def _read_moves(self, commit: Commit, parent: Commit | None) -> tuple[tuple[PlacementMove, ...], int]:
-        before, after = (self._find_placements(each) for each in (parent, commit))
-        if before == after:
-            return (), 0
-        paths = []
-        for path in self._output.repository.changed_paths(before, after):
-            key = read_placement_key(path)
-            if key is not None and self._filter.selects_key(key):
-                paths.append((path, key))
-        moves = []
-        for path, key in paths[:MAX_MOVES]:
-            found = self._read_move(path, key, commit, parent, before, after)
-            if found is not None and (found.damage or self._filter.selects_clusters(found.move.before, found.move.after)):
-                moves.append(found)
-        return tuple(moves), max(len(paths) - MAX_MOVES, 0)
-
-    def _find_placements(self, commit: Commit | None) -> str | None:
-        return self._find_tree(commit.tree, PLACEMENTS) if commit is not None else None
-
-    def _find_tree(self, tree: str, name: str) -> str | None:
-        entry = self._output.repository.find_entry(tree, f"{self._output.prefix}{name}")
-        return entry[0] if entry is not None and entry[1] == 0o040000 else None
-
-    def _read_move(
-        self, path: str, key: Key, commit: Commit, parent: Commit | None, before: str | None, after: str | None
-    ) -> PlacementMove | None:
-        """Return the move of a workload; None where only other parts of its record changed."""
-        old, new = self._read_record(before, path), self._read_record(after, path)
-        damage = "; ".join(
-            f"the record {when} cannot be read: {record.damage}"
-            for when, record in (("before", old), ("after", new))
-            if record is not None and record.damage
-        )
-        was, now = old or PlacementRecord({}), new or PlacementRecord({})
-        if was.clusters == now.clusters and not damage:
-            return None
-        named = key._replace(kind=self._find_kind(commit, parent, path, was, now) or key.kind)
-        move = Move(named, was.clusters, now.clusters, now.reason)
-        return PlacementMove(move, was.reason if was.reason != now.reason else "", new is None, damage)
-
-    def _read_record(self, tree: str | None, path: str) -> PlacementRecord | None:
-        entry = self._output.repository.find_entry(tree, path) if tree is not None else None
-        if entry is None:
-            return None
-        try:
-            if self._output.repository.blob_size(entry[0]) > _MAX_RECORD:
-                return PlacementRecord({}, damage=f"it has more than {_MAX_RECORD} bytes")
-            return _parse_record(self._output.repository.blob(entry[0]))
-        except GitschedError as error:
-            return PlacementRecord({}, damage=str(error))
-
-    def _find_kind(self, commit: Commit, parent: Commit | None, path: str, was: PlacementRecord, now: PlacementRecord) -> str:
-        """Return the kind as a manifest of the workload writes it; "" if there is none."""
-        for each, record in ((commit, now), (parent, was)):
-            name = next(iter(record.clusters), None)
-            if each is None or name is None:
-                continue
-            entry = self._output.repository.find_entry(each.tree, f"{self._output.prefix}{cluster_path(name, path)}")
-            if entry is None:
-                continue
+        if commit.parents and parent is None:
+            entry = entry._replace(notes=("what it changed is not known, because the commit before it is not available",))
+        else:
             try:
-                match = _KIND.search(self._output.repository.blob(entry[0])) if self._is_small(entry[0]) else None
-            except GitschedError:
-                continue
-            if match is not None:
-                return match[1].decode()
-        return ""
-
-    def _is_small(self, blob: str) -> bool:
-        return self._output.repository.blob_size(blob) <= _MAX_RECORD
+                moves, more = self._records.read_moves(commit, parent)
+                entry = entry._replace(moves=moves, more_moves=more, records=self._records.read_record_changes(commit, parent))
+                if not (entry.moves or entry.records) and self._filter.selects_moves:
+                    return entry
+                entry = entry._replace(notes=tuple(self._list_notes(commit, parent)))
+            except GitschedError as error:
+                entry = entry._replace(notes=(*entry.notes, f"it cannot be read completely: {error}"))
+        try:
+            return self._add_source(entry, commit, parent)
+        except GitschedError as error:
+            return entry._replace(notes=(*entry.notes, f"its source cannot be read: {error}"))
 
     # Other events
 
@@ -267,7 +183,8 @@ class OutputHistory:
         entry = self._output.repository.find_entry(commit.tree, f"{self._output.prefix}{FREEZE}") if commit is not None else None
         if entry is None:
             return ""
-        text = self._output.repository.blob(entry[0]) if entry[1] != 0o040000 and self._is_small(entry[0]) else b""
+        repository, is_file = self._output.repository, entry[1] in REGULAR_FILE_MODES
+        text = repository.blob(entry[0]) if is_file and repository.blob_size(entry[0]) <= MAX_RECORD else b""
         lines = text.decode("utf-8", "replace").strip().splitlines()
         return lines[0].strip()[:200] if lines else f"the branch has the file {FREEZE}"
 
@@ -353,14 +270,6 @@ def _find_output(context: RunContext) -> HistoryBranch:
 
 def _describe_source(commit: Commit) -> SourceChange:
     return SourceChange(commit.oid, commit.subject, commit.author, commit.time)
-
-
-def _parse_record(data: bytes) -> PlacementRecord:
-    parsed = parse_file(data, path="placement.yaml", validate=None)
-    if parsed.status != "resources":
-        issue = parsed.issues[0].message if parsed.issues else parsed.reason or "it has no document"
-        return PlacementRecord({}, damage=issue)
-    return read_placement_record([document.body for document in parsed.documents])
 
 
 def _summarize(commit: Commit) -> str:

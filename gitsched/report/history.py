@@ -8,7 +8,8 @@ from typing import Any
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.time import format_time
 from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable, format_clusters, format_count, format_key
-from gitsched.report.serialization import API_VERSION
+from gitsched.report.serialization import API_VERSION, serialize_record_change
+from gitsched.report.summary import format_record_change
 
 MOVES_SHOWN = 20
 """The number of moves that the text lists for one commit; JSON has all that were read."""
@@ -36,6 +37,9 @@ def write_entry(entry: HistoryEntry, moves_shown: int = MOVES_SHOWN) -> str:
     more = len(entry.moves) - moves_shown
     lines += [f"  and {format_count(more, 'more workload')}; -o json lists them"] if more > 0 else []
     lines += [f"  and {format_count(entry.more_moves, 'more record')}, which are not read"] if entry.more_moves else []
+    lines += [f"  ~ {name}: {before} -> {after}" for name, before, after in map(format_record_change, entry.records[:moves_shown])]
+    more = len(entry.records) - moves_shown
+    lines += [f"  and {format_count(more, 'more recorded decision')}; -o json lists them"] if more > 0 else []
     lines += [f"  {note}" for note in entry.notes]
     return "\n".join(map(escape_unprintable, lines)) + "\n\n"
 
@@ -128,6 +132,7 @@ def _serialize_entry(entry: HistoryEntry) -> dict[str, Any]:
         "moreFiles": entry.more_files,
         "moves": list(map(_serialize_move, entry.moves)),
         "moreMoves": entry.more_moves,
+        "records": list(map(serialize_record_change, entry.records)),
         "notes": list(entry.notes),
     }
 

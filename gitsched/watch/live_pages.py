@@ -18,7 +18,8 @@ from gitsched.model.history import HistoryFilter
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.time import format_time
 from gitsched.reconcile import RunResult
-from gitsched.reconcile.output_history import HistoryBranch, OutputHistory
+from gitsched.reconcile.history_records import HistoryBranch
+from gitsched.reconcile.output_history import OutputHistory
 from gitsched.report.page import FleetView, write_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.page.live import LiveView

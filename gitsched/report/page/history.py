@@ -13,7 +13,7 @@ from gitsched.model.time import format_time
 from gitsched.report.history import describe_cause, describe_more_files, describe_reason, describe_source
 from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable, format_count
 from gitsched.report.page import compute_csp_hash, load_template, read_resource, read_script
-from gitsched.report.page.content import build_move_row
+from gitsched.report.page.content import build_move_row, build_record_change_row
 from gitsched.report.page.live import PAGES, LiveView
 
 MOVES_SHOWN = 200
@@ -88,6 +88,7 @@ def _build_entry(entry: HistoryEntry, shown: int, *, is_open: bool) -> dict[str,
         "badges": badges,
         "moves": [_build_move(found) for found in entry.moves[: max(shown, 0)]],
         "more": len(entry.moves) - max(shown, 0) + entry.more_moves if len(entry.moves) > shown else entry.more_moves,
+        "records": [build_record_change_row(change) for change in entry.records[:MOVES_SHOWN]],
         "notes": [escape_unprintable(note) for note in entry.notes],
         "trailers": [(escape_unprintable(name), escape_unprintable(value)) for name, value in entry.trailers],
         "open": is_open,

@@ -27,8 +27,7 @@
       if (entry.node.hidden) continue;
       commits += 1;
       moves += found;
-      const moved = entry.node.querySelector(".moved");
-      if (moved && workload.length + cluster.length > 0) moved.open = true;
+      if (workload.length + cluster.length > 0) for (const moved of entry.node.querySelectorAll(".moved")) moved.open = true;
     }
     for (const section of document.querySelectorAll(".timeline section")) section.hidden = !section.querySelector(".entry:not([hidden])");
     count.textContent = `${plural(commits, "commit")}, ${plural(moves, "move")}`;

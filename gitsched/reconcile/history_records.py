@@ -1,0 +1,151 @@
+"""Read what one commit of the output branch moved: workloads from their PlacementDecisions, and recorded decisions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from gitsched.decide.recorded_decisions import compare_recorded, describe_records, may_be_described
+from gitsched.git import Repository
+from gitsched.manifests.parser import parse_file
+from gitsched.model.changes import Move, RecordChange
+from gitsched.model.commit import Commit
+from gitsched.model.document import Body, Key, as_object, parse_api_group
+from gitsched.model.errors import GitschedError
+from gitsched.model.history import HistoryFilter, PlacementMove
+from gitsched.render.output_files import PLACEMENTS, STATUS, cluster_path
+from gitsched.render.placement_records import PlacementRecord, read_placement_key, read_placement_record
+
+MAX_MOVES = 2_000
+"""Records of one commit that are read; the others are counted."""
+MAX_RECORD = 4 << 20
+"""Bytes of a record, a manifest or another file that is read."""
+_KIND = re.compile(rb"^kind:[ \t]*[\"']?([A-Za-z][A-Za-z0-9]{0,62})[\"']?[ \t]*\r?$", re.MULTILINE)
+_DIRECTORY_MODE = 0o040000
+
+
+class HistoryBranch(NamedTuple):
+    """An output branch: its name, a repository that has it, its head, where the output is inside of it, and whether it is local."""
+
+    branch: str
+    repository: Repository
+    head: str
+    prefix: str
+    is_local: bool = False
+
+
+class CommitRecords:
+    """Reads the records of commits of an output branch, as far as a filter selects them."""
+
+    def __init__(self, output: HistoryBranch, chosen: HistoryFilter) -> None:
+        self._output, self._filter = output, chosen
+
+    def read_moves(self, commit: Commit, parent: Commit | None) -> tuple[tuple[PlacementMove, ...], int]:
+        before, after = (self._find_placements(each) for each in (parent, commit))
+        if before == after:
+            return (), 0
+        paths = []
+        for path in self._output.repository.changed_paths(before, after):
+            key = read_placement_key(path)
+            if key is not None and self._filter.selects_key(key):
+                paths.append((path, key))
+        moves = []
+        for path, key in paths[:MAX_MOVES]:
+            found = self._read_move(path, key, commit, parent, before, after)
+            if found is not None and (found.damage or self._filter.selects_clusters(found.move.before, found.move.after)):
+                moves.append(found)
+        return tuple(moves), max(len(paths) - MAX_MOVES, 0)
+
+    def _find_placements(self, commit: Commit | None) -> str | None:
+        return self._find_tree(commit.tree, PLACEMENTS) if commit is not None else None
+
+    def _find_tree(self, tree: str, name: str) -> str | None:
+        entry = self._output.repository.find_entry(tree, f"{self._output.prefix}{name}")
+        return entry[0] if entry is not None and entry[1] == _DIRECTORY_MODE else None
+
+    def _read_move(
+        self, path: str, key: Key, commit: Commit, parent: Commit | None, before: str | None, after: str | None
+    ) -> PlacementMove | None:
+        """Return the move of a workload; None where only other parts of its record changed."""
+        old, new = self._read_record(before, path), self._read_record(after, path)
+        damage = "; ".join(
+            f"the record {when} cannot be read: {record.damage}"
+            for when, record in (("before", old), ("after", new))
+            if record is not None and record.damage
+        )
+        was, now = old or PlacementRecord({}), new or PlacementRecord({})
+        if was.clusters == now.clusters and not damage:
+            return None
+        named = key._replace(kind=self._find_kind(commit, parent, path, was, now) or key.kind)
+        move = Move(named, was.clusters, now.clusters, now.reason)
+        return PlacementMove(move, was.reason if was.reason != now.reason else "", new is None, damage)
+
+    def _read_record(self, tree: str | None, path: str) -> PlacementRecord | None:
+        entry = self._output.repository.find_entry(tree, path) if tree is not None else None
+        if entry is None:
+            return None
+        try:
+            if self._output.repository.blob_size(entry[0]) > MAX_RECORD:
+                return PlacementRecord({}, damage=f"it has more than {MAX_RECORD} bytes")
+            return _parse_record(self._output.repository.blob(entry[0]))
+        except GitschedError as error:
+            return PlacementRecord({}, damage=str(error))
+
+    def _find_kind(self, commit: Commit, parent: Commit | None, path: str, was: PlacementRecord, now: PlacementRecord) -> str:
+        """Return the kind as a manifest of the workload writes it; "" if there is none."""
+        for each, record in ((commit, now), (parent, was)):
+            name = next(iter(record.clusters), None)
+            if each is None or name is None:
+                continue
+            entry = self._output.repository.find_entry(each.tree, f"{self._output.prefix}{cluster_path(name, path)}")
+            if entry is None:
+                continue
+            try:
+                match = _KIND.search(self._output.repository.blob(entry[0])) if self._is_small(entry[0]) else None
+            except GitschedError:
+                continue
+            if match is not None:
+                return match[1].decode()
+        return ""
+
+    def _is_small(self, blob: str) -> bool:
+        return self._output.repository.blob_size(blob) <= MAX_RECORD
+
+    def read_record_changes(self, commit: Commit, parent: Commit | None) -> tuple[RecordChange, ...]:
+        """Return the recorded decisions that changed, from the records that changed."""
+        before, after = (self._find_tree(each.tree, STATUS) if each is not None else None for each in (parent, commit))
+        if before == after:
+            return ()
+        paths = [path for path in self._output.repository.changed_paths(before, after) if may_be_described(path)][:MAX_MOVES]
+        old, new = (describe_records(self._read_bodies(tree, paths)) for tree in (before, after))
+        return tuple(change for change in compare_recorded(old, new) if self._selects_record(change))
+
+    def _read_bodies(self, tree: str | None, paths: Iterable[str]) -> Iterator[tuple[Key, Body]]:
+        for path in paths:
+            entry = self._output.repository.find_entry(tree, path) if tree is not None else None
+            if entry is None or not self._is_small(entry[0]):
+                continue
+            for document in parse_file(self._output.repository.blob(entry[0]), path="record.yaml", validate=None).documents:
+                metadata, api_version = (
+                    as_object(document.body.get("metadata")),
+                    document.body.get("apiVersion") or document.body.get("api"),
+                )
+                name, namespace = (str(metadata.get(field) or "") for field in ("name", "namespace"))
+                yield (
+                    Key(parse_api_group(str(api_version or "")), str(document.body.get("kind") or ""), namespace, name),
+                    document.body,
+                )
+
+    def _selects_record(self, change: RecordChange) -> bool:
+        before, after = ({target.name: None for target in targets} for targets in (change.before, change.after))
+        changed = dict.fromkeys(before.keys() ^ after.keys()) or {**before, **after}
+        return self._filter.selects_key(change.subject) and self._filter.selects_clusters(changed, {})
+
+
+def _parse_record(data: bytes) -> PlacementRecord:
+    parsed = parse_file(data, path="placement.yaml", validate=None)
+    if parsed.status != "resources":
+        issue = parsed.issues[0].message if parsed.issues else parsed.reason or "it has no document"
+        return PlacementRecord({}, damage=issue)
+    return read_placement_record([document.body for document in parsed.documents])
