@@ -61,15 +61,14 @@ class DocumentEditor:
 
     def _edit_value(self, node: Any, place: _Place, before: Any, after: Any, *, flow: bool) -> None:
         """Edit a value; `flow` says that it is a part of a flow collection."""
-        if is_same_json(before, after):
-            return
         if id(node) in self._at.shared or self._at.start(node) < place.after:
-            raise NotEditable(_SHARED)
-        if after and isinstance(before, dict) and isinstance(after, dict) and node.__class__ is MappingNode and node.value:
+            if not is_same_json(before, after):
+                raise NotEditable(_SHARED)
+        elif after and isinstance(before, dict) and isinstance(after, dict) and node.__class__ is MappingNode and node.value:
             self._edit_mapping(node, place, before, after, flow=flow)
         elif after and isinstance(before, list) and isinstance(after, list) and node.__class__ is SequenceNode and node.value:
             self._edit_sequence(node, before, after)
-        else:
+        elif not is_same_json(before, after):
             self._replace(node, place, before, after, flow=flow)
 
     # Mappings
@@ -77,11 +76,13 @@ class DocumentEditor:
     def _edit_mapping(self, node: Any, place: _Place, before: dict[str, Any], after: dict[str, Any], *, flow: bool) -> None:
         pairs = {}
         for name in before:
-            if name not in after or not is_same_json(before[name], after[name]):
-                pair = find_member(node, name)
-                if pair is None:
-                    raise NotEditable(_MERGED)
+            if name in after and before[name] is after[name]:
+                continue
+            pair = find_member(node, name)
+            if pair is not None:
                 pairs[name] = pair
+            elif name not in after or not is_same_json(before[name], after[name]):
+                raise NotEditable(_MERGED)
         added = {name: value for name, value in after.items() if name not in before}
         removed = [pair for name, pair in pairs.items() if name not in after]
         if len(removed) == len(node.value):

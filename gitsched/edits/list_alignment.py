@@ -34,7 +34,7 @@ def align_entries(before: list[Any], after: list[Any]) -> list[AlignedPart]:
     end, new_end = len(before) - tail, len(after) - tail
     if end == head and new_end == head:
         return []
-    if end == head or new_end == head or (end - head) * (new_end - head) > _MAX_COMPARISONS:
+    if end - head == new_end - head == 1 or end == head or new_end == head or (end - head) * (new_end - head) > _MAX_COMPARISONS:
         return _split_run(AlignedPart(head, end, head, new_end))
     from difflib import SequenceMatcher  # loaded only where entries are both removed and added
 

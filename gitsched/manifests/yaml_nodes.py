@@ -263,6 +263,11 @@ def _shorten(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def _is_converted(key: Any) -> bool:
+    """Return whether the name of a scalar key may differ from its text: `yes` is read as true, and 0x1 as 1."""
+    return bool(key.tag or (not key.style and (key.value in _RESERVED_KEYS or key.value[:1] in NUMBER_START)))
+
+
 def find_member(node: Any, name: str) -> tuple[Any, Any] | None:
     """Return the key and value nodes of a member that is written in this mapping; merged members are not found."""
     if node.__class__ is not MappingNode:
@@ -271,11 +276,7 @@ def find_member(node: Any, name: str) -> tuple[Any, Any] | None:
         if key.__class__ is ScalarNode and not is_merge_key(key):
             if key.value == name:
                 return key, value
-            if (
-                (key.tag or not key.style)
-                and Constructor(0).construct(key) is not None
-                and Constructor(0).construct_key(key) == name
-            ):
+            if _is_converted(key) and Constructor(0).construct(key) is not None and Constructor(0).construct_key(key) == name:
                 return key, value
     return None
 

@@ -7,6 +7,8 @@ from typing import Any
 
 def is_same_json(one: Any, other: Any) -> bool:
     """Return whether two values are the same JSON; unlike in Python true is not 1. Shared objects are not compared."""
+    if one is other:
+        return True
     pairs = [(one, other)]
     while pairs:
         here, there = pairs.pop()
