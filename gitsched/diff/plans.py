@@ -86,25 +86,39 @@ def list_manifest_changes(changed: Iterable[str], before: BlobLookup, after: Blo
 
 
 def compare_manifests(
-    changes: Iterable[FileChange], former: Callable[[], Iterable[str]], before: BlobLookup, read: ReadBlob
+    changes: Iterable[FileChange],
+    former: Callable[[], Iterable[str]],
+    before: BlobLookup,
+    read: ReadBlob,
+    find_note: Callable[[str], str],
 ) -> DeliveryChanges:
     """Return the changed manifests with their diffs; identical changes on several clusters are combined.
 
-    `former` returns the paths of the previous output; it is called only if there are new manifests.
+    `former` returns the paths of the previous output; it is called only if there are new manifests. A new manifest is compared with that
+    of a cluster that loses it, else of another one that had it or gets it, too. `find_note` returns what is to be said about the text at a path.
     """
     entries = list(changes)
     groups: dict[tuple[str, str | None, str | None], list[str]] = {}
     for path, old, new, _ in entries:
         groups.setdefault((_relative_path(path), old, new), []).append(_find_cluster(path))
-    known = _find_copies({path for path, old, _ in groups if old is None}, former)
+    known = _find_copies(
+        {path for path, old, _ in groups if old is None}, former, {path for path, _, new, _ in entries if new is None}
+    )
     # Changed manifests are more informative than added and removed ones, so they come first.
     order = sorted(groups, key=lambda group: (group[1] is None or group[2] is None, group[0], group[1] or "", group[2] or ""))
     rendered = []
+    first_variants: dict[str, tuple[str, str]] = {}
     for path, old, new in order[:MAX_MANIFESTS]:
+        clusters = tuple(sorted(groups[path, old, new]))
         copied = known.get(path, "") if old is None else ""
         source = before(f"{CLUSTERS}/{copied}/{path}") if copied else old
-        entry = ManifestChange(path, tuple(sorted(groups[path, old, new])), old, new, copied=copied)
-        rendered.append(_compare_manifest(entry, source, read))
+        if source is None and new is not None:  # the variants of a new manifest are compared with the first one
+            copied, source = first_variants.setdefault(path, (clusters[0], new))
+            copied, source = ("", None) if source == new else (copied, source)
+        entry = ManifestChange(path, clusters, old, new, copied=copied)
+        entry = _compare_manifest(entry, source, read)
+        note = find_note(_find_path(path, entry.clusters[0])) if new is not None else ""
+        rendered.append(entry._replace(note="; ".join(filter(None, (entry.note, note)))) if note else entry)
     return DeliveryChanges(rendered, max(len(order) - MAX_MANIFESTS, 0), len(entries))
 
 
@@ -118,10 +132,15 @@ def _relative_path(path: str) -> str:
     return path if path.startswith(f"{HUB}/") else path.split("/", 2)[2]
 
 
-def _find_copies(paths: set[str], former: Callable[[], Iterable[str]]) -> dict[str, str]:
-    """Return the first cluster that had a manifest at each of the relative paths."""
+def _find_path(relative: str, directory: str) -> str:
+    """Return the path of a manifest on the output branch."""
+    return relative if relative.startswith(f"{HUB}/") else f"{CLUSTERS}/{directory}/{relative}"
+
+
+def _find_copies(paths: set[str], former: Callable[[], Iterable[str]], removed: set[str]) -> dict[str, str]:
+    """Return the first cluster that had a manifest at each of the relative paths: one that loses it (`removed` are full paths), if any."""
     found: dict[str, str] = {}
-    for path in sorted(former()) if paths else ():
+    for path in sorted(former(), key=lambda path: (path not in removed, path)) if paths else ():
         cluster, _, inner = path.removeprefix(f"{CLUSTERS}/").partition("/")
         if inner in paths:
             found.setdefault(inner, cluster)

@@ -146,6 +146,7 @@ class Explanation(NamedTuple):
     built_from: str = ""
     changed_by: str = ""
     copies: tuple[str, ...] = ()
+    rewritten: str = ""
 
     @property
     def title(self) -> str:

@@ -123,7 +123,7 @@ def _compare_with_output(context: RunContext) -> PlanComparison:
             ),
             moves=moves,
             digest=compute_plan_digest(moves, files, records),
-            delivery=describe_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, files),
+            delivery=describe_manifest_changes(context, fetched, fetched.output_tree, files, run.plan),
             added_clusters=sorted(name for name in clusters - retiring if escape_segment(name) not in directories)
             if directories
             else (),
@@ -185,7 +185,7 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
             base=ComparisonBase(base.oid, name, planned is not head, before.plan.state_counts, before.plan.findings),
             moves=moves,
             digest=compute_plan_digest(moves, files, records),
-            delivery=describe_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, files),
+            delivery=describe_manifest_changes(context, fetched, before.tree, files, run.plan),
             added_clusters=sorted(clusters[1] - clusters[0]),
             removed_clusters=sorted(clusters[0] - clusters[1]),
             changed_paths=_list_changed_paths(repository, base, planned),

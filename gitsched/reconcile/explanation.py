@@ -100,6 +100,8 @@ def _explain(
     if plan.details is not None and not why_not:
         found = _add_related_objects(found, plan.details, key)
     found = found._replace(copies=_list_copies(plan, key))
+    if found.overrides and plan.details is not None:
+        found = found._replace(rewritten=_find_refusal(context, plan.details, key))
     found = _add_counterfactuals(baseline, key, found, why_not)
     if key in plan.totals.held:
         from gitsched.report.held import add_hold  # few workloads are held
@@ -114,6 +116,15 @@ def _add_related_objects(found: Explanation, details: PlanDetails, key: Key) -> 
     related = explain_companions(companions, decisions, key).get(key, ExplainedCompanions())
     references = explain_references(decisions, delivered, missing, key).get(key, ())
     return found._replace(references=references, targets=related.targets, targeted_by=related.targeted_by)
+
+
+def _find_refusal(context: RunContext, details: PlanDetails, key: Key) -> str:
+    """Return why the manifest of a workload with overrides is not edited in place; "" if it is."""
+    from gitsched.reconcile.patched_manifests import describe_refusal  # few workloads have overrides
+
+    workload = details.rendered.workloads.get(key)
+    files = [file for files in workload.manifests.values() for file in files.values()] if workload is not None else []
+    return next(filter(None, (describe_refusal(context, file) for file in files)), "")
 
 
 def _list_copies(plan: Plan, key: Key) -> tuple[str, ...]:

@@ -299,15 +299,26 @@ def _compute_content_digest(change: FileChange, repository: Repository, source: 
 
 
 def describe_manifest_changes(
-    repository: Repository, prefix: str, before: str | None, changes: tuple[FileChange, ...]
+    context: RunContext, fetched: Fetched, before: str | None, changes: tuple[FileChange, ...], plan: Plan
 ) -> DeliveryChanges:
-    """Return the changes with their text against the tree `before`."""
+    """Return the changes of a plan with their text against the tree `before`."""
+    repository, prefix = fetched.output.repository, fetched.prefix
 
     def list_previous_paths() -> list[str]:
         entries = repository.entries(before, f"{prefix}{CLUSTERS}") if before else []
         return [entry.path.removeprefix(prefix) for entry in entries]
 
-    return compare_manifests(changes, list_previous_paths, _make_blob_lookup(repository, prefix, before), repository.blob)
+    def find_note(path: str) -> str:
+        file = plan.files.get(path)
+        if not isinstance(file, PatchedBlob):
+            return ""
+        from gitsched.reconcile.patched_manifests import describe_refusal  # most plans patch nothing
+
+        return describe_refusal(context, file)
+
+    return compare_manifests(
+        changes, list_previous_paths, _make_blob_lookup(repository, prefix, before), repository.blob, find_note
+    )
 
 
 def _make_blob_lookup(repository: Repository, prefix: str, tree: str | None) -> BlobLookup:

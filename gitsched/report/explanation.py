@@ -39,7 +39,7 @@ def write_explanation(value: Explanation, width: int) -> str:
             lines += _write_section("Trigger", [value.trigger], width)
             lines += _write_section("Result", [_format_share(share) for share in value.result] or ["nowhere"], width)
             lines += _write_section("Copies", list(value.copies), width)
-            lines += _write_section("Overrides, in order", list(map(describe_override, value.overrides)), width)
+            lines += _write_section("Overrides, in order", list_overrides(value), width)
         lines += [line for title, entries in list_related_objects(value) for line in _write_section(title, entries, width)]
         lines += _write_section("Findings", [str(finding) for finding in value.findings], width)
         return "\n".join(lines) + "\n"
@@ -65,7 +65,7 @@ def write_explanation(value: Explanation, width: int) -> str:
     lines += _write_section("Division", [*value.division_rule, *map(_format_weighted_share, value.division)], width)
     lines += _write_section("Result", [_format_share(share) for share in value.result] or ["nowhere"], width)
     lines += _write_section("Copies", list(value.copies), width)
-    lines += _write_section("Overrides, in order", list(map(describe_override, value.overrides)), width)
+    lines += _write_section("Overrides, in order", list_overrides(value), width)
     lines += [line for title, entries in list_related_objects(value) for line in _write_section(title, entries, width)]
     lines += _write_section("Would be selected if", list_counterfactuals(value), width)
     lines += [line for table in value.tables for line in _write_table(table, width)]
@@ -102,7 +102,7 @@ def list_explanation_blocks(value: Explanation) -> list[Block]:
         TableBlock(head, rows),
         ListBlock("Selection", value.selection),
         ListBlock("Division", [*value.division_rule, *map(_format_weighted_share, value.division)]),
-        ListBlock("Overrides, in order", [] if value.only_some_clusters else list(map(describe_override, value.overrides))),
+        ListBlock("Overrides, in order", [] if value.only_some_clusters else list_overrides(value)),
         *(ListBlock(title, entries) for title, entries in list_related_objects(value)),
         ListBlock("Would be selected if", list_counterfactuals(value)),
         *(TableBlock(table.columns, table.rows, caption=table.title) for table in value.tables if not value.only_some_clusters),
@@ -173,6 +173,11 @@ def describe_candidate(entry: ExplainedCandidate) -> str:
     rejection = " ".join(filter(None, [result.reason, location]))
     score = " ".join(filter(None, [total, f"= {scores}" if total and scores else scores]))
     return "; ".join(filter(None, [rejection, score, entry.capacity]))
+
+
+def list_overrides(value: Explanation) -> list[str]:
+    """Return the override policies of a workload in order, and why its manifest is not edited in place."""
+    return [*map(describe_override, value.overrides), *([f"the manifest is {value.rewritten}"] if value.rewritten else [])]
 
 
 def describe_override(override: AppliedOverride) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gitsched.model.changes import ManifestChange
 from gitsched.model.finding import Finding, count_shown
 from gitsched.model.markdown import format_code, format_code_block, format_text
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.report.causes import describe_unproved
 from gitsched.report.lines import abbreviate_oid, format_count, format_finding_counts, format_key
-from gitsched.report.manifests import describe_manifests, group_manifests
+from gitsched.report.manifests import ManifestGroup, group_manifests
 from gitsched.report.markdown_kept import write_held, write_retained, write_retained_copies, write_rollouts
 from gitsched.report.markdown_moves import MAX_LINE, write_details, write_moves, write_reasons, write_record_changes
 from gitsched.report.move_groups import MoveGroup, group_moves
@@ -254,11 +253,11 @@ def _write_manifests(review: Review, detail: DetailLevel, omitted: list[str]) ->
     rendered, more = review.delivery.rendered, review.delivery.omitted
     if not rendered or (review.before is None and not review.base.commit):
         return ""  # every manifest of a first placement is new
-    blocks = [_write_manifest(same, body=True) for same in group_manifests(rendered[: detail.manifests])]
+    blocks = [_write_manifest(group, body=True) for group in group_manifests(rendered[: detail.manifests])]
     named, rest = 0, rendered[detail.manifests :]
     if rest:
         named = min(len(rest), detail.names)
-        names = [_write_manifest(same, body=False) for same in group_manifests(rest[:named])]
+        names = [_write_manifest(group, body=False) for group in group_manifests(rest[:named])]
         if names:
             blocks.append("\n".join(f"- {name}" for name in names))
         omitted.append(f"the text of {format_count(len(rest) + more, 'manifest')}")
@@ -271,11 +270,11 @@ def _write_manifests(review: Review, detail: DetailLevel, omitted: list[str]) ->
     )
 
 
-def _write_manifest(same: list[ManifestChange], *, body: bool) -> str:
-    title, entry = format_text(describe_manifests(same), 600), same[0]
-    if not body or not entry.diff:
+def _write_manifest(group: ManifestGroup, *, body: bool) -> str:
+    title = format_text(group.title, 600)
+    if not body or not group.diff:
         return title
-    lines = ["".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line[:400]) for line in entry.diff.splitlines()]
+    lines = ["".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line[:400]) for line in group.diff.splitlines()]
     return f"{title}\n\n{format_code_block(chr(10).join(lines), 'diff')}"
 
 

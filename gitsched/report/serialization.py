@@ -248,6 +248,7 @@ def serialize_explanation(value: Explanation) -> dict[str, Any]:
         "rescheduled": value.rescheduled,
         "result": [_serialize_share(share) for share in value.result],
         "overrides": [override._asdict() for override in value.overrides],
+        "rewritten": value.rewritten,
         "references": [reference._asdict() for reference in value.references],
         "copies": list(value.copies),
         "targets": [target._asdict() for target in value.targets],

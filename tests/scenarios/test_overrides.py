@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from gitsched.model.explanation import Explanation
 from gitsched.reconcile import Reconciler
+from gitsched.reconcile.comparison import compare_plans
+from gitsched.reconcile.explanation import explain_resource
+from gitsched.report.explanation import list_overrides
 
 from .conftest import Fleet, at_hour, cluster, policy
 
@@ -69,14 +73,23 @@ def differing(fleet: Fleet) -> list[str]:
     return fleet.git("diff", "--name-only", "placements~1", "placements", "--", "clusters").splitlines()
 
 
-def test_only_the_manifests_of_overridden_clusters_are_written_again(fleet: Fleet) -> None:
+def test_an_override_changes_one_line_in_its_clusters(fleet: Fleet) -> None:
     source = fleet.git("rev-parse", "main:web.yaml")
     assert [blobs(fleet)[name] == source for name in NAMES] == [True, False, True]
-    assert [image(fleet, name).partition("/")[0] for name in NAMES] == [
-        "registry.example.com",
-        "mirror.example.net",
-        "registry.example.com",
-    ]
+    assert fleet.read(f"clusters/second/{FILE}.yaml") == WEB.replace("registry.example.com", "mirror.example.net")
+
+
+def test_plan_and_explain_say_why_a_text_cannot_be_edited(fleet: Fleet) -> None:
+    fleet.commit({"web.yaml": WEB.replace("image: ", "image: &image ") + "        args: [*image]\n"}, hour=1)
+    why = (
+        "written as new YAML without comments, because the text of web.yaml:2 cannot be edited in place: "
+        "an anchor shares the value with other places"
+    )
+    changes = compare_plans(fleet.settings(1)).review.delivery.rendered
+    assert {entry.clusters: entry.note for entry in changes} == {("first", "third"): "", ("second",): why}
+    explanation = explain_resource(fleet.settings(1), "Deployment", "default", "web")
+    assert isinstance(explanation, Explanation)
+    assert list_overrides(explanation)[-1] == f"the manifest is {why}"
 
 
 def test_an_edit_of_an_override_changes_only_the_files_of_its_clusters(fleet: Fleet) -> None:

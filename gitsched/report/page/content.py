@@ -14,7 +14,7 @@ from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.simulation import ResilienceChange
 from gitsched.report.causes import list_reasons
-from gitsched.report.explanation import describe_candidate, describe_override, list_related_objects
+from gitsched.report.explanation import describe_candidate, list_overrides, list_related_objects
 from gitsched.report.lines import escape_unprintable, format_clusters, format_key
 from gitsched.report.manifests import format_manifest_title
 from gitsched.report.page.topology import build_site_fields
@@ -152,7 +152,7 @@ def _build_explanation(value: Explanation, texts: StringTable) -> dict[str, Any]
         ),
         ("Selection", list(value.selection)),
         ("Division", list(value.division_rule)),
-        ("Overrides, in order", list(map(describe_override, value.overrides))),
+        ("Overrides, in order", list_overrides(value)),
         *list_related_objects(value),
         ("Findings", [str(finding) for finding in value.findings]),
     ]
