@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from gitsched.apis.adoption import Adopting
 from gitsched.apis.capabilities import (
     AvailabilityReporting,
     CapacityReporting,
@@ -26,7 +27,6 @@ from gitsched.apis.capabilities import (
     Rescheduling,
     SharedDecisions,
 )
-from gitsched.apis.adoption import Adopting
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
 from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, Snapshot
 from gitsched.decide.tenant_admission import Violation
@@ -279,7 +279,11 @@ class _Adoption(TenantEngine):
             own = [template for template in found if self._owns(owner, template.key)]
             for record in engine.adopt(own, running) if isinstance(engine, Adopting) else ():
                 namespace = record.key.namespace
-                if owner == PLATFORM or self._owns(owner, record.subject) or all(rule.allows_namespace(namespace) for rule in rules):
+                if (
+                    owner == PLATFORM
+                    or self._owns(owner, record.subject)
+                    or all(rule.allows_namespace(namespace) for rule in rules)
+                ):
                     records.setdefault(record.key, record)
         return tuple(records.values())
 

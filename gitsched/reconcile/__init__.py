@@ -30,7 +30,7 @@ class Reconciler:
     """Reconcile one source any number of times, with caches between the runs. `settings` may change between two runs."""
 
     def __init__(self, settings: RunSettings) -> None:
-        self._context = open_context(settings)
+        self._given, self._context = settings, open_context(settings)
 
     @property
     def settings(self) -> RunSettings:
@@ -38,14 +38,18 @@ class Reconciler:
 
     @settings.setter
     def settings(self, settings: RunSettings) -> None:
-        self._context = self._context._replace(settings=settings)
+        self._given, self._context = settings, self._context._replace(settings=settings)
 
     @property
     def source(self) -> SourceRepository:
         return self._context.source
 
     def run(self, now: datetime, *, preview: bool = False, complete: bool = False) -> RunResult:
-        """See `gitsched.reconcile.pipeline.run`."""
+        """See `gitsched.reconcile.pipeline.run`. The operator's settings are those that the file has now."""
+        if self._given.operator_file is not None:
+            from gitsched.reconcile.operator_settings import complete_settings  # many runs have no such file
+
+            self._context = self._context._replace(settings=complete_settings(self._given, self.source))
         try:
             return pipeline.run(self._context, now, preview=preview, complete=complete)
         except LostObject as error:
@@ -71,11 +75,12 @@ class Reconciler:
         self._context = self._context._replace(caches=Caches(cache, ParseCache(cache)))
 
     def watch_paths(self) -> list[Path]:
-        """Return the files and directories that change when a ref moves; none for a remote, which must be polled."""
-        if is_url(self.settings.location):
-            return []
-        common = Path(self.source.repository.common_dir)
-        return [path for path in (common / "refs" / "heads", common / "packed-refs", common / "HEAD") if path.exists()]
+        """Return the files and directories that change when a ref moves, which a remote does not have, and the operator's settings."""
+        paths = [self._given.operator_file] if self._given.operator_file is not None else []
+        if not is_url(self.settings.location):
+            common = Path(self.source.repository.common_dir)
+            paths += [common / "refs" / "heads", common / "packed-refs", common / "HEAD"]
+        return [path for path in paths if path.exists()]
 
 
 def reconcile(settings: RunSettings) -> RunResult:

@@ -12,6 +12,7 @@ from gitsched.git import SourceRepository
 from gitsched.manifests.parser import parse_file
 from gitsched.model.document import parse_api_group
 from gitsched.model.errors import Permanent
+from gitsched.reconcile.run_settings import RunSettings
 
 _NAME = "operator-settings.yaml"
 MAX_SIZE = 10_000_000
@@ -40,6 +41,14 @@ def read_operator_config(path: Path) -> OperatorConfig:
             f"the operator's settings in {path} must be one document with apiVersion: {GROUP}/v1alpha1 and kind: {KIND}"
         )
     return parse_operator_config(bodies[0].get("spec") or {})
+
+
+def complete_settings(settings: RunSettings, source: SourceRepository) -> RunSettings:
+    """Return the settings of a run with those of the operator's file. Raise Permanent for a file that cannot be used."""
+    if settings.operator_file is None:
+        return settings
+    check_operator_file(settings.operator_file, source)
+    return settings.complete(read_operator_config(settings.operator_file))
 
 
 def check_operator_file(path: Path, source: SourceRepository) -> None:

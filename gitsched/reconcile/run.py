@@ -52,10 +52,9 @@ def open_context(settings: RunSettings) -> RunContext:
     """Open the source repository and the caches that the settings name."""
     source = open_source(settings.location, cache=settings.cache)
     if settings.operator_file is not None:
-        from gitsched.reconcile.operator_settings import check_operator_file, read_operator_config  # many runs have no such file
+        from gitsched.reconcile.operator_settings import complete_settings  # many runs have no such file
 
-        check_operator_file(settings.operator_file, source)
-        settings = settings.complete(read_operator_config(settings.operator_file))
+        settings = complete_settings(settings, source)
     return RunContext(settings, source, Caches(settings.cache, ParseCache(settings.cache)))
 
 

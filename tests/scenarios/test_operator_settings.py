@@ -10,8 +10,9 @@ import pytest
 
 from gitsched.model.allow_list import parse_host_rule
 from gitsched.model.errors import Permanent
+from gitsched.reconcile import Reconciler
 from gitsched.reconcile.run import open_context
-from tests.scenarios.conftest import Fleet, execute
+from tests.scenarios.conftest import Fleet, at_hour, deployment, execute
 from tests.scenarios.test_hostile_settings import HEAD, NOTHING
 from tests.scenarios.test_repository_locations import bare
 
@@ -148,6 +149,22 @@ def test_the_keys_of_the_operator_take_precedence(pair: Fleet, tmp_path: Path, k
     nothing = write(tmp_path / "operator.yaml", "  verify: {keys: []}\n")
     pair.commit({"apps/new.yaml": None} if (pair.path / "apps/new.yaml").exists() else {"note.txt": "x"}, hour=1)
     pair.reconcile(1, operator_file=nothing)
+
+
+def test_a_resident_process_uses_the_settings_that_the_file_has_now(pair: Fleet, tmp_path: Path) -> None:
+    """While the file is broken nothing is written."""
+    file = write(tmp_path / "operator.yaml", "  output: {branch: one}\n")
+    session = Reconciler(pair.settings(operator_file=file))
+    assert session.run(at_hour(0)).branch == "one"
+    pair.commit({"apps/more.yaml": deployment("more")}, hour=1)
+    file.write_text("kind: Nothing\n")
+    before = pair.git("for-each-ref")
+    with pytest.raises(Permanent, match="operator"):
+        session.run(at_hour(1))
+    assert pair.git("for-each-ref") == before
+    write(tmp_path / "operator.yaml", "  output: {author: {name: Ann, email: ann@example.com}, branch: one}\n")
+    assert session.run(at_hour(2)).changed
+    assert pair.git("log", "-1", "--format=%an", "one") == "Ann"
 
 
 def test_settings_of_the_operator_in_the_source_are_not_read(pair: Fleet) -> None:
