@@ -204,8 +204,8 @@ def _write_cluster_deltas(data: CommentData, detail: DetailLevel, omitted: list[
     lines = ["| cluster | workloads | replicas |", "|---|---|---|"]
     shown = count_shown(len(deltas), detail.clusters) if detail.clusters else 0
     for name, delta in deltas[:shown]:
-        workloads = f"+{delta.gained} −{delta.lost}"
-        lines.append(f"| {format_code(name)} | {workloads} | +{delta.replicas_gained} −{delta.replicas_lost} |")
+        workloads = f"+{delta.gained:,} −{delta.lost:,}"
+        lines.append(f"| {format_code(name)} | {workloads} | +{delta.replicas_gained:,} −{delta.replicas_lost:,} |")
     more = len(deltas) - shown
     if more > 0:
         omitted.append(format_count(more, "cluster"))

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gitsched.model.changes import RecordChange
 from gitsched.model.finding import count_shown, format_names
 from gitsched.model.simulation import ImpactChange, OverloadedCluster, Resilience, ResilienceChange, Simulation, WorkloadEffect
 from gitsched.report.effect_rows import count_hidden_effects, list_effect_rows
-from gitsched.report.lines import count_omitted, fits_width, format_columns, format_count, format_key, join_blocks, wrap
-from gitsched.report.summary import describe_record_changes, format_record_change
+from gitsched.report.lines import (
+    TABLE_CLUSTERS,
+    count_omitted,
+    fits_width,
+    format_changes,
+    format_columns,
+    format_count,
+    format_key,
+    join_blocks,
+    wrap,
+)
+from gitsched.report.summary import describe_record_changes, make_record_row
 
 EFFECTS_SHOWN = 50
 SHIFTS_SHOWN = 20
@@ -30,7 +39,9 @@ def write_simulation(value: Simulation, width: int) -> str:
         wrap(describe_simulation(value), width),
         _write_effects(effects, width),
         wrap(describe_lost_copies(lost_copies), width) if lost_copies else [],
-        _write_record_changes(value.record_changes[:records], width),
+        format_changes(
+            "RECORDED DECISION", [make_record_row(change) for change in value.record_changes[:records]], width, TABLE_CLUSTERS, None
+        ),
         count_omitted(len(value.record_changes) - records),
         [line for cluster in value.overloaded for line in wrap(describe_overcommitment(cluster), width)],
         [line for note in list_notes(value) for line in wrap(note, width)],
@@ -74,7 +85,7 @@ def _effect_sort_key(effect: WorkloadEffect) -> tuple[bool, int, bool, str, str]
 def describe_simulation(value: Simulation) -> str:
     """Return the event and its effect in one sentence."""
     parts = [
-        f"{value.moved} of {format_count(value.workloads, 'workload')} {'changes' if value.moved == 1 else 'change'} clusters or replicas"
+        f"{value.moved:,} of {format_count(value.workloads, 'workload')} {'changes' if value.moved == 1 else 'change'} clusters or replicas"
         if value.moved
         else "",
         f"{format_count(value.started_replicas, 'replica')} {'starts' if value.started_replicas == 1 else 'start'}"
@@ -218,15 +229,6 @@ def _write_effects(effects: Sequence[WorkloadEffect], width: int) -> list[str]:
         lines += [*wrap(name, width), *wrap("; ".join(filter(None, parts)), width, "  ")]
         lines += wrap(reason, width, "  ") if reason else []
     return [*lines, *omitted]
-
-
-def _write_record_changes(changes: Sequence[RecordChange], width: int) -> list[str]:
-    """Return a table of recorded decisions if it fits into the width, else two lines for each."""
-    rows = [format_record_change(change) for change in changes]
-    table = format_columns([RECORD_HEADER, *rows]) if rows else []
-    if fits_width(table, width):
-        return table
-    return [line for name, before, after in rows for line in (*wrap(name, width), *wrap(f"{before} -> {after}", width, "  "))]
 
 
 def _write_reason(reason: str, width: int) -> list[str]:

@@ -11,6 +11,7 @@ from gitsched.model.finding import format_names
 from gitsched.model.scheduling import RecordedDecision, RecordTarget
 from gitsched.report.lines import (
     CLUSTERS_SHOWN,
+    ChangeRow,
     classify_move,
     count_replicas,
     format_count,
@@ -191,6 +192,12 @@ def format_targets(targets: Iterable[RecordTarget], most: int = CLUSTERS_SHOWN) 
 def format_record_change(change: RecordChange, shown: int = CLUSTERS_SHOWN) -> tuple[str, str, str]:
     """Return the subject of a changed recorded decision, and its targets before and after."""
     return format_subject(change), format_targets(change.before, shown), format_targets(change.after, shown)
+
+
+def make_record_row(change: RecordChange, reasons: Sequence[str] = ()) -> ChangeRow:
+    """Return the row of a changed recorded decision in a table for a terminal."""
+    sign = "~" if change.before and change.after else "+" if change.after else "-"
+    return ChangeRow(sign, lambda shown: format_record_change(change, shown), reasons)
 
 
 def format_subject(change: RecordChange | RecordedDecision) -> str:

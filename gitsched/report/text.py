@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from itertools import chain
 
 from gitsched.model.changes import Move, RecordChange
@@ -13,7 +12,6 @@ from gitsched.model.time import format_time
 from gitsched.report.lines import (
     MAX_SINGLE_MOVES,
     TABLE_CLUSTERS,
-    ChangeRow,
     abbreviate_oid,
     count_omitted,
     describe_output_branch,
@@ -37,9 +35,9 @@ from gitsched.report.summary import (
     describe_record_changes,
     describe_withheld,
     format_headline,
-    format_record_change,
     list_comparison_notes,
     list_summary_rows,
+    make_record_row,
     summarize_moves,
 )
 
@@ -241,14 +239,7 @@ def _record_lines(changes: Sequence[RecordChange], width: int, paint: Paint | No
     from gitsched.report.causes import list_reasons  # few runs change recorded decisions
 
     shown = count_shown(len(changes), RECORDS_SHOWN)
-    rows = [
-        ChangeRow(
-            "~" if change.before and change.after else "+" if change.after else "-",
-            partial(format_record_change, change),
-            list_reasons(change),
-        )
-        for change in changes[:shown]
-    ]
+    rows = [make_record_row(change, list_reasons(change)) for change in changes[:shown]]
     lines = format_changes("RECORDED DECISION", rows, width, TABLE_CLUSTERS, paint)
     return [*lines, *count_omitted(len(changes) - shown)]
 
