@@ -40,6 +40,7 @@ def check_custom_resources(documents: Iterable[RawDocument], reserved: frozenset
                 kinds.setdefault((group, kind), _CustomKind(document))
     findings: list[Finding] = []
     paths: set[str] = set()
+    omitted = 0
     for document in documents:
         custom = kinds.get((document.group, document.kind))
         if custom is None or document.broken:
@@ -48,6 +49,11 @@ def check_custom_resources(documents: Iterable[RawDocument], reserved: frozenset
         for issue in custom.find_issues(document.api_version.rpartition("/")[2], document.body):
             if len(findings) < MAX_FINDINGS:
                 findings.append(_make_finding(document, issue._replace(severity=severity)))
+            else:
+                omitted += 1
+    if omitted:
+        message = f"custom resources have {omitted} further mistakes that are not listed: correct the listed ones first"
+        findings.append(Finding(severity, "too-many-problems", message))
     return CustomResourceResult(findings, frozenset(paths))
 
 

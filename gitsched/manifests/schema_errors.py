@@ -17,6 +17,8 @@ from gitsched.model.finding import Issue, Pointer
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator as Compiled
 
+MAX_ERRORS = 1_000
+"""Violations of a schema that are looked at in one document, to report the first twenty locations."""
 _REDACTED = "a value that is not shown"
 _Error = Any  # a ValidationError, whose attributes are typed as possibly unset, which they never are in errors from iter_errors
 
@@ -41,7 +43,7 @@ def explain_errors(body: Body, schema: Body, compiled: Compiled) -> list[Issue]:
 
 def _iterate_issues(body: Body, schema: Body) -> Iterator[Issue]:
     by_location: dict[Pointer, list[_Error]] = {}
-    for error in Draft202012Validator(schema, registry=Registry()).iter_errors(body):
+    for error in islice(Draft202012Validator(schema, registry=Registry()).iter_errors(body), MAX_ERRORS):
         by_location.setdefault(tuple(error.absolute_path), []).append(error)
     for pointer in sorted(by_location, key=_path_sort_key):
         errors = by_location[pointer]

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from gitsched.decide.catalog import make_raw_document
+from gitsched.decide.custom_resources import MAX_FINDINGS, check_custom_resources
 from gitsched.manifests.custom_schemas import MAX_NODES, make_custom_schema
 
 SCHEMA = """\
@@ -110,6 +112,24 @@ def test_references_of_a_schema_are_not_followed() -> None:
     compiled = make_custom_schema(schema)
     assert compiled is not None
     assert compiled.find_issues({"spec": {"a": 1}}) == []
+
+
+def test_findings_about_custom_resources_are_limited() -> None:
+    version = {"name": "v1", "schema": {"openAPIV3Schema": yaml.safe_load(SCHEMA)}}
+    spec = {"group": "example.com", "names": {"kind": "Widget"}, "versions": [version]}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "a"},
+        "spec": spec,
+    }
+    widgets = [
+        {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": f"w{number}"}, "spec": {"size": "x"}}
+        for number in range(MAX_FINDINGS + 1)
+    ]
+    result = check_custom_resources(map(make_raw_document, [definition, *widgets]), frozenset(), "warning")
+    assert len(result.findings) == MAX_FINDINGS + 1
+    assert "1 further" in result.findings[-1].message
 
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "(a*)*(a*)*b", "^(a|a?)+$", "(", "a{1,1000}{1,1000}{1,1000}"])
