@@ -45,6 +45,7 @@ def close(schema: dict[str, Any]) -> dict[str, Any]:
     completed = {
         name for node in _list_objects(schema) if "properties" in node and "$ref" in node for name in refer({"$ref": node["$ref"]})
     }
+    completed |= {name for member in UNCLOSED for name in refer(schema["properties"].get(member, {}))}
     closed = _close_object(schema, UNCLOSED)
     definitions = {name: node if name in completed else _close(node) for name, node in schema.get("$defs", {}).items()}
     return {**closed, "$defs": definitions} if definitions else closed
