@@ -44,7 +44,8 @@ class Snapshot(NamedTuple):
     workload and decision keeps exactly the placement of its record, and what has none gets none: nothing is scheduled or evicted. With
     `has_adopted`, some workloads keep the placement with which they were adopted.
     `tenancy` says which tenant owns which document; None without tenants. Engines do not read it: they get the documents that one owner
-    may use, and `elsewhere` are the workloads of the source that others decide.
+    may use, and `elsewhere` are the workloads of the source that others decide. `broken` are quarantined documents of which no version
+    was valid; what can be read of them may hold workloads that have no decision yet. In one cycle of the scheduler they do not count.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -65,6 +66,7 @@ class Snapshot(NamedTuple):
     has_adopted: bool = False
     tenancy: Tenancy | None = None
     elsewhere: frozenset[Key] = frozenset()
+    broken: Mapping[Key, Document] = {}
 
 
 EMPTY_SNAPSHOT = Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)

@@ -84,6 +84,7 @@ class DecisionInput(NamedTuple):
             fixed=self.fixed,
             has_adopted=bool(self.adopted),
             tenancy=self.tenancy,
+            broken={} if self.once else catalog.broken,
         )
 
 

@@ -88,3 +88,27 @@ def test_strictness_makes_every_warning_of_schemas_an_error(worktree: Worktree) 
     finally:
         (worktree.root / name).write_text(FILES[name], "utf-8")
     assert (found, lenient) == ({"error"}, {"warning"})
+
+
+def test_a_general_policy_does_not_place_what_a_broken_one_selects(tmp_path: Path) -> None:
+    """A new workload waits for its own policy, which has errors, and does not go to every cluster; others do."""
+    general = FILES["policy.yaml"].replace("PropagationPolicy", "ClusterPropagationPolicy").replace("  namespace: shop\n", "")
+    general = general.partition("  placement:")[0].replace("      name: web\n", "") + "  placement: {}\n"
+    broken = FILES["policy.yaml"].replace("clusterAffinities", "clusterAffinites")
+    other = FILES["web.yaml"].replace("name: web\n  namespace", "name: api\n  namespace")
+    fleet = Fleet(tmp_path / "fleet", tmp_path / "cache")
+    fleet.commit(
+        {
+            "clusters.yaml": FILES["clusters.yaml"],
+            "all.yaml": general,
+            "own.yaml": broken,
+            "web.yaml": FILES["web.yaml"],
+            "api.yaml": other,
+        }
+    )
+    plan = fleet.reconcile().plan
+    assert [key.name for key in plan.outcomes] == ["api"]
+    fleet.commit({"own.yaml": FILES["policy.yaml"]}, hour=1)
+    assert [key.name for key in fleet.reconcile(1).plan.outcomes] == ["api", "web"]
+    fleet.commit({"own.yaml": broken}, hour=2)
+    assert not fleet.reconcile(2).plan.moves

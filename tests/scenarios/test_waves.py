@@ -448,7 +448,7 @@ def test_status_shows_what_clusters_have_applied(waves: Waves) -> None:
     lines = write_fleet_status(status).splitlines()
     assert lines[0].split() == ["CLUSTER", "READY", "WORKLOADS", "APPLIED", "HEALTHY", "BEHIND", "SINCE", "MESSAGE"]
     assert lines[1].split()[:6] == ["ash", "True", "1", str(old)[:10], "True", "1"]
-    assert write_fleet_status(status, unclaimed=True) == "Deployment other/unused\n"
+    assert write_fleet_status(status, unclaimed=True).startswith("Deployment other/unused  ")
 
 
 ACTIONS = st.lists(

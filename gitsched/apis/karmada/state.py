@@ -22,6 +22,7 @@ from gitsched.apis.karmada.failover.failover import Failover
 from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE
 from gitsched.apis.karmada.interpreter import ReplicaRequirements, WorkloadPaths, read_replica_requirements, read_uid
 from gitsched.apis.karmada.overrides.override_policy import NO_OVERRIDES, OVERRIDE_KINDS, read_overrides
+from gitsched.apis.karmada.policy.broken_policies import BrokenPolicies
 from gitsched.apis.karmada.policy.policy_options import apply_activation_preference, find_preempting_policy
 from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, PropagationPolicy, is_skipped, parse_policy
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS, RescheduleTriggers
@@ -59,6 +60,7 @@ class KarmadaState:
         "_variant_requirements",
         "added_taints",
         "autoscalers",
+        "broken_policies",
         "declared_paths",
         "fleet",
         "has_dependencies",
@@ -117,6 +119,12 @@ class KarmadaState:
         self.has_dependencies = any(
             policy.is_lazy or policy.spec.get("propagateDeps") or policy.spec.get("schedulePriority") for policy in policies
         ) or any(key.group == names.POLICY_GROUP for key in snapshot.quarantined)
+        broken = [
+            document
+            for key, document in (snapshot.broken.items() if snapshot.broken else ())
+            if (key.group, key.kind) in [(names.POLICY_GROUP, kind) for kind in kinds] and key in snapshot.quarantined
+        ]
+        self.broken_policies = BrokenPolicies(broken) if broken else None
         self.has_followers = _has_followers(snapshot, [policy.document for policy in policies])
         has_overrides = bool(snapshot.duplicates) or any(kind in snapshot.documents for kind in OVERRIDE_KINDS)
         self.overrides = read_overrides(snapshot, self.fleet) if has_overrides else NO_OVERRIDES
@@ -210,6 +218,10 @@ class KarmadaState:
             if policy is None and claim in self.snapshot.quarantined:
                 return None, claim
         matched = self.policies.match(template)
+        if matched is not None and record is None and self.broken_policies is not None:
+            blocking = self.broken_policies.find(template, matched)
+            if blocking is not None:
+                return None, blocking
         return _apply_options(matched, template, record) if matched else None, claim
 
     def build_request(

@@ -1,0 +1,65 @@
+"""Policies that have errors and were never valid: new workloads that they select wait, in place of going where a more general policy places
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
+from gitsched.model.document import Body, Document, Key, as_object, get_field, list_objects, read_labels
+
+
+class _BrokenPolicy(NamedTuple):
+    """What can be read of a broken policy."""
+
+    key: Key
+    priority: int
+    selectors: tuple[ResourceSelector, ...]
+
+
+class BrokenPolicies:
+    """Selects as `PolicyIndex` does. What cannot be read of a selector does not restrict it."""
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._policies = [_read_policy(document) for document in documents]
+
+    def find(self, template: Document, matched: PropagationPolicy) -> Key | None:
+        """Return a policy that would take precedence over the one that selects a workload; None if there is none."""
+        labels, rank = read_labels(template.body), (matched.is_namespaced, matched.priority)
+        return next(
+            (
+                policy.key
+                for policy in self._policies
+                if policy.key.namespace in ("", template.key.namespace)
+                and (bool(policy.key.namespace), policy.priority) >= rank
+                and any(_selects(selector, template, labels) for selector in policy.selectors)
+            ),
+            None,
+        )
+
+
+def _selects(selector: ResourceSelector, template: Document, labels: dict[str, str]) -> bool:
+    return (
+        (selector.api_version, selector.kind) == (template.api_version, template.key.kind)
+        and selector.name in ("", template.key.name)
+        and selector.selects(template.key.namespace, labels)
+    )
+
+
+def _read_policy(document: Document) -> _BrokenPolicy:
+    priority = get_field(document.body, "spec", "priority")
+    selectors = tuple(
+        parse_resource_selector(_keep_readable(selector))
+        for selector in list_objects(get_field(document.body, "spec", "resourceSelectors"))
+    )
+    return _BrokenPolicy(document.key, priority if type(priority) is int else 0, selectors)
+
+
+def _keep_readable(selector: Body) -> Body:
+    """Return a selector without labels that are no mapping of strings."""
+    labels = as_object(selector.get("labelSelector")).get("matchLabels")
+    kept = {name: value for name, value in selector.items() if name != "labelSelector"}
+    if isinstance(labels, dict) and all(isinstance(value, str) for value in labels.values()):
+        kept["labelSelector"] = {"matchLabels": labels}
+    return kept
