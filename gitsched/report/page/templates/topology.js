@@ -55,11 +55,11 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, state }) => {
     const [before, after] = [total.stays + total.lost, total.stays + total.gained];
     return before === after || !(total.gained || total.lost) ? plural(after, "replica") : `${before.toLocaleString("en")} → ${plural(after, "replica")}`;
   };
-  const flowText = (total) => {
+  const flowText = (total, changed) => {
     const node = make("span", null, { class: "flow" });
     if (total.arrive.length) node.append(make("span", `+${plural(total.arrive.length, "workload")}`, { class: "new" }));
     if (total.leave.length) node.append(make("span", `−${plural(total.leave.length, "workload")}`, { class: "old" }));
-    if (total.change.length) node.append(make("span", `${total.change.length} scaled`, { class: "turn" }));
+    if (total.change.length) node.append(make("span", `${total.change.length} ${changed}`, { class: "turn" }));
     return node;
   };
   const measure = (label, drawn, text) => {
@@ -151,7 +151,7 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, state }) => {
       node.title = words;
       uses.append(node);
     }
-    summary.append(uses, flowText(total));
+    summary.append(uses, flowText(total, "scaled"));
     const item = make("li");
     item.append(details("cluster", summary, () => clusterContent(cluster, index, total), false));
     return item;
@@ -173,7 +173,7 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, state }) => {
     const words = [plural(total.clusters, "cluster"), plural(total.zones || 0, "zone")].slice(0, total.zones > 1 ? 2 : 1);
     site.append(make("span", name || PLACES[field], { class: "group-name" }), make("span", ` ${words.join(", ")}`, { class: "soft" }));
     if (total.down) site.append(make("span", `${total.down} not available`, { class: "old badge" }));
-    summary.append(site, measure("", replicaBar(total, most), replicaText(total)), make("span", null, { class: "uses" }), flowText(total));
+    summary.append(site, measure("", replicaBar(total, most), replicaText(total)), flowText(total, "changed inside"));
     const item = make("li");
     item.append(details(field, summary, content, open));
     return item;
