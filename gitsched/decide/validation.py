@@ -50,7 +50,7 @@ def validate_document(body: Body, ignored: frozenset[str] = frozenset(), strictn
             raise
         return ValidationResult(body, (found,))
     if strictness == "strict" and result.issues:
-        result = result._replace(issues=tuple(_raise_severity(issue) for issue in result.issues))
+        result = result._replace(issues=tuple(issue.as_error() for issue in result.issues))
     rules = _find_validator(api, group, kind, body)
     if rules is None or any(issue.severity == "error" for issue in result.issues):
         return result
@@ -82,17 +82,13 @@ def validate_source_document(
     if not found:
         return result
     known = {issue.pointer for issue in result.issues}
-    issues = (issue if strictness != "strict" else _raise_severity(issue) for issue in found if issue.pointer not in known)
+    issues = (issue if strictness != "strict" else issue.as_error() for issue in found if issue.pointer not in known)
     return ValidationResult(result.body, (*result.issues, *issues))
 
 
 def _may_be_built_in(group: str) -> bool:
     """Return whether a group may be one of Kubernetes: those of custom resources are domains."""
     return "." not in group or group.endswith(".k8s.io")
-
-
-def _raise_severity(issue: Issue) -> Issue:
-    return issue._replace(severity="error") if issue.severity == "warning" else issue
 
 
 def find_non_json_value(body: Any) -> Issue | None:

@@ -297,7 +297,7 @@ class _FileParser:
         issues_of_document += [FileIssue("warning", *error, resource) for error in warnings]
         issues: list[Issue] = validate_object_meta(body)
         if self._strict:
-            issues = [issue._replace(severity="error") if issue.code == "unknown-field" else issue for issue in issues]
+            issues = [issue.as_error() if issue.code == "unknown-field" else issue for issue in issues]
         checked = body
         if self._validate is not None:
             try:

@@ -125,6 +125,12 @@ class Issue(NamedTuple):
     message: str
     pointer: Pointer = ()
 
+    def as_error(self) -> Issue:
+        """Return a warning as an error, because of which the document is not used; the same issue for any other severity."""
+        if self.severity != "warning":
+            return self
+        return self._replace(severity="error", message=self.message.replace(" is unknown and ignored", " is unknown"))
+
 
 class ValidationResult(NamedTuple):
     """`body` is the document without fields that its schema does not define; the same object when nothing was pruned."""
