@@ -93,12 +93,13 @@ def _make_knative(image: str) -> dict[str, str]:
     return {"gitsched.yaml": knative.settings(), "a.yaml": knative.adapter(2), "n.yaml": knative.node("node-1", "z"), **sources}
 
 
-SUBJECTS: dict[str, tuple[Callable[[str], dict[str, str]], str]] = {
-    "karmada": (_make_karmada, "deployment"),
-    "krake": (_make_krake, "application"),
-    "ocm": (_make_ocm, "configmap"),
-    "knative": (_make_knative, "kafkasource"),
+SUBJECTS: dict[str, tuple[Callable[[str], dict[str, str]], str, str]] = {
+    "karmada": (_make_karmada, "deployment", "ash"),
+    "krake": (_make_krake, "application", "default.ash"),
+    "ocm": (_make_ocm, "configmap", "ash"),
+    "knative": (_make_knative, "kafkasource", "node/node-1"),
 }
+"""For each API: the files, the kind of the documents of which one fails, and what a simulation loses."""
 
 
 class Scene:
@@ -109,7 +110,7 @@ class Scene:
 
     def __init__(self, name: str, root: Path) -> None:
         self.name, self._root = name, root
-        make, self._kind = SUBJECTS[name]
+        make, self._kind, self._lost = SUBJECTS[name]
         self._template = Fleet(root / "template", root / "cache")
         self._template.commit(make("one"))
         self._template.reconcile()
@@ -135,7 +136,7 @@ class Scene:
         options += ["--cache-dir", str(self._root / "cache")] if command != "validate" else []
         arguments = {
             "explain": ["explain", f"{self._kind}/{BAD}", *options, *(["-n", "shop"] if self.name == "knative" else [])],
-            "simulate": ["simulate", "--lose", "ash", *options],
+            "simulate": ["simulate", "--lose", self._lost, *options],
             "validate": ["validate", "-C", str(self.fleet.path)],
         }.get(command, [command, *options])
         printed = io.StringIO()
