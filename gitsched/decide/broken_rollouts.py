@@ -33,10 +33,11 @@ def hold_changes(spec: RolloutSpec, record: RolloutRecord, changes: Mapping[str,
     return RolloutStep(record._replace(held=held), status, (), ())
 
 
-def make_broken_finding(spec: RolloutSpec, step: RolloutStep) -> Finding:
-    """Return the warning about what a broken Rollout holds."""
+def make_broken_finding(spec: RolloutSpec, step: RolloutStep, tenant: str) -> Finding:
+    """Return the warning about what a broken Rollout of a `tenant` ("" for the platform) holds."""
     if spec.selectors is None:
-        named = "everything that policies place, because what it selects cannot be read or is not restricted"
+        whose = f"everything of the tenant {tenant}" if tenant else "everything"
+        named = f"{whose} that policies place, because what it selects cannot be read or is not restricted"
     else:
         named = format_names(sorted({str(selector) for selector in spec.selectors}))
     waiting = [str(key) for key in step.status.workloads]

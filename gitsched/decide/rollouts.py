@@ -67,7 +67,9 @@ class RolloutGate:
             if spec.broken:
                 from gitsched.decide.broken_rollouts import make_broken_finding  # most Rollouts are valid
 
-                self._findings.append(make_broken_finding(spec, step))
+                tenancy = self._decisions.input.tenancy if self._decisions.input is not None else None
+                owner = tenancy.find_owner(spec.document.key) if tenancy is not None else PLATFORM
+                self._findings.append(make_broken_finding(spec, step, owner))
             steps.append((spec, step))
         has_reports = reports.exist or self._is_reporting()
         findings = list_rollout_findings([entry for entry in steps if not entry[0].broken], members, has_reports)
