@@ -95,7 +95,8 @@ def compare_manifests(
     """Return the changed manifests with their diffs; identical changes on several clusters are combined.
 
     `former` returns the paths of the previous output; it is called only if there are new manifests. A new manifest is compared with that
-    of a cluster that loses it, else of another one that had it or gets it, too. `find_note` returns what is to be said about the text at a path.
+    of a cluster that loses it, else of another one that had it or gets it, too. `find_note` returns what is to be said about the text at a
+    path.
     """
     entries = list(changes)
     groups: dict[tuple[str, str | None, str | None], list[str]] = {}

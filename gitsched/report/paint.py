@@ -10,7 +10,7 @@ Paint = Callable[[str, Role], str]
 """Return text in the colour of its role; the text has no unprintable characters."""
 
 _SIGN_ROLES: dict[str, Role] = {"+": "added", "-": "removed", "~": "changed"}
-_DIFF_ROLES: dict[str, Role] = {"+": "added", "-": "removed", "@": "changed"}
+_DIFF_ROLES: dict[str, Role] = {"+": "added", "-": "removed", "@": "note"}
 _SEVERITY_ROLES: dict[str, Role] = {"error": "error", "warning": "warning", "info": "note"}
 
 

@@ -343,3 +343,15 @@ def test_an_empty_fleet_is_shown(show: Open) -> None:
     page = show(write_page(Review("", "placements"), FleetView({}, {})))
     assert page.locator("#fleet-count").inner_text() == "0 workloads on 0 clusters"
     assert "No workload moves." in page.inner_text("body")
+
+
+def test_moves_with_the_same_cause_are_one_entry_above_the_rows(show: Open) -> None:
+    moves = [Move(Key("apps", "Deployment", "shop", f"w{n:02}"), {f"c{n % 3}": 8}, {"west": 4}, "policy") for n in range(12)]
+    page = show(write_page(Review("c0ffee", "placements", before="beef", moves=moves), FleetView({}, {})))
+    entry = page.get_by_role("list", name="Workloads that move because of the same change").get_by_role("listitem")
+    assert entry.inner_text().split("\n\n") == [
+        "~ 12 workloads move: c0–c2 → west, 96 → 48 replicas (fewer)",
+        "policy",
+        "Deployment shop/w00, Deployment shop/w01, Deployment shop/w02 and 9 more",
+    ]
+    assert page.get_by_role("row", name="Deployment shop/w00").first.inner_text().split("\t")[1] == "− c0 8 + west 4 8 → 4 replicas, fewer"

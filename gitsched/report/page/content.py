@@ -15,8 +15,9 @@ from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.simulation import ResilienceChange
 from gitsched.report.causes import list_reasons
 from gitsched.report.explanation import describe_candidate, list_overrides, list_related_objects
-from gitsched.report.lines import escape_unprintable, format_clusters, format_key
+from gitsched.report.lines import escape_unprintable, format_clusters, format_key, format_replica_change, shrinks
 from gitsched.report.manifests import format_manifest_title
+from gitsched.report.move_groups import MoveGroup, describe_flows, describe_group, name_workloads
 from gitsched.report.page.topology import build_site_fields
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses, describe_worst_effect
@@ -247,6 +248,13 @@ def build_loss_table(review: Review) -> dict[str, Any] | None:
     }
 
 
+def build_group(group: MoveGroup) -> dict[str, Any]:
+    """Return moves with the same cause in one line, and their parts, causes and first names."""
+    title = f"{group.sign} {describe_group(group)}{' (fewer)' if group.shrinking else ''}".replace("->", "→")
+    details = [*list_reasons(group), *describe_flows(group), name_workloads(group)]
+    return {"title": escape_unprintable(title), "details": [escape_unprintable(text) for text in details]}
+
+
 def build_move_row(move: Move) -> dict[str, Any]:
     """Return the clusters of a move before and after with their replicas, and its reasons."""
     clusters = []
@@ -260,6 +268,8 @@ def build_move_row(move: Move) -> dict[str, Any]:
             clusters.append(("turn", f"{cluster}{_format_replicas(earlier)} →{_format_replicas(later)}"))
         else:
             clusters.append(("", cluster + _format_replicas(later)))
+    if shrinks(move):
+        clusters.append(("old", f"{format_replica_change(move).replace('->', '→')} replicas, fewer"))
     return {
         "name": format_key(move.key),
         "clusters": clusters,
