@@ -8,7 +8,7 @@ from typing import Any
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.time import format_time
 from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable, format_clusters, format_count, format_key
-from gitsched.report.serialization import API_VERSION, serialize_record_change
+from gitsched.report.serialization import API_VERSION, serialize_clusters, serialize_key, serialize_record_change
 from gitsched.report.summary import format_record_change
 
 MOVES_SHOWN = 20
@@ -145,9 +145,9 @@ def _serialize_source(source: SourceChange) -> dict[str, Any]:
 def _serialize_move(found: PlacementMove) -> dict[str, Any]:
     move = found.move
     return {
-        "workload": move.key._asdict(),
-        "before": dict(move.before),
-        "after": dict(move.after),
+        "workload": serialize_key(move.key),
+        "before": serialize_clusters(move.before),
+        "after": serialize_clusters(move.after),
         "kind": classify_move(move),
         "removed": found.removed,
         "reason": move.reason,

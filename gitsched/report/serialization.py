@@ -22,9 +22,9 @@ API_VERSION = "gitsched.io/v1alpha1"
 
 def _serialize_move(move: Move) -> dict[str, Any]:
     return {
-        "workload": _serialize_key(move.key),
-        "before": _serialize_clusters(move.before),
-        "after": _serialize_clusters(move.after),
+        "workload": serialize_key(move.key),
+        "before": serialize_clusters(move.before),
+        "after": serialize_clusters(move.after),
         "copyReplicas": move.copy_replicas,
         "kind": classify_move(move),
         "reason": move.reason,
@@ -83,11 +83,11 @@ def serialize_review(review: Review) -> dict[str, Any]:
         "moves": list(map(_serialize_move, review.moves)),
         "placements": [
             {
-                "workload": _serialize_key(outcome.key),
+                "workload": serialize_key(outcome.key),
                 "state": outcome.state,
                 "policy": outcome.policy,
                 "group": outcome.group,
-                "clusters": _serialize_clusters(outcome.replicas_by_cluster),
+                "clusters": serialize_clusters(outcome.replicas_by_cluster),
                 "replicas": outcome.replicas,
                 "leaving": [target.cluster for target in outcome.targets if target.evicting],
                 "reason": outcome.reason,
@@ -97,7 +97,7 @@ def serialize_review(review: Review) -> dict[str, Any]:
         "recordChanges": list(map(serialize_record_change, review.record_changes)),
         "records": [
             {
-                "subject": _serialize_key(decision.subject),
+                "subject": serialize_key(decision.subject),
                 "target": decision.target_kind,
                 "targets": _serialize_targets(decision.targets),
             }
@@ -106,9 +106,9 @@ def serialize_review(review: Review) -> dict[str, Any]:
         "choices": list(_serialize_choices(review.record_changes)),
         "stays": [
             {
-                "workload": _serialize_key(workload.key),
-                "clusters": _serialize_clusters(workload.current),
-                "anew": _serialize_clusters(workload.if_rescheduled),
+                "workload": serialize_key(workload.key),
+                "clusters": serialize_clusters(workload.current),
+                "anew": serialize_clusters(workload.if_rescheduled),
                 "remedy": workload.remedy,
             }
             for workload in review.retained
@@ -133,7 +133,7 @@ def _serialize_rollouts(review: Review) -> list[dict[str, Any]]:
 
 def _serialize_retained_copy(copy: RetainedCopy) -> dict[str, Any]:
     return {
-        "workload": _serialize_key(copy.workload),
+        "workload": serialize_key(copy.workload),
         "cluster": copy.cluster,
         "replicas": copy.replicas,
         "start": format_time(copy.start) if copy.start else None,
@@ -144,7 +144,7 @@ def _serialize_retained_copy(copy: RetainedCopy) -> dict[str, Any]:
 def serialize_record_change(change: RecordChange) -> dict[str, Any]:
     """Return a changed recorded decision as an item of `recordChanges`."""
     return {
-        "subject": _serialize_key(change.subject),
+        "subject": serialize_key(change.subject),
         "target": change.target_kind,
         "before": _serialize_targets(change.before),
         "after": _serialize_targets(change.after),
@@ -162,7 +162,7 @@ def _serialize_choices(changes: Iterable[RecordChange]) -> Iterator[dict[str, An
     for change in changes:
         before, after = ([target.name for target in sorted(targets)] for targets in (change.before, change.after))
         if change.target_kind == "cluster" and before != after:
-            yield {"by": _serialize_key(change.subject), "before": before, "after": after}
+            yield {"by": serialize_key(change.subject), "before": before, "after": after}
 
 
 def _serialize_causes(causes: Iterable[Cause]) -> list[dict[str, Any]]:
@@ -275,11 +275,13 @@ def _serialize_share(share: ReplicaShare) -> dict[str, Any]:
     return {"cluster": share.cluster, "replicas": share.replicas}
 
 
-def _serialize_key(key: Key) -> dict[str, str]:
+def serialize_key(key: Key) -> dict[str, str]:
+    """Return the group, kind, namespace and name of an object."""
     return key._asdict()
 
 
-def _serialize_clusters(replicas: Mapping[str, int | None]) -> list[dict[str, Any]]:
+def serialize_clusters(replicas: Mapping[str, int | None]) -> list[dict[str, Any]]:
+    """Return clusters with their replicas, null for a copy without a number, by name."""
     return [{"cluster": cluster, "replicas": replicas[cluster]} for cluster in sorted(replicas)]
 
 
@@ -360,8 +362,8 @@ def _serialize_effect(effect: WorkloadEffect) -> dict[str, Any]:
     return {
         "workload": effect.key._asdict(),
         "policy": effect.policy,
-        "before": _serialize_clusters(effect.before),
-        "after": _serialize_clusters(effect.after),
+        "before": serialize_clusters(effect.before),
+        "after": serialize_clusters(effect.after),
         "replicas": effect.replicas,
         "short": effect.shortfall,
         "shortBefore": effect.shortfall_before,

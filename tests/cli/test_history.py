@@ -71,7 +71,10 @@ def test_the_history_has_which_workload_moved_when_and_why(moved: Path, git: Git
     found = json.loads(gitsched("history", "web", "-n", "1", "-o", "json").stdout)
     (entry,) = found["entries"]
     assert (found["kind"], entry["commit"][:10], found["next"][:10]) == ("History", place, first)
-    assert (entry["moves"][0]["before"], entry["moves"][0]["after"]) == ({"one": 2}, {"two": 2})
+    assert (entry["moves"][0]["before"], entry["moves"][0]["after"]) == (
+        [{"cluster": "one", "replicas": 2}],
+        [{"cluster": "two", "replicas": 2}],
+    )
 
 
 FILTERS: list[tuple[dict[str, Any], int]] = [

@@ -16,6 +16,7 @@ from gitsched.model.changes import Cause, ManifestChange, Move, RecordChange, Re
 from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import Finding
+from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision, RecordTarget, TargetCluster
 from gitsched.model.simulation import FailureDomain, Resilience, Simulation, WorkloadEffect
@@ -23,6 +24,7 @@ from gitsched.reconcile import Reconciler, RunSettings, reconcile
 from gitsched.reconcile.explanation import explain_workloads
 from gitsched.reconcile.run import make_review
 from gitsched.report.page import FleetView, write_page
+from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.review import ComparisonBase, DeliveryChanges, Review
 from gitsched.simulate.fleet_topology import read_topology
 
@@ -272,6 +274,31 @@ def test_markup_in_names_is_shown_as_text(show: Open) -> None:
     assert page.evaluate("window.pwned") is None
     assert page.get_by_role("dialog").inner_text().count(EVIL) >= 5
     assert page.locator("main img").count() == 0
+
+
+def test_markup_in_commits_is_shown_as_text_on_the_timeline(show: Open) -> None:
+    key = Key("apps", "Deployment", EVIL, EVIL)
+    entry = HistoryEntry(
+        "c0ffee" * 7,
+        NOW,
+        f"{EVIL} <{EVIL}>",
+        EVIL,
+        "source",
+        EVIL,
+        ((EVIL, EVIL),),
+        SourceChange("beef", EVIL, EVIL),
+        (SourceChange("beef2", EVIL, EVIL),),
+        files=(EVIL,),
+        moves=(PlacementMove(Move(key, {EVIL: 1}, {EVIL: 2}, EVIL), EVIL),),
+        records=(RecordChange(key, EVIL, (), (RecordTarget(EVIL, 1, EVIL),), EVIL),),
+        notes=(EVIL,),
+    )
+    page = show(write_history_page(HistoryPage(EVIL, "c0ffee", [entry], [EVIL], "", EVIL)))
+    assert page.evaluate("window.pwned") is None
+    assert page.locator("main img, main script").count() == 0
+    assert page.locator("main").inner_text().count(EVIL) > 5
+    page.get_by_label("Cluster").fill("not there")
+    assert page.locator("#history-count").inner_text() == "0 commits, 0 moves"
 
 
 def test_recorded_decisions_are_shown_with_their_causes(show: Open) -> None:

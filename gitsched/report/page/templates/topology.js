@@ -63,8 +63,8 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, state }) => {
     return node;
   };
   const measure = (label, drawn, text) => {
-    const node = make("span", null, { class: "measure" });
-    node.append(make("span", label, { class: "soft" }), drawn, make("span", text, { class: "amount" }));
+    const node = make("span", null, { class: label ? "measure" : "measure unnamed" });
+    node.append(...(label ? [make("span", label, { class: "soft" })] : []), drawn, make("span", text, { class: "amount" }));
     return node;
   };
 
