@@ -93,13 +93,36 @@ def _make_knative(image: str) -> dict[str, str]:
     return {"gitsched.yaml": knative.settings(), "a.yaml": knative.adapter(2), "n.yaml": knative.node("node-1", "z"), **sources}
 
 
+def _make_policies(image: str) -> dict[str, str]:
+    """Return three workloads with a policy each, of which that of `web` cannot be handled."""
+    files = _make_karmada(image)
+    web = files.pop(f"{BAD}.yaml").replace(BAD, "web")
+    selectors = {BAD: "web", "good": "good", "new": "new"}
+    policies = {
+        f"policy-{name}.yaml": policy("", name=name).replace("kind: Deployment}", f"kind: Deployment, name: {selected}}}")
+        + f"# {image}\n"
+        for name, selected in selectors.items()
+    }
+    return {**files, "policy.yaml": "", "web.yaml": web, **policies}
+
+
+def _make_clusters(image: str) -> dict[str, str]:
+    files = _make_karmada(image)
+    web = files.pop(f"{BAD}.yaml").replace(BAD, "web")
+    return {**files, "web.yaml": web, f"{BAD}.yaml": cluster(BAD) + f"# {image}\n"}
+
+
 SUBJECTS: dict[str, tuple[Callable[[str], dict[str, str]], str, str]] = {
     "karmada": (_make_karmada, "deployment", "ash"),
     "krake": (_make_krake, "application", "default.ash"),
     "ocm": (_make_ocm, "configmap", "ash"),
     "knative": (_make_knative, "kafkasource", "node/node-1"),
+    "policy": (_make_policies, "", "ash"),
+    "cluster": (_make_clusters, "", "ash"),
 }
 """For each API: the files, the kind of the documents of which one fails, and what a simulation loses."""
+_CONCERN_OTHERS = ("policy", "cluster")
+"""Workloads depend on the document that cannot be handled: they keep what they have."""
 
 
 class Scene:
@@ -189,6 +212,10 @@ class Scene:
         if command != "reconcile":
             return problems
         files = self._list_content()
+        if self.name in _CONCERN_OTHERS:
+            manifests = [path for path in self.old if path.startswith("clusters/") and "/default/" in path]
+            lost = [path for path in manifests if files.get(path) not in (self.old[path], self.new.get(path))]
+            return [*problems, *([f"lost: {', '.join(lost)}"] if lost else [])]
         for path in sorted({*files, *self.new}):
             allowed = {self.new.get(path), *([self.old.get(path)] if BAD in path else [])}
             may_explain = BAD in path and path.startswith(("placements/", "status/")) and path in files
@@ -280,7 +307,7 @@ def main() -> int:
     for name in options.scenes or SUBJECTS:
         with tempfile.TemporaryDirectory(prefix="stages-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as directory:
             scene = Scene(name, Path(directory))
-            for command in options.commands:
+            for command in {"reconcile"}.intersection(options.commands) if name in _CONCERN_OTHERS else options.commands:
                 for stage in scene.list_stages(command):
                     if options.only not in str(stage):
                         continue

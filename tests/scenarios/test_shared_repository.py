@@ -2,14 +2,17 @@
 
 The assertions, after each step: the head of the output is old or new and complete; each output commit has one parent, the head that its
 writer observed; no commit of a person is lost; the same inputs give the same files; a run without changes makes no commit; a failed run
-moves nothing; workloads get the replicas that they demand; no lock, temporary file or open file stays. At the end all writers converge.
+moves nothing; workloads get the replicas that they demand; no lock, temporary file or open file stays; time, memory and the size of the
+output are bounded. At the end all writers converge.
 """
 
 from __future__ import annotations
 
 import logging
+import resource
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -71,6 +74,8 @@ VERSIONS: dict[str, tuple[str | None, ...]] = {
 """The content that each source file can have; None: no such file."""
 FIRST = {path: text for path, (text, *_) in VERSIONS.items() if text is not None}
 WRITERS = st.sampled_from(["ann", "bob", "resident"])
+MAX_SECONDS, MAX_OUTPUT, MAX_KIB = 10.0, 200_000, 300_000
+"""Seconds of the processor for one run, bytes of an output, and growth of the memory of this process over all examples in KiB."""
 CLONES = st.sampled_from(["ann", "bob"])
 EDITS = st.sampled_from([(path, number) for path, texts in VERSIONS.items() for number in range(len(texts))])
 
@@ -222,10 +227,13 @@ class SharedRepositoryMachine(RuleBasedStateMachine):
 
     def attempt(self, action: Callable[[], RunResult]) -> RunResult | None:
         """Return the result, None for an error that a command reports."""
+        start = time.process_time()
         try:
             return action()
         except GitschedError:
             return None
+        finally:
+            assert time.process_time() - start < MAX_SECONDS, "a run of this size takes milliseconds"
 
     def check_run(self, name: str) -> None:
         shared, before, refs = self.shared, self.shared.head(), self.shared.refs()
@@ -265,7 +273,9 @@ class SharedRepositoryMachine(RuleBasedStateMachine):
             assert not lost, f"commits of people that {head} does not contain: {lost}"
             commit = self.shared.repository[head]
             if head not in self.kept:
-                check_output(self.shared.read(str(commit.id)))
+                files = self.shared.read(str(commit.id))
+                check_output(files)
+                assert sum(map(len, files.values())) < MAX_OUTPUT, "the output of this source is small"
         else:
             assert not self.kept
         assert not self.shared.list_left_over()
@@ -299,9 +309,10 @@ ROOT: list[Path] = []
 def test_writers_people_and_faults_in_any_order(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
     ROOT[:] = [tmp_path]
-    before = count_open_files()
+    before, memory = count_open_files(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         SharedRepositoryMachine,
         settings=settings(max_examples=count_examples(2), stateful_step_count=30 if DEEP else 6),
     )
     assert count_open_files() <= before + 16, "runs close what they open"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < MAX_KIB, "runs keep nothing of earlier ones"
