@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gitsched.edits.document_editor import DocumentEditor
+from gitsched.edits.scalar_search import list_scalar_edits
 from gitsched.edits.text_positions import NotEditable
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents
@@ -42,14 +43,21 @@ def _edit_text(data: bytes, file: PatchedBlob) -> str:
         raise NotEditable("the text of the file has escapes that YAML and JSON read differently")
     text = data.decode()
     document = text[spans.start : spans.end]
-    tree = _compose(document)
+    edits = list_scalar_edits(document, file.before, file.after)
+    edited = _edit_by_nodes(document, file) if edits is None else apply_text_edits(document, edits)
+    return f"{text[: spans.start]}{edited}{text[spans.end :]}" if spans.whole_file else edited
+
+
+def _edit_by_nodes(text: str, file: PatchedBlob) -> str:
+    """Return the edited text of a document; the parser's nodes say where its values are."""
+    tree = _compose(text)
     if tree is None:
         raise NotEditable("the document cannot be separated from the rest of its file")
-    editor = DocumentEditor(document, tree)
-    edited = apply_text_edits(document, editor.edit(file.before, file.after))
+    editor = DocumentEditor(text, tree)
+    edited = apply_text_edits(text, editor.edit(file.before, file.after))
     if not editor.certain and not _has_value(edited, file.after):
         raise NotEditable("the edited text would have another value")
-    return f"{text[: spans.start]}{edited}{text[spans.end :]}" if spans.whole_file else edited
+    return edited
 
 
 def apply_text_edits(text: str, edits: list[TextEdit]) -> str:

@@ -13,8 +13,12 @@ from hypothesis import strategies as st
 
 from gitsched.apis.karmada.overrides.json_patch import PatchedObject
 from gitsched.apis.karmada.overrides.overriders import apply_overriders
+from gitsched.edits.document_editor import DocumentEditor
 from gitsched.edits.manifest_edits import ManifestText, edit_manifest
+from gitsched.edits.scalar_search import list_scalar_edits
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.parser import parse_file
+from gitsched.manifests.yaml_composer import YamlDocument, compose_documents
 from gitsched.model.document import Body, Origin, remove_server_owned
 from gitsched.model.json_values import is_same_json
 from gitsched.model.planned_files import PatchedBlob
@@ -312,6 +316,31 @@ def find_changed_members(text: str, before: Body, after: Body) -> tuple[int, int
         return len(text), len(text)
     last = max((ends[name] if name in starts else len(text) for name in changed), default=len(text))
     return min(starts.get(name, max(starts.values())) for name in changed), last
+
+
+@given(seed=st.integers(0, 2**32), anchors=st.booleans())
+def test_a_scalar_that_is_found_by_its_lines_is_the_one_that_the_parser_finds(seed: int, anchors: bool) -> None:
+    random = Random(seed)
+    text = Writer(random, anchors=anchors).write(make_manifest(random))
+    documents = parse_file(text.encode(), path="web.yaml", validate=None).documents
+    assume(len(documents) == 1)
+    before = documents[0].body
+    for path in list_scalars(before):
+        patched = PatchedObject(before)
+        patched.apply("replace", [str(step) for step in path], random.choice(["changed", "# x", 3, None]))
+        edits = list_scalar_edits(text, before, patched.root)
+        if edits is not None:
+            (tree,) = compose_documents(text, DEFAULT_LIMITS)
+            assert isinstance(tree, YamlDocument)
+            assert edits == DocumentEditor(text, tree).edit(before, patched.root)
+
+
+def list_scalars(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Return the paths of the scalars of a value."""
+    if not isinstance(value, dict | list):
+        return [path]
+    parts = value.items() if isinstance(value, dict) else enumerate(value)
+    return [found for step, part in parts for found in list_scalars(part, (*path, step))]
 
 
 @given(seed=st.integers(0, 2**32))
