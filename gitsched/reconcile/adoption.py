@@ -19,7 +19,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.output_commit import prepare_commit, publish, write
-from gitsched.reconcile.pipeline import read_plan_input
+from gitsched.reconcile.pipeline import log_ignored_settings, read_plan_input
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.running_objects import ClusterInput, RunningObjectReader, list_cluster_directories
@@ -76,6 +76,7 @@ def adopt(settings: RunSettings, inputs: AdoptionInputs, *, dry_run: bool = Fals
         raise Permanent(f"nothing that runs was found in what was given, so there is nothing to adopt{reasons}")
     with gc_paused():
         made = plan_adoption(made_from._replace(rollouts=None, withholds=False), running)
+    log_ignored_settings(made.output)
     findings = (*reader.findings, *made.findings)
     planned = Planned(
         made.output._replace(findings=(*findings, *made.output.findings)),

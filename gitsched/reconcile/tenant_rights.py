@@ -13,7 +13,7 @@ from gitsched.git.refs import find_remote_url
 from gitsched.model.document import Key
 from gitsched.model.urls import strip_credentials
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.pipeline import plan_source
+from gitsched.reconcile.pipeline import log_ignored_settings, plan_source
 from gitsched.reconcile.run import open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.tenant_objects import TenantRights
@@ -39,6 +39,7 @@ def read_tenant_rights(settings: RunSettings, url: str | None) -> TenantDelivery
     context = open_context(settings._replace(observations="recorded"))
     fetched = fetch(context)
     planned = plan_source(context, fetched, settings.now)
+    log_ignored_settings(planned.plan)
     decisions = planned.plan.decisions
     known = strip_credentials(url or fetched.output.remote or find_remote_url(fetched.output.repository, "origin"))
     source = decisions.input

@@ -55,6 +55,8 @@ LOOKING = {
     "simulate": ["simulate", "--lose", "cluster/tenant-a.one"],
     "export": ["export", "argocd", "--url", "https://git.example.com/fleet"],
     "status": ["status"],
+    "adopt": ["adopt", "--cluster", "tenant-a.one=../running.yaml", "--dry-run"],
+    "collect": ["collect", "--dry-run", "--context", "one=nowhere", "--kubectl", "/bin/false", "--write-clusters", "proposed"],
     "scores": ["scores", "--dry-run"],
     "tidy": ["tidy"],
     "rebalance": ["rebalance", "application/tenant-a/echo"],
@@ -101,14 +103,15 @@ def test_looking_at_a_hostile_pull_request_contacts_nobody(
     trusted.git("switch", "-q", "-c", "pr")
     attack(trusted, server, f"{server.url}/x.git")
     monkeypatch.chdir(trusted.path)
+    (trusted.path.parent / "running.yaml").write_text(deployment("echo", namespace="shop"))
     refs = trusted.git("for-each-ref")
     code = main([*LOOKING[command], "--cache-dir", str(trusted.cache), "--now", "2026-03-02T10:00:00Z"])
     printed = "".join(capfd.readouterr())
     assert code in (0, 1, 4), printed
     assert server.seen == []
-    assert trusted.git("for-each-ref") == refs
+    assert (trusted.git("for-each-ref"), trusted.git("status", "--short")) == (refs, "")
     assert SECRET not in printed
-    if command in ("explain", "simulate", "status", "export", "plan", "plan a merge"):
+    if command in ("explain", "simulate", "status", "export", "adopt", "plan", "plan a merge"):
         assert "output.repository is " in printed
         assert "setting-ignored" in printed
 
