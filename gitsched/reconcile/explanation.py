@@ -156,20 +156,19 @@ def _add_document_errors(found: Explanation, key: Key, findings: Iterable[Findin
         finding
         for finding in findings
         if (finding.severity == "error" and finding.resource == key.resource)
-        or (
-            finding.code.endswith(_SELECTOR_CODES)
-            and finding.resource is not None
-            and _name_resource(finding.resource) == found.policy
-        )
+        or (finding.code.endswith(_SELECTOR_CODES) and finding.resource is not None and _is_named(finding.resource, found))
     )
     return found._replace(
         findings=(*found.findings, *(finding for finding in more if (finding.code, finding.message) not in known))
     )
 
 
-def _name_resource(resource: tuple[str, str, str]) -> str:
-    """Return kind, namespace and name as the title of a policy has them."""
-    return "/".join(filter(None, resource))
+def _is_named(resource: tuple[str, str, str], found: Explanation) -> bool:
+    """Return whether a policy, by kind, namespace and name, is that of an explanation, or what it explains."""
+    kind, *path = resource
+    rest = "/".join(filter(None, path))
+    named = (*found.policy.split(", "), found.workload)
+    return any(text == f"{kind}/{rest}" or (text.startswith(f"{kind}.") and text.endswith(f"/{rest}")) for text in named)
 
 
 def explain_workloads(
