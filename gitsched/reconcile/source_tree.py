@@ -200,8 +200,11 @@ def read_source_tree(
         from gitsched.reconcile.kustomized_tree import read_kustomized_tree
 
         kustomized = read_kustomized_tree(entries, files, reader, config, builds, documents)
-        files, findings = kustomized.files, [*findings, *kustomized.findings]
-        restored = {path: file for path, file in restored.items() if path in files}
+        read, files, findings = files, kustomized.files, [*findings, *kustomized.findings]
+        # Where only parts of kustomizations were broken, what is built says whether they are.
+        restored = {
+            path: file for path, file in restored.items() if path in files and (files[path].broken or not read[path].broken)
+        }
     last_valid_documents = [document for file in restored.values() for document in file.documents]
     if kustomized is not None:
         last_valid_documents = [document for document in last_valid_documents if not kustomized.contains(document)]

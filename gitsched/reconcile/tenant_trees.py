@@ -110,7 +110,12 @@ def read_tenant_files(
         tenancy=admission.tenancy,
         tenants=tenants.records,
     )
-    return TenantTree(remaining, {path: file for path, file in source.restored.items() if path in remaining}, tree)
+    restored = {
+        path: file
+        for path, file in source.restored.items()
+        if path in remaining and (remaining[path].broken or not source.files[path].broken)  # else only a part was broken
+    }
+    return TenantTree(remaining, restored, tree)
 
 
 def _read_hidden_files(source: OwnedFiles, paths: TenantPaths, reader: SourceReader) -> OwnedFiles:

@@ -79,3 +79,29 @@ def test_custom_resources_are_checked_against_the_definitions_of_the_source(pair
     assert find(run) == [found]
     pair.commit({"crds/widget.yaml": DEFINITION.replace("SIZE", "string")}, hour=3)
     assert find(pair.reconcile(3)) == []
+
+
+def test_of_what_kustomize_builds_the_result_counts(pair: Fleet) -> None:
+    base = deployment("web")
+    patch = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: default}\nspec:\n  replicas: NUMBER\n"
+    files = {
+        "gitsched.yaml": "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\n"
+        "spec: {source: {kustomize: {build: [prod]}}}\n",
+        WEB: None,
+        "base/web.yaml": base,
+        "base/kustomization.yaml": "resources: [web.yaml]\n",
+        "prod/kustomization.yaml": "resources: [../base]\npatches: [{path: patch.yaml}]\n",
+        "prod/patch.yaml": patch.replace("NUMBER", "5"),
+    }
+    pair.commit(files)
+    pair.reconcile()
+    assert "replicas: 5" in pair.read(PATH)
+    pair.commit({"base/web.yaml": base.replace("replicas: 2", "replicas: two")}, hour=1)
+    assert find(pair.reconcile(1)) == []
+    pair.commit({"prod/patch.yaml": patch.replace("NUMBER", "five")}, hour=2)
+    found = find(pair.reconcile(2))
+    assert found[0].endswith(
+        "'replicas' must be an integer, not \"five\" (as kustomize builds prod) (last changed by prod/patch.yaml:1) [wrong-type]"
+    )
+    assert len(found) == 2  # the other one says that the placement stays
+    assert "replicas: 5" in pair.read(PATH)
