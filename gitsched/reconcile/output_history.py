@@ -16,6 +16,7 @@ from gitsched.model.changes import RetainedCopy
 from gitsched.model.commit import Commit
 from gitsched.model.document import Key, as_object
 from gitsched.model.errors import GitschedError, Permanent
+from gitsched.model.finding import format_names
 from gitsched.model.history import HistoryEntry, HistoryFilter, SourceChange
 from gitsched.model.time import format_time, parse_time
 from gitsched.reconcile.fetch import fetch, read_source_config
@@ -25,13 +26,15 @@ from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.output_files import CLUSTERS, FREEZE, HYDRATOR_METADATA, RUN_METADATA
 from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
-from gitsched.report.lines import abbreviate_oid
+from gitsched.report.lines import abbreviate_oid, format_count
 from gitsched.report.retained_copies import describe_ended_copies, describe_retained_copies
 
 MAX_COMMITS = 100_000
 """Commits of the output branch that are looked at."""
 MAX_SOURCES, MAX_FILES = 20, 20
 """Source commits and changed source files of one entry; the others are counted."""
+MAX_NAMES = 8
+"""Clusters in one note; the others are counted."""
 MAX_COPIES = 5
 """Copies that stay for an overlap, and copies that go, of one entry; the others are counted."""
 _MAX_SOURCES_COUNTED = 1_000
@@ -139,6 +142,8 @@ class OutputHistory:
                 if not (entry.moves or entry.records) and self._filter.selects_moves:
                     return entry
                 entry = entry._replace(notes=tuple(self._list_notes(commit, parent)))
+                if parent is not None and not entry.moves:
+                    entry = entry._replace(notes=(*entry.notes, *self._describe_changed_files(commit, parent)))
             except GitschedError as error:
                 entry = entry._replace(notes=(*entry.notes, f"it cannot be read completely: {error}"))
         try:
@@ -178,6 +183,14 @@ class OutputHistory:
         directory = f"{self._output.prefix}{CLUSTERS}"
         now, then = (self._output.repository.list_directory(each.tree, directory).keys() for each in (commit, parent))
         return sorted(now - then)[:MAX_FILES], sorted(then - now)[:MAX_FILES]
+
+    def _describe_changed_files(self, commit: Commit, parent: Commit) -> Iterator[str]:
+        """Yield the clusters whose manifests change although no workload moves."""
+        directory = f"{self._output.prefix}{CLUSTERS}"
+        now, then = (self._output.repository.list_directory(each.tree, directory) for each in (commit, parent))
+        changed = sorted(name for name in now.keys() & then.keys() if now[name] != then[name])
+        if changed:
+            yield f"manifests of {format_count(len(changed), 'cluster')} change: {format_names(changed, MAX_NAMES)}"
 
     def _read_freeze(self, commit: Commit | None) -> str:
         entry = self._output.repository.find_entry(commit.tree, f"{self._output.prefix}{FREEZE}") if commit is not None else None

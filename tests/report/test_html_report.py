@@ -381,4 +381,7 @@ def test_moves_with_the_same_cause_are_one_entry_above_the_rows(show: Open) -> N
         "policy",
         "Deployment shop/w00, Deployment shop/w01, Deployment shop/w02 and 9 more",
     ]
-    assert page.get_by_role("row", name="Deployment shop/w00").first.inner_text().split("\t")[1] == "− c0 8 + west 4 8 → 4 replicas, fewer"
+    assert (
+        page.get_by_role("row", name="Deployment shop/w00").first.inner_text().split("\t")[1]
+        == "− c0 8 + west 4 8 → 4 replicas, fewer"
+    )
