@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import KindScope
 from gitsched.model.document import Body, Document, Key, Origin, get_field, is_namespaced, is_unread_kind, parse_api_group
-from gitsched.model.finding import Finding, locate_document, locate_origin
+from gitsched.model.finding import Finding, format_names, locate_document, locate_origin
 from gitsched.model.variants import BUNDLE_KIND
 
 _CROSSPLANE_GROUP = "apiextensions.crossplane.io"
@@ -159,8 +159,7 @@ def resolve_key(document: RawDocument, scopes: Mapping[tuple[str, str], bool]) -
 def make_duplicate_finding(copies: tuple[Document, ...]) -> Finding:
     """Return the error that an identity is defined more than once, at the first location. The message names the next ones."""
     known = [f"{location}{_name_root(copy)}" for copy in copies if (location := locate_document(copy))][1:]
-    more = f" and {len(known) - MAX_DUPLICATE_LOCATIONS} more" if len(known) > MAX_DUPLICATE_LOCATIONS else ""
-    locations = f"also {', '.join(known[:MAX_DUPLICATE_LOCATIONS])}{more}" if known else f"{len(copies)} documents"
+    locations = f"also {format_names(known, MAX_DUPLICATE_LOCATIONS)}" if known else f"{len(copies)} documents"
     key = copies[0].key
     cure = "keep one, or hide overlays with .sourceignore or source.paths"
     if copies[0].origin is not None and copies[0].origin.root:
@@ -188,11 +187,9 @@ def make_duplicate_findings(duplicates: Iterable[tuple[Document, ...]]) -> list[
 
 def _make_directory_finding(directories: tuple[str, ...], group: list[tuple[Document, ...]]) -> Finding:
     names = [str(copies[0].key) for copies in group]
-    more = f" and {len(names) - MAX_DUPLICATE_LOCATIONS} more" if len(names) > MAX_DUPLICATE_LOCATIONS else ""
-    others = len(directories) - MAX_DUPLICATE_LOCATIONS - 1
-    where = ", ".join(directories[: MAX_DUPLICATE_LOCATIONS + 1]) + (f" and {others} more" if others > 0 else "")
+    where = format_names(directories, MAX_DUPLICATE_LOCATIONS + 1)
     message = (
-        f"{len(group)} objects are defined with different content in {where}: {', '.join(names[:MAX_DUPLICATE_LOCATIONS])}{more}; if these "
+        f"{len(group)} objects are defined with different content in {where}: {format_names(names, MAX_DUPLICATE_LOCATIONS)}; if these "
         "directories are for different clusters, map them to clusters in source.variants, else keep one"
     )
     first = group[0][0]

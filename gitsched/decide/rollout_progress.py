@@ -10,6 +10,7 @@ from gitsched.apis.gitsched.rollout import RolloutSpec
 from gitsched.decide.cluster_reports import KnownReports
 from gitsched.decide.plan_state import PlanTimes
 from gitsched.decide.retained_copies import choose_start
+from gitsched.model.finding import format_names
 from gitsched.model.rollouts import (
     ChangedCluster,
     ClusterState,
@@ -207,8 +208,7 @@ def _describe(
 
 
 def _count(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3])
-    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
+    return format_names(names)
 
 
 def _order_groups(spec: RolloutSpec, groups: Sequence[RolloutGroup]) -> list[RolloutGroup]:

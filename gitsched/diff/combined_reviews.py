@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from gitsched.diff.plans import FileChange, compute_plan_digest, list_leaving_paths
 from gitsched.model.changes import Move, RecordChange
 from gitsched.render.output_files import object_path
-from gitsched.report.lines import format_clusters, format_key
+from gitsched.report.lines import format_clusters, format_key, list_limited
 from gitsched.report.summary import format_targets
 
 MAX_UNREVIEWED = 10
@@ -53,9 +53,7 @@ def list_unreviewed(total: PlanChanges, reviewed: Sequence[PlanChanges]) -> list
     manifests = {entry for plan in reviewed for entry in plan.list_manifests().items()}
     named = {object_path(cluster, move.key) for move in unreviewed for cluster in (*move.before, *move.after)}
     lines += [entry[0] for entry in total.list_manifests().items() if entry not in manifests and entry[0] not in named]
-    if len(lines) > MAX_UNREVIEWED:
-        lines = [*lines[:MAX_UNREVIEWED], f"and {len(lines) - MAX_UNREVIEWED} more"]
-    return lines
+    return list_limited(lines, MAX_UNREVIEWED)
 
 
 def _combine(changes: Iterable[tuple[K, tuple[V, V]]]) -> Mapping[K, list[tuple[V, V]]]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from gitsched.manifests.kustomize import Kustomization, KustomizeChange, KustomizeReference
 from gitsched.model.document import Body, is_namespaced
+from gitsched.model.finding import format_names
 
 MAX_VISITS = 2_000_000
 """Pairs of a directory and a kustomization above it that are visited for one commit. Beyond it, objects count as changed."""
@@ -282,8 +283,5 @@ def describe_changes(changes: list[AppliedChange], limit: int = 3) -> str:
     by_path: dict[str, dict[str, None]] = {}
     for applied in changes:
         by_path.setdefault(applied.path, {})[applied.change.text] = None
-    shown = [
-        f"{path} ({', '.join(list(texts)[:4])}{', ...' if len(texts) > 4 else ''})" for path, texts in list(by_path.items())[:limit]
-    ]
-    more = len(by_path) - len(shown)
-    return f"{', '.join(shown)}{f' and {more} more' if more > 0 else ''}"
+    shown = [f"{path} ({', '.join(list(texts)[:4])}{', ...' if len(texts) > 4 else ''})" for path, texts in by_path.items()]
+    return format_names(shown, limit)

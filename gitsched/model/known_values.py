@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from gitsched.model.finding import format_names
+
 _SIMILARITY = 0.65
 _MAX_LENGTH = 100
 _MAX_LISTED = 5
@@ -38,5 +40,4 @@ def describe_unknown_value(owner: str, key: str, values: Sequence[str], known: I
 def list_values(known: Iterable[str], first: str = "") -> str:
     """List the first existing names or values in a message; the one that is probably meant is the `first`."""
     names = sorted(known, key=lambda name: (name != first, name))
-    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
-    return ", ".join(names[:_MAX_LISTED]) + more
+    return format_names(names, _MAX_LISTED)

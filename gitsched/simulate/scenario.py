@@ -16,6 +16,7 @@ from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.decide.validation import validate_document
 from gitsched.model.document import Body, Document, Key, get_field, is_namespaced, parse_api_group, read_labels
 from gitsched.model.errors import Permanent
+from gitsched.model.finding import format_names
 from gitsched.model.labels import Selector
 from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
 
@@ -175,9 +176,8 @@ def _resolve_scopes(clusters: ClusterIndex, scopes: Iterable[FailureDomain]) -> 
 
 def format_known_names(names: list[str], by: str = "cluster") -> str:
     """Return the existing names for a message, as many as it can list."""
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     if names:
-        return f"are: {', '.join(names[:MAX_NAMES])}{more}"
+        return f"are: {format_names(names, MAX_NAMES)}"
     return "is none" if by in (CLUSTER, NODE) else f"is none: no cluster has a {by}"
 
 

@@ -118,12 +118,12 @@ def test_a_duplicate_is_reported_with_three_locations_and_a_fix(gitsched: Run, f
     web = (fleet / "web.yaml").read_text()
     commit(
         fleet,
-        **{f"overlay{number}": web.replace("metadata:\n", f"metadata:\n  labels: {{copy: c{number}}}\n", 1) for number in range(5)},
+        **{f"overlay{number}": web.replace("metadata:\n", f"metadata:\n  labels: {{copy: c{number}}}\n", 1) for number in range(6)},
     )
     (line,) = [
         line for line in gitsched("validate").stdout.replace("\n[", " [").splitlines() if "is defined more than once" in line
     ]
-    assert "also overlay1.yaml:1:1, overlay2.yaml:1:1, overlay3.yaml:1:1 and 2 more" in line
+    assert "also overlay1.yaml:1:1, overlay2.yaml:1:1, overlay3.yaml:1:1 and 3 more" in line
     assert ".sourceignore" in gitsched("validate").stdout
 
 

@@ -153,13 +153,13 @@ def test_the_changes_of_all_overlays_are_described_the_nearest_first() -> None:
     files = {
         "base/objects.yaml": OBJECTS,
         "base/kustomization.yaml": "resources: [objects.yaml]\nnamespace: shop\n",
-        **{f"over/{name}/kustomization.yaml": f"resources: [../../base]\nnamePrefix: {name}-\n" for name in "abcd"},
+        **{f"over/{name}/kustomization.yaml": f"resources: [../../base]\nnamePrefix: {name}-\n" for name in "abcde"},
     }
     graph, _ = build_graph(files)
     config_map = list_objects(files, "base/objects.yaml")[2]
     assert describe_changes(list(graph.list_changes("base/objects.yaml", config_map, lambda *_: None))) == (
         "base/kustomization.yaml (namespace shop), over/a/kustomization.yaml (namePrefix a-), "
-        "over/b/kustomization.yaml (namePrefix b-) and 2 more"
+        "over/b/kustomization.yaml (namePrefix b-) and 3 more"
     )
 
 
