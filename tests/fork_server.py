@@ -166,14 +166,14 @@ def run(
         return subprocess.CompletedProcess(["gitsched", *arguments], code, _read_text(stdout), _read_text(stderr))
 
 
-def write_script(path: Path) -> None:
-    """Write an executable file that runs gitsched with this Python."""
+def write_script(path: Path, program: str = COMMAND_LINE) -> None:
+    """Write an executable file that runs gitsched, or other Python code, with this Python."""
     server = _get_server()
     text = _SCRIPT.format(
         python=sys.executable,
         variables=server.variables,
         names=_START_VARIABLES,
-        program=COMMAND_LINE,
+        program=program,
         address=server.address,
     )
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -152,6 +152,7 @@ def _recognize(root: Path | None, api: str | None) -> tuple[str, RecognizedLayou
     default = next(iter(list_starters()))
     if root is None:
         return api or default, None
+    from gitsched.apis.policy_api import GroupKind
     from gitsched.decide.registry import reserved_groups
     from gitsched.reconcile.repository_layout import DocumentKinds, read_worktree, recognize_layout_of  # loads libgit2
 
@@ -164,6 +165,7 @@ def _recognize(root: Path | None, api: str | None) -> tuple[str, RecognizedLayou
         DocumentKinds(
             (topology.group, topology.kind) if topology is not None else None,
             starter.policy_kinds,
+            frozenset[GroupKind]().union(*(load().policy_kinds for load in list_starters().values())),
             reserved_groups,
             {"gitsched.yaml", CLUSTERS, POLICIES, *starter.workloads},
         ),
@@ -280,7 +282,7 @@ def _list_missing_policies(found: RecognizedLayout, starter: StarterFiles) -> di
     """Return the policies and the example workload for a repository that has no policies."""
     if found.policies:
         return {}
-    if found.kinds and starter.write_policies is not None:
+    if found.kinds and starter.write_policies is not None and not found.has_other_policies:
         return {POLICIES: starter.write_policies(found.kinds, sorted(found.described))}
     files = {POLICIES: starter.policies} if starter.policies else {}
     return files if found.kinds and starter.policies else files | dict(starter.workloads)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gitsched.model.time import parse_time
+from gitsched.model.time import add_duration, parse_duration, parse_time
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.guard_config import GuardLimit
@@ -43,9 +43,14 @@ def read_now(_ctx: click.Context, _parameter: click.Parameter, value: str | None
     """Return the value of --now, else the current time. This is the only place where commands read the clock."""
     if value is None:
         return datetime.now(UTC)
+    delay = parse_duration(value[1:]) if value.startswith("+") else None
+    if delay is not None:
+        return add_duration(datetime.now(UTC), delay)
     time = parse_time(value)
     if time is None:
-        raise click.BadParameter(f"{value!r} is not an RFC 3339 time such as 2026-01-12T09:00:00Z")
+        raise click.BadParameter(
+            f"{value!r} is neither an RFC 3339 time such as 2026-01-12T09:00:00Z nor a duration from now such as +15m"
+        )
     return time
 
 
@@ -92,7 +97,9 @@ CACHE = click.option(
     callback=_read_cache_directory,
     help="Cache directory; $XDG_CACHE_HOME/gitsched by default.",
 )
-NOW = click.option("--now", metavar="TIME", callback=read_now, help="Time for deadlines (RFC 3339); the current time by default.")
+NOW = click.option(
+    "--now", metavar="TIME", callback=read_now, help="Time for deadlines (RFC 3339, or +15m from now); now by default."
+)
 LOG = click.option(
     "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Format of the log on stderr."
 )

@@ -47,11 +47,13 @@ class Worktree(NamedTuple):
 
 
 class DocumentKinds(NamedTuple):
-    """Which documents of a repository are what: `cluster` describes clusters, `policies` are the kinds that say where workloads go, and
-    documents of `groups` are no workloads. The files `written` are left out: an earlier `gitsched init` wrote them."""
+    """Which documents of a repository are what: `cluster` describes clusters, `policies` are the kinds that say where workloads go,
+    `policies_of_all` those of all policy APIs, and documents of `groups` are no workloads. The files `written` are left out: an earlier
+    `gitsched init` wrote them."""
 
     cluster: GroupKind | None
     policies: Collection[GroupKind]
+    policies_of_all: Collection[GroupKind]
     groups: Collection[str]
     written: Collection[str]
 
@@ -59,7 +61,7 @@ class DocumentKinds(NamedTuple):
 class RecognizedLayout(NamedTuple):
     """The layout of a worktree. `described` are the labels of the clusters that have documents, by name; `label` is the label of clusters
     that names their environment; `hidden` says that .sourceignore hides the files that are proposed. `policies` are the documents that
-    say where workloads go, and `kinds` the (apiVersion, kind) of the workloads."""
+    say where workloads go, and `kinds` the (apiVersion, kind) of the workloads. `has_other_policies`: another API places some of them."""
 
     layout: Layout
     files: _WorktreeFiles
@@ -68,6 +70,7 @@ class RecognizedLayout(NamedTuple):
     hidden: bool
     policies: tuple[Body, ...]
     kinds: tuple[tuple[str, str], ...]
+    has_other_policies: bool
 
 
 def read_worktree(root: Path) -> Worktree:
@@ -95,6 +98,7 @@ def recognize_layout_of(worktree: Worktree, wanted: DocumentKinds) -> Recognized
     described: dict[str, Mapping[str, str]] = {}
     policies: list[Body] = []
     kinds: dict[tuple[str, str], None] = {}
+    other = False
     for path, body in worktree.documents:
         group, kind = _read_group(body), body.get("kind")
         if path in wanted.written:
@@ -103,6 +107,8 @@ def recognize_layout_of(worktree: Worktree, wanted: DocumentKinds) -> Recognized
             described[str(body["metadata"]["name"])] = read_labels(body)
         elif (group, kind) in wanted.policies:
             policies.append(body)
+        elif (group, kind) in wanted.policies_of_all:
+            other = True
         elif group not in wanted.groups and group not in _DELIVERY_GROUPS and kind not in _NO_WORKLOADS:
             kinds[str(body.get("apiVersion")), str(kind)] = None
     layout = recognize_layout(worktree.files, described)
@@ -110,7 +116,7 @@ def recognize_layout_of(worktree: Worktree, wanted: DocumentKinds) -> Recognized
     layout = _leave_out_unbuildable(layout, commit)
     hidden = _is_hidden(worktree.repository, worktree.entries)
     return RecognizedLayout(
-        layout, commit, described, _find_label(layout, described), hidden, tuple(policies), tuple(kinds)[:MAX_KINDS]
+        layout, commit, described, _find_label(layout, described), hidden, tuple(policies), tuple(kinds)[:MAX_KINDS], other
     )
 
 

@@ -127,7 +127,7 @@ def test_the_files_of_init_are_a_fleet_that_places_a_workload(
     assert all(finding["severity"] == "info" for finding in planned["findings"]), planned["findings"]
 
 
-def test_init_commits_its_own_files_on_request(gitsched: Run, tmp_path: Path, git: Callable[..., str]) -> None:
+def test_init_commits_its_own_files(gitsched: Run, tmp_path: Path, git: Callable[..., str]) -> None:
     (tmp_path / "start").mkdir()
     done = gitsched("init", "--commit", at=tmp_path / "start")
     assert (done.returncode, "wrote gitsched.yaml" in done.stdout, "git commit failed: " in done.stderr) == (2, True, True)

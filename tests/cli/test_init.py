@@ -133,7 +133,7 @@ def test_init_writes_what_is_missing_for_workloads_and_policies(gitsched: Run, m
     assert [cluster["metadata"] for cluster in clusters] == [{"name": "cloud-1", "labels": {"ownership": "cloud"}}, {"name": "fra"}]
 
 
-def test_init_asks_for_a_repository_where_there_are_manifests(gitsched: Run, tmp_path: Path) -> None:
+def test_init_requires_a_repository_where_there_are_manifests(gitsched: Run, tmp_path: Path) -> None:
     (tmp_path / "web.yaml").write_text(WEB)
     done = gitsched("init", at=tmp_path)
     assert (done.returncode, "has manifests (web.yaml), but is not a repository: run `git init`" in done.stderr) == (2, True)

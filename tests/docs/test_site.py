@@ -1,4 +1,4 @@
-"""The pages are one documentation: found from the site's navigation and from README, about codes, kinds and options that there are."""
+"""The pages are one documentation: found from the navigation and the first page, about codes, kinds and options that there are."""
 
 from __future__ import annotations
 
@@ -50,12 +50,21 @@ def manifests(page: Path) -> list[dict[str, Any]]:
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
-    assert sorted(leaves(SITE["nav"])) == [page.name for page in PAGES], "add the page to nav in mkdocs.yml, and to README"
+    assert sorted(leaves(SITE["nav"])) == [page.name for page in PAGES], "add the page to nav in mkdocs.yml, and to index.md"
 
 
-def test_readme_links_every_page() -> None:
+def test_the_first_page_links_every_page_and_readme_links_the_first_page() -> None:
+    text = (ROOT / "docs/index.md").read_text()
+    assert [page.name for page in PAGES if f"({page.name})" not in text and page.name != "index.md"] == []
+    assert "(docs/index.md)" in (ROOT / "README.md").read_text()
+
+
+def test_readme_stays_short_and_shows_figures_that_exist() -> None:
     text = (ROOT / "README.md").read_text()
-    assert [page.name for page in PAGES if f"(docs/{page.name})" not in text and page.name != "index.md"] == []
+    assert len(text.splitlines()) <= 128
+    images = re.findall(r"docs/images/[\w.-]+", text)
+    assert {image.rpartition(".")[2] for image in images} == {"svg", "png"}
+    assert all((ROOT / image).is_file() for image in images)
 
 
 def test_a_broken_link_fails_the_build_of_the_site() -> None:

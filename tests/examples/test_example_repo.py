@@ -159,7 +159,7 @@ def test_the_demo_only_adds_one_taint_to_clusters_of_the_primary(path: Path) -> 
     assert after == before
 
 
-def test_the_demo_tells_its_story_in_sixty_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_prints_sixty_lines_whose_hints_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from examples.demo import Demo, main
 
     fork_server.write_script(tmp_path / "gitsched")
