@@ -243,3 +243,14 @@ def test_validation_raises_no_exception_for_any_object(recorded: dict[str, Any],
         assert issue.pointer or issue.code == "schema"
     assert body == before, "a document is never changed"
     assert apply_defaults(apply_defaults(body)) == apply_defaults(body)
+
+
+def test_selectors_without_a_name_are_one_finding() -> None:
+    selectors = [{"apiVersion": "v1", "kind": kind} for kind in ("Pod", "Secret")]
+    spec = {"preemption": "Always", "resourceSelectors": selectors, "placement": {}}
+    body = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": "a"}, "spec": spec}
+    (issue,) = (
+        one for one in VALIDATORS["policy.karmada.io", "PropagationPolicy"](body) if one.code == "karmada-preemption-without-name"
+    )
+    assert issue.pointer == ("spec", "resourceSelectors", 0)
+    assert issue.message.endswith("(2 selectors have no name)")

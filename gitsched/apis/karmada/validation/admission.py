@@ -26,12 +26,12 @@ def validate_policy(body: Body) -> Iterator[Issue]:
     yield from _validate_failover(spec)
     yield from _validate_resource_selectors(body)
     if spec.get("preemption") == "Always":
-        for index, selector in enumerate(spec["resourceSelectors"]):
-            if not selector.get("name"):
-                message = (
-                    "name cannot be empty if preemption is Always: it would preempt the policies of resources that it does not name"
-                )
-                yield make_error("karmada-preemption-without-name", message, "spec", "resourceSelectors", index)
+        nameless = [index for index, selector in enumerate(spec["resourceSelectors"]) if not selector.get("name")]
+        if nameless:
+            message = "name cannot be empty if preemption is Always: it would preempt the policies of resources that it does not name"
+            if len(nameless) > 1:
+                message += f" ({len(nameless)} selectors have no name)"
+            yield make_error("karmada-preemption-without-name", message, "spec", "resourceSelectors", nameless[0])
     suspension = spec.get("suspension", {})
     if suspension.get("dispatching") and get_field(suspension, "dispatchingOnClusters", "clusterNames"):
         message = "suspension dispatching cannot co-exist with dispatchingOnClusters.clusterNames"
