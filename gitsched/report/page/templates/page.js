@@ -23,6 +23,7 @@
     return node;
   };
   const title = (row) => `${row.kind} ${row.namespace ? `${row.namespace}/` : ""}${row.name}`;
+  const plural = (number, one) => `${number} ${one}${number === 1 ? "" : "s"}`;
   const amount = (replicas) => (replicas === null ? "✓" : String(replicas));
 
   // Replicas of each workload by column, before and after.
@@ -72,8 +73,8 @@
     drawTopology({ columns, rows });
     const most = Math.max(BATCH, Math.floor(MOST_CELLS / (columns.length + 1)));
     count.textContent = rows.length === data.workloads.length && columns.length === data.clusters.length
-      ? `${rows.length} workloads on ${columns.length} clusters`
-      : `${rows.length} of ${data.workloads.length} workloads, ${columns.length} of ${data.clusters.length} clusters`;
+      ? `${plural(rows.length, "workload")} on ${plural(columns.length, "cluster")}`
+      : `${rows.length} of ${plural(data.workloads.length, "workload")}, ${columns.length} of ${plural(data.clusters.length, "cluster")}`;
     limit.textContent = rows.length > most ? `The first ${most} workloads are shown; use the filter for the others.` : "";
     rows = rows.slice(0, most);
     const table = make("table", null, {

@@ -223,16 +223,20 @@ const makeTopology = ({ make, title, amount, showWorkload, tree, state }) => {
     const nowhere = chosen.rows.filter((row) => row.state !== "gone" && !row.now.size);
     if (nowhere.length) {
       const summary = make("summary");
-      summary.append(make("span", `Unplaced: ${plural(nowhere.length, "workload")}`, { class: "error" }));
+      const site = make("span", null, { class: "site" });
+      site.append(make("span", "Unplaced", { class: "group-name" }), make("span", plural(nowhere.length, "workload"), { class: "old badge" }));
+      summary.append(site);
       const item = make("li");
       item.append(details("provider", summary, () => {
+        const box = make("div", null, { class: "inside" });
         const list = make("ul", null, { class: "moves" });
         fill(list, nowhere, (row) => {
           const entry = workloadItem(row, undefined, row.then.size ? "leave" : "keep");
           entry.firstChild.remove();
           return entry;
         }, "workloads");
-        return list;
+        box.append(list);
+        return box;
       }, open && nowhere.length <= BATCH));
       root.append(item);
     }
