@@ -37,9 +37,16 @@ LOGGER = logging.getLogger("gitsched")
 
 
 def show(text: str) -> None:
-    """Write to stdout. A closed pipe (`| head`) is not an error: the exit code still reports the result of the command."""
+    """Write to stdout. A closed pipe (`| head`) is not an error: the exit code still reports the result of the command.
+
+    Characters that the encoding of stdout does not have are escaped.
+    """
     try:
-        sys.stdout.write(text)
+        try:
+            sys.stdout.write(text)
+        except UnicodeEncodeError:
+            encoding = sys.stdout.encoding
+            sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
         sys.stdout.flush()
     except BrokenPipeError:
         # Redirect stdout, because Python would report the error again when it closes the stream.

@@ -93,8 +93,8 @@ def write_run(review: Review, width: int, paint: Paint | None = None, *, each: b
     """Return the result of a reconcile. Many moves are listed in groups with a common cause, unless `each` is true."""
     return join_blocks(
         _paint(wrap(_summarize_run(review), width), paint),
-        wrap_all(review.review_messages, width),
         _refusal_lines(review, width, paint),
+        wrap_all(review.review_messages, width),
         _setting_lines(review, width, paint),
         *_move_blocks(review.moves, width, paint, each=each),
         _copy_lines(review, width),
