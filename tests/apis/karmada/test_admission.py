@@ -246,9 +246,14 @@ def test_validation_raises_no_exception_for_any_object(recorded: dict[str, Any],
 
 
 def test_selectors_without_a_name_are_one_finding() -> None:
-    selectors = [{"apiVersion": "v1", "kind": kind} for kind in ("Pod", "Secret")]
+    selectors = [{"apiVersion": "v1", "kind": kind, "namespace": "b"} for kind in ("Pod", "Secret")]
     spec = {"preemption": "Always", "resourceSelectors": selectors, "placement": {}}
-    body = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": "a"}, "spec": spec}
+    body = {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "a", "namespace": "b"},
+        "spec": spec,
+    }
     (issue,) = (
         one for one in VALIDATORS["policy.karmada.io", "PropagationPolicy"](body) if one.code == "karmada-preemption-without-name"
     )
