@@ -51,7 +51,7 @@ def isolate_faults(
 
     def count(made: T) -> int:
         found = decisions(made)
-        return sum(outcome.state != "stale" for outcome in found.outcomes.values()) + len(found.recorded)
+        return sum(outcome.state == "placed" for outcome in found.outcomes.values()) + len(found.recorded)
 
     return _Isolation(list(documents), records, attempt, count).run()
 
@@ -118,30 +118,43 @@ class _Isolation(Generic[T]):
     def _break_one(self, error: Exception) -> bool:
         """Break or skip a document without whose content an attempt does not fail; return whether there is one.
 
-        An attempt may need both a template and a policy to fail. The one without which more is decided is at fault.
+        An attempt may need both a template and a policy to fail. The one without which more is decided is at fault, and where that is
+        equal, the one that has a record of its own.
         """
-        best: tuple[int, int, bool] | None = None
+        best: tuple[tuple[int, bool], int, bool] | None = None
         for candidates in self._group_candidates([n for n in range(len(self._documents)) if self._is_usable(n)]):
             fixed = set(range(len(self._documents))) - set(candidates)
 
-            def fails(count: int, candidates: list[int] = candidates, fixed: set[int] = fixed) -> bool:
-                return self._fails(fixed.union(candidates[:count]), self._dropped)
-
-            position = _find_first_failure(len(candidates), fails)
+            position = self._find_first(candidates, fixed)
             if position is None:
                 continue
             number, included = candidates[position], fixed.union(candidates[: position + 1])
             for is_broken, left_out in ((True, self._broken), (False, self._skipped)):
                 left_out[number] = make_fault_finding(self._documents[number], error)
                 decided = self._count_decided(included)
+                if decided is not None:  # unless other documents fail as well, all of them count
+                    decided = max(decided, self._count_decided(range(len(self._documents))) or 0)
                 del left_out[number]
                 if decided is not None:
                     decided += not is_broken  # what a skipped one has stays
-                    best = max(best or (-1, 0, True), (decided, number, is_broken), key=lambda found: found[0])
+                    rank = decided, bool(self._owned.list_of([self._documents[number]]))
+                    best = (rank, number, is_broken) if best is None or rank > best[0] else best
                     break
         if best is not None:
             (self._broken if best[2] else self._skipped)[best[1]] = make_fault_finding(self._documents[best[1]], error)
         return best is not None
+
+    def _find_first(self, candidates: Sequence[int], fixed: set[int]) -> int | None:
+        """Return the position of the first candidate with which an attempt fails.
+
+        A document that is left out on trial is left out with the records of its workload: otherwise the attempt would handle its removal.
+        """
+
+        def fails(count: int) -> bool:
+            absent = [self._documents[number] for number in candidates[count:]]
+            return self._fails(fixed.union(candidates[:count]), {*self._dropped, *self._owned.list_of(absent)})
+
+        return _find_first_failure(len(candidates), fails)
 
     def _count_decided(self, included: Iterable[int]) -> int | None:
         """Return how much an attempt decides; None if it fails."""
@@ -178,10 +191,7 @@ class _Isolation(Generic[T]):
         return position is not None
 
     def _skip_documents(self, error: Exception) -> bool:
-        """Skip the documents that the error names, or the first one with which an attempt fails; return whether there are any.
-
-        A document that is left out on trial is left out with the records of its workload: otherwise the attempt would handle its removal.
-        """
+        """Skip the documents that the error names, or the first one with which an attempt fails; return whether there are any."""
         if isinstance(error, DocumentFault):
             found = {number: fault for key, fault in error.errors.items() for number in self._list_positions(key)}
             found = {number: fault for number, fault in found.items() if number not in self._skipped}
@@ -189,12 +199,7 @@ class _Isolation(Generic[T]):
             return bool(found)
         for candidates in self._group_candidates([n for n in range(len(self._documents)) if n not in self._skipped]):
             fixed = set(range(len(self._documents))) - set(candidates)
-
-            def fails(count: int, candidates: list[int] = candidates, fixed: set[int] = fixed) -> bool:
-                absent = [self._documents[number] for number in candidates[count:]]
-                return self._fails(fixed.union(candidates[:count]), {*self._dropped, *self._owned.list_of(absent)})
-
-            position = _find_first_failure(len(candidates), fails)
+            position = self._find_first(candidates, fixed)
             if position is not None:
                 self._skip({candidates[position]: error})
                 return True

@@ -35,7 +35,9 @@ class OwnedRecords:
     def list_of(self, documents: Iterable[RawDocument]) -> list[Key]:
         """Return the records of the workloads of documents."""
         names = {(document.group, document.kind, document.name) for document in documents}
-        return [key for key in self._workloads if self._belongs(key, names)]
+        # A record that cannot be read, or that is about no cluster: the name of a record begins with that of its workload.
+        aliases = {alias for _, kind, name in names for alias in (name, f"{name}-{kind.lower()}", f"{name}.{kind.lower()}")}
+        return [key for key in self._workloads if self._belongs(key, names, aliases)]
 
     def list_skipped(self, documents: Iterable[RawDocument]) -> list[SkippedWorkload]:
         """Return the workloads of documents, and those that only they bring to clusters."""
@@ -61,14 +63,11 @@ class OwnedRecords:
         others = [SkippedWorkload(key, (), (key,), {}) for key in sorted(keys) if key not in known]
         return [*(_make_skipped(workload, [key]) for key, workload in found), *others]
 
-    def _belongs(self, key: Key, names: set[tuple[str, str, str]]) -> bool:
+    def _belongs(self, key: Key, names: set[tuple[str, str, str]], aliases: set[str]) -> bool:
         workload = self._workloads[key]
         if workload is not None:
             return (*workload.key[:2], workload.key.name) in names
-        if (key.group, key.kind, key.name) in names:
-            return True
-        # A record that cannot be read, or that is about no cluster: the name of a record begins with that of its workload.
-        return any(key.name in (name, f"{name}-{kind.lower()}", f"{name}.{kind.lower()}") for _, kind, name in names)
+        return (key.group, key.kind, key.name) in names or key.name in aliases
 
 
 def _read_workload(key: Key, records: Mapping[Key, Body]) -> RemovedWorkload | None:

@@ -38,7 +38,16 @@ _CACHES = ("manifests/parsed_file.py", "reconcile/cache/plan_cache.py", "decide/
 """Modules of caches: what fails there costs work, and changes nothing."""
 _UNREADABLE = ("make_raw_document", "make_origin")
 """What fails here leaves a file without any document that is known, so placements are frozen."""
-_NAMES = ("relative_path", "placement_path", "status_path", "strip_record", "get_field", "Key.__str__", "_matches_name")
+_NAMES = (
+    "relative_path",
+    "placement_path",
+    "status_path",
+    "strip_record",
+    "get_field",
+    "Key.__str__",
+    "Key.resource",
+    "_matches_name",
+)
 """What names objects, reads records, and names the files that stay. Nothing can stand in for these."""
 _IDENTITIES = ("key", "outcome", "template", "document", "subject", "workload")
 
