@@ -166,7 +166,8 @@ def describe_worst_effect(row: Simulation) -> str:
         f"{format_key(effect.key)}: {'unplaced' if effect.becomes_unplaced else f'{effect.lost_replicas} missing'}"
         for effect in degraded
     ]
-    return format_names(effects, WORST_SHOWN)
+    shown = count_shown(len(effects), WORST_SHOWN)
+    return ", ".join(effects[:shown]) + (f", and {len(effects) - shown} more" if len(effects) > shown else "")
 
 
 def list_resilience_notes(value: Resilience) -> list[str]:

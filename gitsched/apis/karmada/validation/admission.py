@@ -28,7 +28,9 @@ def validate_policy(body: Body) -> Iterator[Issue]:
     if spec.get("preemption") == "Always":
         nameless = [index for index, selector in enumerate(spec["resourceSelectors"]) if not selector.get("name")]
         if nameless:
-            message = "name cannot be empty if preemption is Always: it would preempt the policies of resources that it does not name"
+            message = (
+                "name cannot be empty if preemption is Always: it would preempt the policies of resources that it does not name"
+            )
             if len(nameless) > 1:
                 message += f" ({len(nameless)} selectors have no name)"
             yield make_error("karmada-preemption-without-name", message, "spec", "resourceSelectors", nameless[0])
