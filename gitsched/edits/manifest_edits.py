@@ -27,21 +27,20 @@ class ManifestText(NamedTuple):
     refusal: str = ""
 
 
-def edit_manifest(data: bytes, file: PatchedBlob) -> ManifestText:
-    """Return the content of a manifest, given that of its source file."""
+def edit_manifest(text: str, file: PatchedBlob) -> ManifestText:
+    """Return the content of a manifest, given the text of its source file."""
     try:
-        return ManifestText(NewBlob(_edit_text(data, file).encode()))
+        return ManifestText(NewBlob(_edit_text(text, file).encode()))
     except NotEditable as error:
         return ManifestText(NewBlob(dump(file.after).encode()), str(error))
 
 
-def _edit_text(data: bytes, file: PatchedBlob) -> str:
+def _edit_text(text: str, file: PatchedBlob) -> str:
     spans = file.origin.spans
     if file.origin.item >= 0:
         raise NotEditable("the object is an item of a List")
     if spans is None or not spans.end:
         raise NotEditable("the text of the file has escapes that YAML and JSON read differently")
-    text = data.decode()
     document = text[spans.start : spans.end]
     edits = list_scalar_edits(document, file.before, file.after)
     edited = _edit_by_nodes(document, file) if edits is None else apply_text_edits(document, edits)

@@ -39,7 +39,7 @@ def edit(text: str, overriders: Body, number: int = 0) -> ManifestText:
     origin = Origin("web.yaml", "b" * 40, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
     patched = PatchedObject(parsed.body)
     apply_overriders(patched, overriders)
-    found = edit_manifest(text.encode(), PatchedBlob(origin, parsed.body, remove_server_owned(patched.root)))
+    found = edit_manifest(text, PatchedBlob(origin, parsed.body, remove_server_owned(patched.root)))
     assert is_same_json(read(found.file.data), remove_server_owned(patched.root))
     return found
 
@@ -294,7 +294,7 @@ def test_an_edited_text_has_exactly_the_new_value(seed: int, anchors: bool, line
     assume(len(documents) == 1)
     before, after = documents[0].body, change_value(random, documents[0].body)
     origin = Origin("web.yaml", "b" * 40, 0, -1, 1, 1, documents[0].spans)
-    found = edit_manifest(text.encode(), PatchedBlob(origin, before, after))
+    found = edit_manifest(text, PatchedBlob(origin, before, after))
     assert is_same_json(read(found.file.data), after)
     if not found.refusal:
         edited = found.file.data.decode()
@@ -352,7 +352,7 @@ def test_a_changed_scalar_changes_one_line(seed: int) -> None:
     (document,) = parse_file(text.encode(), path="web.yaml", validate=None).documents
     after = {**document.body, "image": random.choice(["nginx:1.28", "# x", "", "a: b", 7, False])}
     origin = Origin("web.yaml", "b" * 40, 0, -1, 1, 1, document.spans)
-    found = edit_manifest(text.encode(), PatchedBlob(origin, document.body, after))
+    found = edit_manifest(text, PatchedBlob(origin, document.body, after))
     old, new = text.split("\n"), found.file.data.decode().split("\n")
     assert not found.refusal
     assert len(old) == len(new)

@@ -29,7 +29,7 @@ def render(text: str, *counts: tuple[str, int], number: int = 0) -> str | None:
     origin = Origin("web.yaml", BLOB, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
     planned = plan_manifest(Document(Key("apps", "Deployment", "shop", "web"), "apps/v1", parsed.body, origin), *counts)
     if isinstance(planned, PatchedBlob):
-        patched = edit_manifest(text.encode(), planned)
+        patched = edit_manifest(text, planned)
         assert yaml.safe_load(patched.file.data) == set_counts(parsed.body, counts)
         return None if patched.refusal else patched.file.data.decode()
     assert isinstance(planned, EditedBlob)

@@ -28,7 +28,7 @@ def resolve() -> Resolve:
             assert file.blob == BLOB
             return apply_edits(source.encode(), file.edits).decode()
         if isinstance(file, PatchedBlob):
-            return edit_manifest(source.encode(), file).file.data.decode()
+            return edit_manifest(source, file).file.data.decode()
         return source
 
     return text_of

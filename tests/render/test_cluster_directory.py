@@ -193,7 +193,7 @@ def add_to(source: str) -> str:
     if isinstance(file, EditedBlob):
         return apply_edits(source.encode(), file.edits).decode()
     if isinstance(file, PatchedBlob):
-        return edit_manifest(source.encode(), file).file.data.decode()
+        return edit_manifest(source, file).file.data.decode()
     return source
 
 

@@ -98,7 +98,7 @@ def content(file: PlannedFile, source: str) -> bytes:
         case EditedBlob():
             return apply_edits(source.encode(), file.edits)
         case PatchedBlob():
-            return edit_manifest(source.encode(), file).file.data
+            return edit_manifest(source, file).file.data
         case NewBlob():
             return file.data
 
