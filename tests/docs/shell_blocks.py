@@ -19,6 +19,7 @@ import subprocess
 import sys
 import sysconfig
 import textwrap
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,6 +27,7 @@ from pathlib import Path
 from tests import fork_server
 from tests.builders.recorded_cluster import RecordedCluster
 from tests.forge.fake_forge import FakeForge
+from tests.local import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
@@ -149,6 +151,11 @@ def play(page: str, at: Path, example: Path) -> str:
 def _run_until(text: str, wanted: str, at: Path, environment: Mapping[str, str]) -> None:
     """Run a block until its output has a text, and end it as Ctrl-C does."""
     free = text.replace(":8080", ":0")  # another test may use the port
+    program = at.parent / "process" / "gitsched"  # a process of its own, which gets the signal
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m gitsched "$@"\n')
+    program.chmod(0o755)
+    environment = {**environment, "PATH": f"{program.parent}{os.pathsep}{environment['PATH']}", "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         ["bash", "-ec", free],
         cwd=at,
@@ -159,6 +166,9 @@ def _run_until(text: str, wanted: str, at: Path, environment: Mapping[str, str])
         start_new_session=True,
     ) as process:
         assert process.stdout is not None
+        watchdog = threading.Timer(PATIENCE, os.killpg, (process.pid, signal.SIGKILL))
+        watchdog.daemon = True
+        watchdog.start()
         lines = []
         for line in process.stdout:
             lines.append(line)
@@ -166,6 +176,7 @@ def _run_until(text: str, wanted: str, at: Path, environment: Mapping[str, str])
                 break
         else:
             raise AssertionError(f"{text}: {''.join(lines)}")
+        watchdog.cancel()
         os.killpg(process.pid, signal.SIGINT)
         process.stdout.read()
 
