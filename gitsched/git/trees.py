@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Generic, NamedTuple, TypeVar
 
@@ -98,7 +99,8 @@ class TreeReader:
         write for it. `read` and `has` are those of `TreeBuilder`."""
         if len(self._edited_blobs) > _EDIT_CACHE_LIMIT:
             self._edited_blobs.clear()
-        builder = TreeBuilder(self.read_tree, read, has, self._edited_blobs)
+        read_once = lru_cache(maxsize=1)(read)  # the documents of a file follow each other
+        builder = TreeBuilder(self.read_tree, read_once, has, self._edited_blobs)
         tree = builder.build(changes, base)
         for oid, rows in builder.trees.items():
             if self._tree_cache.get(oid) is None:
