@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test search fuzz faults soak docs bench doubling lock clean
+.PHONY: help demo test search runners fuzz faults soak docs bench doubling lock clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -27,6 +27,9 @@ test: $(VENV)/.dev ## ruff, mypy, import-linter and every test
 
 search: $(VENV)/.dev ## look for counterexamples of the tested properties for a long time, with random examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -n auto --dist worksteal -m "hypothesis or search"
+
+runners: $(VENV)/.runners ## run the pipelines of docs/ci.md in real runners: act, and gitlab-ci-local, which needs npm and rsync
+	GITSCHED_RUNNERS=$(VENV)/node_modules/.bin $(BIN)/python -m pytest -q -m runners tests/pipelines
 
 fuzz: $(VENV)/.fuzz ## look for inputs that break a promise, FUZZ_SECONDS for each target; prints counts
 	GITSCHED_FUZZ_SIZE=250000 GITSCHED_FUZZ_CASES=5000 $(BIN)/python -m pytest -q tests/fuzz
@@ -77,6 +80,11 @@ $(VENV)/.dev: pyproject.toml .ci/install_helm.py | $(BIN)/python
 	$(PIP) install -e '.[dev]'
 	-$(BIN)/python .ci/install_helm.py $(BIN)
 	@touch $@ $(VENV)/.demo
+
+$(VENV)/.runners: pyproject.toml $(VENV)/.dev
+	$(PIP) install -e '.[runners]'
+	npm install --silent --no-save --ignore-scripts --prefix $(VENV) gitlab-ci-local@4.58.0
+	@touch $@
 
 # Without atheris, which has no wheel for every Python, inputs are mutated at random.
 $(VENV)/.fuzz: pyproject.toml $(VENV)/.dev
