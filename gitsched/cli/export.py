@@ -86,7 +86,8 @@ def flux(
     if directory is not None:
         for cluster in selected:
             path = directory / escape_segment(cluster) / f"{options.names[0]}.yaml"
-            _write_file(path, _format_stream(make_flux_objects(found.branch, cluster, options)))
+            text = _format_stream(make_flux_objects(found.branch, cluster, options))
+            output.write_file(path, text, make_directories=True)
         output.show(f"wrote {len(selected)} file{'' if len(selected) == 1 else 's'} to {directory}\n")
         return
     if len(selected) != 1:
@@ -177,14 +178,6 @@ def _format_stream(objects: list[Body]) -> str:
     from gitsched.render.yaml import dump
 
     return "---\n".join(map(dump, objects))
-
-
-def _write_file(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
 
 
 def make_export_command(api: PolicyAPI, export: Export) -> click.Command:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -93,11 +92,11 @@ def command(api: str | None, commits: bool, directory: Path) -> int:
         raise click.UsageError(f"{directory} has manifests ({manifest}), but is not a repository: run `git init` there first")
     starter = list_starters()[api]()
     files, text = _propose(found, starter)
-    written = {name: write_new_file(directory / name, content) for name, content in files.items()}
+    written = {name: write_new_file(directory, name, content) for name, content in files.items()}
     if found is not None and _has_layout(found) and all(written.values()):
         files, text = _leave_out_errors(directory, found, starter, files)
     for name, content in list_editor_files().items():
-        write_new_file(directory / name, content)
+        write_new_file(directory, name, content)
     lines = [f"{'wrote' if written.get(name, True) else 'kept '} {name}" for name in files]
     text += "\n".join(lines) + "\n"
     if commits:
@@ -239,7 +238,7 @@ def _leave_out_errors(
             if name in files:
                 (directory / name).write_text(content, encoding="utf-8")
             else:
-                write_new_file(directory / name, content)
+                write_new_file(directory, name, content)
         files = changed
     return files, _propose(found, starter)[1]
 
@@ -311,15 +310,20 @@ def _describe_documents(found: RecognizedLayout) -> str:
     return f"Recognized documents of {shown}; what is missing is written.\n\n"
 
 
-def write_new_file(path: Path, text: str) -> bool:
-    """Write a file and return whether it was written; an existing file, even a dangling link, is not changed."""
+def write_new_file(directory: Path, name: str, text: str) -> bool:
+    """Write a file and return whether it was written; an existing file, even a dangling link, is not changed.
+
+    Raises Permanent if a link, which a commit may have brought, leads out of the directory.
+    """
+    from gitsched.model.errors import Permanent
+    from gitsched.reconcile.worktree_file import create_file, resolve_worktree_file
+
+    if (directory / name).is_symlink():
+        return False
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        create_file(resolve_worktree_file(directory, name), text)
     except FileExistsError:
         return False
     except OSError as error:
-        raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
+        raise Permanent(f"cannot write {directory / name}: {error.strerror}") from error
     return True

@@ -336,7 +336,7 @@ def write_reports(reports: Iterable[ReportRequest], writers: Mapping[str, Report
         write_file(report.path, text)
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, text: str, *, make_directories: bool = False) -> None:
     """Write a file. Symbolic links other than devices such as /dev/stdout are refused, because a commit can point them anywhere; so are
     linked directories of a worktree."""
     if path.is_symlink() and path.parent not in _DEVICE_DIRECTORIES:
@@ -345,6 +345,8 @@ def write_file(path: Path, text: str) -> None:
         if parent.is_symlink() and any((outer / ".git").exists() for outer in parent.parents):
             raise Permanent(f"cannot write {path}: {parent} is a symbolic link in a worktree; use the path of its target")
     try:
+        if make_directories:
+            path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
     except OSError as error:
         raise Permanent(f"cannot write {path}: {error.strerror}") from error

@@ -30,11 +30,7 @@ def command(file: Path | None, form: str) -> int:
     from gitsched.decide.editor_schema import list_kinds
 
     if file is not None:
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(format_editor_schema(), encoding="utf-8")
-        except OSError as error:
-            raise click.ClickException(f"cannot write {file}: {error.strerror}") from error
+        output.write_file(file, format_editor_schema(), make_directories=True)
         output.show_text(f"wrote {file}\n")
         return exit_codes.DONE
     kinds = list(list_kinds())

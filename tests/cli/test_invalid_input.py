@@ -140,3 +140,19 @@ def test_a_report_is_not_written_through_a_symbolic_link(gitsched: Run, fleet: P
     assert (done.returncode, (tmp_path / "new.md").exists()) == (1, False)
     assert "reports is a symbolic link in a worktree" in done.stderr
     assert "<!-- gitsched:plan" in gitsched("plan", "--report", "markdown=/dev/stdout").stdout
+
+
+def test_no_command_writes_through_a_link_of_the_worktree(gitsched: Run, fleet: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for name in ("links", ".gitsched", "apps"):
+        (fleet / name).symlink_to(outside)
+    (fleet / "schema.json").symlink_to(outside / "schema.json")
+    done = [
+        gitsched("init"),
+        gitsched("schemas", "--write", ".gitsched/schema.json"),
+        gitsched("schemas", "--write", "schema.json"),
+        gitsched("export", "flux", "--url", "https://git.example.com/fleet", "--directory", "links/flux"),
+    ]
+    assert [(one.returncode, one.stdout) for one in done] == [(1, "")] * 4
+    assert list(outside.iterdir()) == []
