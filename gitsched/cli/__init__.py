@@ -7,10 +7,14 @@ import gc
 import os
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
 from gitsched.cli import exit_codes
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "init": "Write gitsched.yaml and an example policy into a repository.",
@@ -54,9 +58,16 @@ class LazyGroup(click.Group):
         command: click.Command = import_module(f"gitsched.cli.{name.replace('-', '_')}").command
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem  # only for completion
+
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if not name.startswith("-") and name not in COMMANDS and name not in ALIASES:
+        if not ctx.resilient_parsing and not name.startswith("-") and name not in COMMANDS and name not in ALIASES:
             from difflib import get_close_matches  # rarely needed
 
             similar = get_close_matches(name[:100], COMMANDS, n=1)
@@ -68,13 +79,35 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def complete_directory(incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete a directory."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="dir")]
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "-C",
+    "--repo",
+    "location",
+    metavar="LOCATION",
+    shell_complete=lambda _ctx, _parameter, incomplete: complete_directory(incomplete),
+    help="Source repository of the command: a path or a URL.",
+)
 @click.version_option(package_name="gitsched", message="gitsched %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context, location: str | None) -> None:
     """Schedule Kubernetes workloads on a fleet of clusters, with Git as the control plane.
 
-    Reads the manifests, clusters and policies of a commit, and commits the decisions to an output branch.
+    Reads the manifests, clusters and policies of a commit, and commits the decisions to an output branch. `gitsched COMMAND --help` has
+    examples.
     """
+    command = cli.get_command(ctx, ctx.invoked_subcommand or "")
+    if location is None or command is None or isinstance(command, click.Group):
+        return
+    if not any(parameter.callback.__name__ == "read_location" for parameter in command.params if parameter.callback is not None):
+        raise click.UsageError(f"-C is for commands that read a repository, and `{command.name}` reads none")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -91,18 +124,21 @@ def _run(arguments: Sequence[str] | None) -> int:
         code = cli.main(args=None if arguments is None else list(arguments), prog_name="gitsched", standalone_mode=False)
     except click.exceptions.Exit as exit_request:
         return exit_request.exit_code
-    except click.ClickException as error:
-        error.show()
-        return exit_codes.USAGE
-    except (KeyboardInterrupt, click.Abort):
+    except Exception as error:  # noqa: BLE001 - see _report_error
+        # A shell that asks for words to complete has no place for messages.
+        return exit_codes.USAGE if os.environ.get("_GITSCHED_COMPLETE", "").endswith("_complete") else _report_error(error)
+    except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
-    # Any other exception is a bug: print one line and return the exit code for it.
-    except Exception as error:  # noqa: BLE001
-        return _report_error(error)
     return code if isinstance(code, int) else exit_codes.DONE
 
 
 def _report_error(error: Exception) -> int:
+    """Print an error and return its exit code. One that no class of errors describes is a bug."""
+    if isinstance(error, click.Abort):
+        return exit_codes.INTERRUPTED
+    if isinstance(error, click.ClickException):
+        error.show()
+        return exit_codes.USAGE
     from gitsched.model.system_errors import convert_system_error
     from gitsched.report.lines import escape_ci_commands, escape_unprintable
 

@@ -30,7 +30,13 @@ def _read_contexts(_ctx: click.Context, _parameter: click.Parameter, value: tupl
     return tuple(_split_assignment(text if "=" in text else f"{text}={text}", "CLUSTER=CONTEXT") for text in value)
 
 
-@click.command("adopt")
+@click.command(
+    "adopt",
+    epilog=options.show_examples(
+        ("Take over what a dump of the clusters has", "adopt dump.yaml"),
+        ("The same as JSON", "adopt dump.yaml -o json"),
+    ),
+)
 @click.argument("dumps", nargs=-1, metavar="[DUMP]...")
 @click.option(
     "--directories",

@@ -27,7 +27,14 @@ def _read_prefix(_ctx: click.Context, _parameter: click.Parameter, value: str) -
 def make_apply_command(api: PolicyAPI, apply: LiveApply) -> click.Command:
     """Return the command that applies the records of a policy API."""
 
-    @click.command(api.name, help=apply.description)
+    @click.command(
+        api.name,
+        help=apply.description,
+        epilog=options.show_examples(
+            ("Let the API server check the patches without storing them", f"apply {api.name} --dry-run"),
+            ("Apply again whenever the output branch or the cluster changes", f"apply {api.name} --watch"),
+        ),
+    )
     @click.option(
         "-C",
         "--repo",
@@ -35,6 +42,7 @@ def make_apply_command(api: PolicyAPI, apply: LiveApply) -> click.Command:
         metavar="LOCATION",
         default=".",
         show_default=True,
+        callback=options.read_location,
         help="Repository of the output branch: a path or a URL.",
     )
     @click.option(
@@ -49,7 +57,11 @@ def make_apply_command(api: PolicyAPI, apply: LiveApply) -> click.Command:
         "--output-path", "prefix", metavar="PATH", default="", callback=_read_prefix, help="Directory of the output in the branch."
     )
     @click.option(
-        "--cluster", metavar="NAME", default="", help="Only what is for this cluster; required if the output has several."
+        "--cluster",
+        metavar="NAME",
+        default="",
+        shell_complete=options.complete_with("clusters"),
+        help="Only what is for this cluster; required if the output has several.",
     )
     @click.option(
         "--group", "groups", metavar="GROUP", multiple=True, help="Also patch sources of this API group; may be repeated."

@@ -40,7 +40,13 @@ def _read_refresh(_ctx: click.Context, _parameter: click.Parameter, value: str |
     return duration
 
 
-@click.command("collect")
+@click.command(
+    "collect",
+    epilog=options.show_examples(
+        ("Facts about the cluster of a context, without a commit", "collect --context cloud-1 --dry-run"),
+        ("Facts about the clusters of all contexts, pushed to origin", "collect --all-contexts --push"),
+    ),
+)
 @options.LOCATION
 @options.OPERATOR_FILE
 @options.FACTS_REPOSITORY

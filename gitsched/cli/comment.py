@@ -20,7 +20,13 @@ _MAX_BYTES = 1 << 20
 """The maximum number of bytes that are read; forges accept less."""
 
 
-@click.command("comment")
+@click.command(
+    "comment",
+    epilog=options.show_examples(
+        ("The plan of a pull request, as its comment", "comment plan.md --forge github --request 5"),
+        ("From stdin", "comment - --forge gitlab --request 5"),
+    ),
+)
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--forge", "kind", type=click.Choice(["github", "gitlab"]), required=True, help="The kind of forge.")
 @click.option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitsched.cli import exit_codes, options, output
+from gitsched.cli.workload_names import parse_workload
 from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
 from gitsched.decide.registry import policy_apis
 from gitsched.model.finding import list_faults
@@ -16,39 +17,37 @@ if TYPE_CHECKING:
 
 _SHAPES = {api.name: api.native_explanation for api in policy_apis.values() if api.native_explanation}
 
-SHORT_NAMES = {
-    "cj": "CronJob",
-    "cm": "ConfigMap",
-    "crd": "CustomResourceDefinition",
-    "deploy": "Deployment",
-    "ds": "DaemonSet",
-    "hpa": "HorizontalPodAutoscaler",
-    "ing": "Ingress",
-    "netpol": "NetworkPolicy",
-    "ns": "Namespace",
-    "pdb": "PodDisruptionBudget",
-    "po": "Pod",
-    "pvc": "PersistentVolumeClaim",
-    "rs": "ReplicaSet",
-    "sa": "ServiceAccount",
-    "sts": "StatefulSet",
-    "svc": "Service",
-}
-"""Short names as in kubectl."""
-KINDS = (
-    *SHORT_NAMES.values(),
-    *("Job", "Secret", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
-    *(kind for api in policy_apis.values() for kind in api.explained_kinds),
+
+@click.command(
+    "explain",
+    epilog=options.show_examples(
+        ("Why a workload is where it is", "explain deploy/web -n shop"),
+        ("Why it is not in one cluster, and what would move it there", "explain deploy/shop/web --why-not cloud-1"),
+        ("What runs in a cluster, and what does not fit", "explain cluster/cloud-1"),
+    ),
 )
-
-
-@click.command("explain")
-@click.argument("workload", metavar="KIND/NAME")
-@click.option("-n", "--namespace", metavar="NAMESPACE", help="Namespace of the workload.  [default: default]")
+@click.argument("workload", metavar="KIND/NAME", shell_complete=options.complete_with("explained"))
 @click.option(
-    "--why-not", metavar="CLUSTER", multiple=True, help="Only explain why this cluster is not selected, and what would select it."
+    "-n",
+    "--namespace",
+    metavar="NAMESPACE",
+    shell_complete=options.complete_with("namespaces"),
+    help="Namespace of the workload.  [default: default]",
 )
-@click.option("--revision", "--at", metavar="REVISION", help="Explain the result for this branch, tag or commit.")
+@click.option(
+    "--why-not",
+    metavar="CLUSTER",
+    multiple=True,
+    shell_complete=options.complete_with("clusters"),
+    help="Only explain why this cluster is not selected, and what would select it.",
+)
+@click.option(
+    "--revision",
+    "--at",
+    metavar="REVISION",
+    shell_complete=options.complete_with("revisions"),
+    help="Explain the result for this branch, tag or commit.",
+)
 @click.option("--worktree", is_flag=True, help="Explain the result for the files of the worktree.")
 @options.RECORDED_METRICS
 @options.SOURCE
@@ -136,34 +135,3 @@ def _show_workload(found: Explanation, form: str, shape: str) -> None:
         lambda width: write_explanation(found, width),
         lambda: serialize_explanation(found) if shape == "gitsched" or native is None else dict(native),
     )
-
-
-def parse_workload(text: str, namespace: str | None) -> tuple[str, str, str]:
-    """Return kind, namespace and name; without a namespace it is `default`."""
-    parts = text.split("/")
-    if len(parts) not in (2, 3) or not all(parts):
-        raise click.UsageError(f"invalid workload {text!r}: expected KIND/NAME or KIND/NAMESPACE/NAME")
-    if len(parts) == 3 and namespace not in (None, parts[1]):
-        raise click.UsageError(f"-n {namespace} and {text!r} name different namespaces")
-    return parse_kind(parts[0]), parts[1] if len(parts) == 3 else namespace or "default", parts[-1]
-
-
-def parse_kind(text: str) -> str:
-    """Return the kind, with its group if given, for a name as in kubectl: a kind, a plural or a short name, as in deployments.apps.
-
-    Unknown names are returned unchanged.
-    """
-    name, dot, group = text.partition(".")
-    lower = name.lower()
-    return (_find_short_name(lower) or next((kind for kind in KINDS if lower in _list_spellings(kind)), name)) + dot + group
-
-
-def _find_short_name(name: str) -> str | None:
-    return SHORT_NAMES.get(name) or next((api.short_names[name] for api in policy_apis.values() if name in api.short_names), None)
-
-
-def _list_spellings(kind: str) -> tuple[str, str]:
-    singular = kind.lower()
-    if singular.endswith("ss"):
-        return singular, f"{singular}es"
-    return singular, f"{singular[:-1]}ies" if singular.endswith("cy") else f"{singular}s"

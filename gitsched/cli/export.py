@@ -22,14 +22,27 @@ if TYPE_CHECKING:
 URL_OPTION = click.option(
     "--url", metavar="URL", help="URL under which delivery tools reach the output repository; the URL of its remote by default."
 )
-CLUSTER_OPTION = click.option("--cluster", "clusters", metavar="NAME", multiple=True, help="Only this cluster; may be repeated.")
+CLUSTER_OPTION = click.option(
+    "--cluster",
+    "clusters",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=options.complete_with("clusters"),
+    help="Only this cluster; may be repeated.",
+)
 
 
 def _read_secret_name(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str:
     return value or ""
 
 
-@click.command("flux")
+@click.command(
+    "flux",
+    epilog=options.show_examples(
+        ("For the Flux of one cluster", "export flux --cluster cloud-1"),
+        ("A file for each cluster", "export flux --directory flux --url https://git.example.com/fleet.git"),
+    ),
+)
 @CLUSTER_OPTION
 @click.option(
     "--directory",
@@ -96,7 +109,13 @@ def flux(
     _print_objects(make_flux_objects(found.branch, selected[0], options), form)
 
 
-@click.command("argocd")
+@click.command(
+    "argocd",
+    epilog=options.show_examples(
+        ("For all clusters", "export argocd"),
+        ("For some clusters, in a project", "export argocd --cluster cloud-1 --cluster cloud-2 --project shop"),
+    ),
+)
 @CLUSTER_OPTION
 @URL_OPTION
 @click.option("--name", metavar="NAME", default="placed", show_default=True, help="Name of the ApplicationSet.")
@@ -183,9 +202,21 @@ def _format_stream(objects: list[Body]) -> str:
 def make_export_command(api: PolicyAPI, export: Export) -> click.Command:
     """Return the command that prints the decisions of a policy API."""
 
-    @click.command(api.name, help=export.description)
+    @click.command(
+        api.name,
+        help=export.description,
+        epilog=options.show_examples(
+            ("The result for the last commit", f"export {api.name}"),
+            ("The result for the files of the worktree", f"export {api.name} --worktree"),
+        ),
+    )
     @options.combine(*map(_make_option, export.options))
-    @click.option("--revision", metavar="REVISION", help="Export the result for this branch, tag or commit.")
+    @click.option(
+        "--revision",
+        metavar="REVISION",
+        shell_complete=options.complete_with("revisions"),
+        help="Export the result for this branch, tag or commit.",
+    )
     @click.option("--worktree", is_flag=True, help="Export the result for the files of the worktree.")
     @options.SOURCE
     @options.TARGET

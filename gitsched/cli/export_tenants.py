@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from gitsched.model.document import Body
 
 
-@click.command("tenants")
+@click.command(
+    "tenants",
+    epilog=options.show_examples(
+        ("ServiceAccounts of all tenants for Flux in one cluster", "export tenants --for flux --cluster cloud-1"),
+        ("The AppProject of one tenant for Argo CD", "export tenants shop --for argocd --url https://git.example.com/fleet.git"),
+    ),
+)
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option(
     "--for",

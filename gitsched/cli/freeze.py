@@ -9,7 +9,13 @@ import click
 from gitsched.cli import exit_codes, options, output
 
 
-@click.command("freeze")
+@click.command(
+    "freeze",
+    epilog=options.show_examples(
+        ("Withhold changes of placed workloads", "freeze 'maintenance until 18:00'"),
+        ("Lift the freeze", "freeze --lift"),
+    ),
+)
 @click.argument("reason", default="")
 @click.option("--lift", is_flag=True, help="Lift the freeze.")
 @options.SOURCE

@@ -7,8 +7,14 @@ import click
 from gitsched.cli import options, output
 
 
-@click.command("help-code")
-@click.argument("code", required=False)
+@click.command(
+    "help-code",
+    epilog=options.show_examples(
+        ("One finding", "help-code unknown-field"),
+        ("All findings", "help-code"),
+    ),
+)
+@click.argument("code", required=False, shell_complete=options.complete_with("codes"))
 @options.FORMAT
 def command(code: str | None, form: str) -> None:
     """Print the cause and the fix of a finding by the CODE in its square brackets. Without CODE, list all codes."""

@@ -20,11 +20,28 @@ def _read_time(_ctx: click.Context, _parameter: click.Parameter, value: str | No
     return time
 
 
-@click.command("history")
-@click.argument("workload", default="", metavar="[[KIND/][NAMESPACE/]NAME]")
-@click.option("--namespace", default="", metavar="NAME", help="Only workloads of this namespace.")
+@click.command(
+    "history",
+    epilog=options.show_examples(
+        ("The last commits of the output branch", "history"),
+        ("One workload since a day", "history shop/web --since 2026-01-12"),
+        ("What arrived in a cluster or left it, as a page", "history --cluster cloud-1 -o html"),
+    ),
+)
+@click.argument("workload", default="", metavar="[[KIND/][NAMESPACE/]NAME]", shell_complete=options.complete_with("names"))
 @click.option(
-    "--cluster", default="", metavar="NAME", help="Only workloads that arrive in this cluster, leave it, or are scaled there."
+    "--namespace",
+    default="",
+    metavar="NAME",
+    shell_complete=options.complete_with("namespaces"),
+    help="Only workloads of this namespace.",
+)
+@click.option(
+    "--cluster",
+    default="",
+    metavar="NAME",
+    shell_complete=options.complete_with("clusters"),
+    help="Only workloads that arrive in this cluster, leave it, or are scaled there.",
 )
 @click.option("--since", metavar="TIME", callback=_read_time, help="Only commits since this day (UTC) or time (RFC 3339).")
 @click.option("--until", metavar="TIME", callback=_read_time, help="Only commits until then.")

@@ -56,7 +56,13 @@ See {page} of gitsched. For policies of {others}, use --api.
 """
 
 
-@click.command("init")
+@click.command(
+    "init",
+    epilog=options.show_examples(
+        ("A small fleet with the policies of Karmada, committed", "init --commit"),
+        ("Only what is missing in another repository, with policies of Open Cluster Management", "init --api ocm my-fleet"),
+    ),
+)
 @click.option(
     "--api",
     type=click.Choice(list(list_starters())),
@@ -64,7 +70,9 @@ See {page} of gitsched. For policies of {others}, use --api.
     "all APIs.",
 )
 @click.option("--commit", "commits", is_flag=True, help="Commit the files, after `git init` if there is no repository.")
-@click.argument("directory", type=click.Path(file_okay=False, exists=True, path_type=Path), default=".")
+@click.argument(
+    "directory", type=click.Path(file_okay=False, exists=True, path_type=Path), default=".", callback=options.read_location
+)
 def command(api: str | None, commits: bool, directory: Path) -> int:
     """Write a small fleet into DIRECTORY, the top of a repository: clusters, a workload, a policy and gitsched.yaml.
 

@@ -14,6 +14,8 @@ import click
 from gitsched.model.time import add_duration, parse_duration, parse_time
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from gitsched.apis.gitsched.guard_config import GuardLimit
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -29,6 +31,23 @@ def combine(*decorators: Decorator) -> Decorator:
         return function
 
     return decorate
+
+
+def show_examples(*examples: tuple[str, str]) -> str:
+    """Return the end of the help of a command: command lines, each below what it does."""
+    lines = [line for text, words in examples for line in (f"  # {text}", f"  gitsched {words}")]
+    return "\n".join(("\b", "Examples:", *lines))  # click does not wrap a paragraph that starts with \\b
+
+
+def complete_with(words: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Return what completes an argument or an option in a shell, by the name of its words in `gitsched.cli.completion`."""
+
+    def find_words(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from gitsched.cli.completion import complete  # only for completion
+
+        return complete(words, ctx, incomplete, find_cache_directory())
+
+    return find_words
 
 
 def add_environment_variables(command: click.Command) -> None:
@@ -89,7 +108,25 @@ def _read_cache_directory(_ctx: click.Context, _parameter: click.Parameter, valu
     return value or find_cache_directory()
 
 
-LOCATION = click.option("-C", "--repo", "location", metavar="LOCATION", default=".", help="Source repository: a path or a URL.")
+def read_location(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Return the repository of a command. `gitsched -C LOCATION COMMAND` replaces the default and the environment variable."""
+    root = ctx.find_root()
+    general = root.params.get("location") if root is not ctx else None
+    if general is None or ctx.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE:
+        return value
+    return parameter.type_cast_value(ctx, general)
+
+
+LOCATION = click.option(
+    "-C",
+    "--repo",
+    "location",
+    metavar="LOCATION",
+    default=".",
+    callback=read_location,
+    shell_complete=complete_with("directories"),
+    help="Source repository: a path or a URL.",
+)
 CACHE = click.option(
     "--cache-dir",
     "cache",
@@ -164,7 +201,9 @@ STRICT = click.option(
 SOURCE = combine(
     LOCATION,
     OPERATOR_FILE,
-    click.option("--branch", metavar="NAME", help="Source branch; the branch of HEAD by default."),
+    click.option(
+        "--branch", metavar="NAME", shell_complete=complete_with("branches"), help="Source branch; the branch of HEAD by default."
+    ),
     click.option("--path", "paths", metavar="PATH", multiple=True, help="Read only this directory or file; may be repeated."),
     STRICT,
     FACTS_REPOSITORY,
@@ -172,12 +211,19 @@ SOURCE = combine(
 )
 TARGET = combine(
     click.option("--output-repository", metavar="LOCATION", help="Output repository: a path or a URL; the source by default."),
-    click.option("--output-branch", metavar="NAME", callback=_read_branch, help="Output branch; `placements` by default."),
+    click.option(
+        "--output-branch",
+        metavar="NAME",
+        callback=_read_branch,
+        shell_complete=complete_with("output branches"),
+        help="Output branch; `placements` by default.",
+    ),
 )
 FETCH = click.option(
     "--fetch",
     "push",
     metavar="REMOTE",
+    shell_complete=complete_with("remotes"),
     help="Compare with the output branch of this remote; with that of this repository by default.",
 )
 
@@ -192,7 +238,9 @@ def _read_guard_limit(value: str) -> GuardLimit:
 
 
 def _choose_push(help_text: str) -> Decorator:
-    return click.option("--push", metavar="REMOTE", is_flag=False, flag_value="origin", help=help_text)
+    return click.option(
+        "--push", metavar="REMOTE", is_flag=False, flag_value="origin", shell_complete=complete_with("remotes"), help=help_text
+    )
 
 
 _IDENTITY = combine(

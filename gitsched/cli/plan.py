@@ -25,9 +25,16 @@ def _read_comment_id(_ctx: click.Context, _parameter: click.Parameter, value: st
     return value
 
 
-@click.command("plan")
-@click.argument("base", required=False)
-@click.argument("head", required=False)
+@click.command(
+    "plan",
+    epilog=options.show_examples(
+        ("What the next reconcile changes", "plan"),
+        ("What a branch changes", "plan main feature"),
+        ("With uncommitted files, and exit code 2 for changes", "plan --worktree --detailed-exitcode"),
+    ),
+)
+@click.argument("base", required=False, shell_complete=options.complete_with("revisions"))
+@click.argument("head", required=False, shell_complete=options.complete_with("revisions"))
 @click.option("--revision", metavar="REVISION", help="Compare this branch, tag or commit with the output branch.")
 @click.option("--worktree", is_flag=True, help="Plan the files of the worktree, including uncommitted changes.")
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 if there are changes.")

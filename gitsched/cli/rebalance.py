@@ -41,10 +41,20 @@ def _read_labels(_ctx: click.Context, _parameter: click.Parameter, value: str | 
     return selector
 
 
-@click.command("rebalance")
-@click.argument("workloads", metavar="[KIND/NAME]...", nargs=-1)
+@click.command(
+    "rebalance",
+    epilog=options.show_examples(
+        ("Schedule one workload again", "rebalance deploy/web -n shop"),
+        ("Write a request for all displaced workloads to a file", "rebalance --all-displaced --write"),
+    ),
+)
+@click.argument("workloads", metavar="[KIND/NAME]...", nargs=-1, shell_complete=options.complete_with("workloads"))
 @click.option(
-    "-n", "--namespace", metavar="NAMESPACE", help="Namespace of the workloads.  [default: default; all for --all-displaced]"
+    "-n",
+    "--namespace",
+    metavar="NAMESPACE",
+    shell_complete=options.complete_with("namespaces"),
+    help="Namespace of the workloads.  [default: default; all for --all-displaced]",
 )
 @click.option("-l", "--selector", "labels", metavar="SELECTOR", callback=_read_labels, help="All workloads with these labels.")
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="With -l, in all namespaces.")
@@ -96,7 +106,7 @@ def command(
         raise click.UsageError("--all-namespaces is for -l, without -n")
     if path is not None and not write:
         raise click.UsageError("--file needs --write")
-    from gitsched.cli.explain import parse_workload
+    from gitsched.cli.workload_names import parse_workload
     from gitsched.cli.worktree import find_worktree_root
     from gitsched.model.errors import Permanent
     from gitsched.reconcile import RunSettings

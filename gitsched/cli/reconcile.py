@@ -36,7 +36,14 @@ def _read_saved(_ctx: click.Context, _parameter: click.Parameter, value: str | N
     return make_reviewed_plan(read_saved_plan(value).review)
 
 
-@click.command("reconcile")
+@click.command(
+    "reconcile",
+    epilog=options.show_examples(
+        ("Commit to the output branch of this repository", "reconcile"),
+        ("Push the output branch to origin as well", "reconcile --push"),
+        ("Push signed commits", "reconcile --push --sign ssh:/keys/gitsched"),
+    ),
+)
 @options.SOURCE
 @options.TARGET
 @options.COMMIT

@@ -39,7 +39,7 @@ def parse_copy(text: str) -> tuple[str, str]:
 
 def parse_scaling(text: str) -> Scaling:
     """Parse [[KIND/]NAMESPACE/]NAME=FACTOR with * and ?, or KEY=VALUE[,...]=FACTOR for labels."""
-    from gitsched.cli.explain import parse_kind
+    from gitsched.cli.workload_names import parse_kind
     from gitsched.model.labels import parse_selector
     from gitsched.simulate.scenario import Scaling
 

@@ -22,7 +22,13 @@ def _read_now(ctx: click.Context, parameter: click.Parameter, value: str | None)
     return None if value is None else options.read_now(ctx, parameter, value)
 
 
-@click.command("schedule")
+@click.command(
+    "schedule",
+    epilog=options.show_examples(
+        ("Documents of two files", "schedule -f clusters.yaml -f web.yaml"),
+        ("From stdin, with the result of an earlier run", "schedule -f - --previous placed.yaml"),
+    ),
+)
 @click.option("-f", "--filename", "names", metavar="FILE", multiple=True, help="File of documents, `-` for stdin; may be repeated.")
 @click.argument("more", metavar="[FILE]...", nargs=-1)
 @click.option("--previous", metavar="FILE", multiple=True, help="Output of an earlier run to continue from.")

@@ -14,7 +14,13 @@ SCHEMA_FILE = ".gitsched/schema.json"
 _IGNORED = "# `gitsched schemas --write .gitsched/schema.json` writes what is here.\n*\n"
 
 
-@click.command("schemas")
+@click.command(
+    "schemas",
+    epilog=options.show_examples(
+        ("All kinds", "schemas"),
+        ("The schema for an editor", "schemas --write .gitsched/schema.json"),
+    ),
+)
 @click.option(
     "--write",
     "file",

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from gitsched.reconcile.scores import ScoreFile, ScoreRun
 
 
-@click.command("scores")
+@click.command(
+    "scores",
+    epilog=options.show_examples(
+        ("Scores from the metrics providers", "scores"),
+        ("From one provider host only", "scores --metrics-host prometheus.example.com"),
+    ),
+)
 @options.LOCATION
 @options.OPERATOR_FILE
 @options.FACTS_COMMIT

@@ -19,9 +19,28 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@click.command("simulate")
-@click.option("--lose", metavar="WHAT", multiple=True, help="Lose a CLUSTER, node/NAME, zone/NAME, region/NAME or provider/NAME.")
-@click.option("--drain", metavar="WHAT", multiple=True, help="As --lose, but workloads that tolerate all taints stay.")
+@click.command(
+    "simulate",
+    epilog=options.show_examples(
+        ("The loss of a cluster", "simulate --lose cloud-1"),
+        ("The loss of each region, one at a time", "simulate --sweep regions"),
+        ("Twice the replicas in a namespace, with a new cluster", "simulate --scale 'shop/*=2' --add-like cloud-1=cloud-2"),
+    ),
+)
+@click.option(
+    "--lose",
+    metavar="WHAT",
+    multiple=True,
+    shell_complete=options.complete_with("scopes"),
+    help="Lose a CLUSTER, node/NAME, zone/NAME, region/NAME or provider/NAME.",
+)
+@click.option(
+    "--drain",
+    metavar="WHAT",
+    multiple=True,
+    shell_complete=options.complete_with("scopes"),
+    help="As --lose, but workloads that tolerate all taints stay.",
+)
 @click.option("--add", metavar="FILE", multiple=True, help="Add the clusters of FILE; `-` is stdin.")
 @click.option("--add-like", metavar="CLUSTER=NEW", multiple=True, help="Add an empty cluster NEW that is otherwise like CLUSTER.")
 @click.option(
@@ -43,8 +62,15 @@ T = TypeVar("T")
     show_default=True,
     help="Meaning of --lose and --sweep: the cluster is removed (gone), or unreachable, so that only policies react (silent).",
 )
-@click.option("--against", metavar="REVISION", help="With --sweep: compare with this revision.")
-@click.option("--revision", metavar="REVISION", help="Simulate this branch, tag or commit.")
+@click.option(
+    "--against",
+    metavar="REVISION",
+    shell_complete=options.complete_with("revisions"),
+    help="With --sweep: compare with this revision.",
+)
+@click.option(
+    "--revision", metavar="REVISION", shell_complete=options.complete_with("revisions"), help="Simulate this branch, tag or commit."
+)
 @click.option("--worktree", is_flag=True, help="Simulate the files of the worktree.")
 @click.option(
     "--fail-on",

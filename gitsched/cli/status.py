@@ -9,7 +9,14 @@ import click
 from gitsched.cli import exit_codes, options, output
 
 
-@click.command("status")
+@click.command(
+    "status",
+    epilog=options.show_examples(
+        ("Each cluster, and totals", "status"),
+        ("Where each workload is", "status --workloads"),
+        ("What no policy selects", "status --unclaimed"),
+    ),
+)
 @click.option("--workloads", is_flag=True, help="Show where each workload is.")
 @click.option("--unclaimed", is_flag=True, help="List the objects that no policy selects.")
 @click.option(

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from gitsched.reconcile.expired_documents import TidiedFile
 
 
-@click.command("tidy")
+@click.command(
+    "tidy",
+    epilog=options.show_examples(
+        ("List expired documents", "tidy"),
+        ("Remove them from the worktree", "tidy --write"),
+    ),
+)
 @click.option("--write", is_flag=True, help="Remove the documents from their files, and files without other documents.")
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 if there are expired documents.")
 @options.SOURCE

@@ -13,8 +13,18 @@ from gitsched.cli.worktree import find_worktree_root, note_uncommitted
 from gitsched.model.finding import Finding
 
 
-@click.command("validate")
-@click.argument("target", metavar="[PATH|REVISION]", required=False)
+@click.command(
+    "validate",
+    epilog=options.show_examples(
+        ("The worktree", "validate"),
+        ("One file", "validate policies/web.yaml"),
+        (
+            "A branch, with warnings as failures and a report for the forge",
+            "validate main --fail-on warning --report sarif=out.sarif",
+        ),
+    ),
+)
+@click.argument("target", metavar="[PATH|REVISION]", required=False, shell_complete=options.complete_with("targets"))
 @options.SOURCE
 @options.NOW
 @options.FAIL_ON

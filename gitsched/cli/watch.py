@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from gitsched.watch.service import WatchService
 
 
-@click.command("watch")
+@click.command(
+    "watch",
+    epilog=options.show_examples(
+        ("Reconcile this worktree when a branch changes, and serve the pages", "watch --listen 127.0.0.1:8080"),
+        ("A remote repository", "watch -C https://git.example.com/fleet.git --push"),
+    ),
+)
 @click.option(
     "--interval",
     type=click.FloatRange(min=0.1),

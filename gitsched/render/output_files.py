@@ -43,6 +43,11 @@ def escape_segment(text: str) -> str:
     return _shorten(_UNSAFE.sub(_escape, text)) if text else "_"
 
 
+def is_shortened(segment: str) -> bool:
+    """Return whether a path segment ends with a digest, so that it does not tell the text that it was made from."""
+    return _SHORTENED.fullmatch(segment) is not None
+
+
 def object_name(key: Key) -> str:
     """Return `<kind>[.<group>]-<name>` as one segment, without the group for core and apps."""
     return _object_name(key.group, key.kind, key.name)

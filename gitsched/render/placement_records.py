@@ -64,15 +64,21 @@ def read_placement_key(path: str) -> Key | None:
     kind_end = next((index for index, letter in enumerate(segment) if letter in ".-"), -1)
     if kind_end < 1:
         return None
-    kind = _unescape(segment[:kind_end])
+    kind = unescape_segment(segment[:kind_end])
     tail = segment[kind_end + 1 :]
     if segment[kind_end] == "-":
-        return Key("apps" if kind in _APPS_KINDS else "", kind, "" if namespace == "_" else _unescape(namespace), _unescape(tail))
+        return Key(
+            "apps" if kind in _APPS_KINDS else "",
+            kind,
+            "" if namespace == "_" else unescape_segment(namespace),
+            unescape_segment(tail),
+        )
     end = _GROUP_END.search(tail)
     group, name = (tail[: end.end() - 1], tail[end.end() :]) if end else tail.partition("-")[::2]
-    group = "" if group == "_" else _unescape(group)
-    return Key(group, kind, "" if namespace == "_" else _unescape(namespace), _unescape(name))
+    group = "" if group == "_" else unescape_segment(group)
+    return Key(group, kind, "" if namespace == "_" else unescape_segment(namespace), unescape_segment(name))
 
 
-def _unescape(text: str) -> str:
+def unescape_segment(text: str) -> str:
+    """Return the text of a path segment that `escape_segment` made and did not shorten, in lower case."""
     return _ESCAPED.sub(lambda match: bytes.fromhex(match[0].replace("_", "")).decode("utf-8", "replace"), text)

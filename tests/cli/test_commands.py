@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gitsched.cli.explain import parse_kind, parse_workload
+from gitsched.cli.workload_names import parse_kind, parse_workload
 
 TAINT = "  taints:\n    - {key: power, effect: NoExecute}\n"
 BROKEN = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\n"

@@ -1,0 +1,71 @@
+"""The examples at the end of each help, and -C before a command."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from gitsched.cli import COMMANDS, cli
+from tests.cli.conftest import Run
+
+
+def list_commands(group: click.Group = cli, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from list_commands(command, (*words, name))
+        else:
+            yield (*words, name), command
+
+
+@pytest.mark.parametrize(("words", "command"), [entry for entry in list_commands() if entry[0] != ("version",)])
+def test_a_help_has_examples_whose_options_exist(
+    words: tuple[str, ...], command: click.Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("my-fleet", "plan.md"):
+        (tmp_path / name).mkdir() if "." not in name else (tmp_path / name).write_text("")
+    text = command.get_help(click.Context(command))
+    found = re.findall(r"^ +# (.+)\n +gitsched (.+)$", text.partition("Examples:\n")[2], re.MULTILINE)
+    assert 2 <= len(found) <= 3
+    for title, line in found:
+        assert title[0].isupper()
+        arguments = shlex.split(line)
+        assert tuple(arguments[: len(words)]) == words
+        command.make_context("gitsched", arguments[len(words) :])
+
+
+def read_location(*arguments: str) -> object:
+    """Return the repository of a command line."""
+    general = cli.make_context("gitsched", list(arguments))
+    _, command, rest = cli.resolve_command(general, [*general._protected_args, *general.args])
+    assert command is not None
+    return command.make_context("plan", rest, parent=general).params["location"]
+
+
+def test_a_repository_before_the_command_is_that_of_the_command(
+    gitsched: Run, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITSCHED_REPO", "variable")  # of `watch` alone
+    assert [
+        read_location("plan"),
+        read_location("-C", "a", "plan"),
+        read_location("-C", "a", "plan", "-C", "b"),
+        read_location("-C", "a", "watch"),
+        read_location("watch"),
+    ] == [".", "a", "b", "a", "variable"]
+    done = gitsched("-C", str(fleet), "schemas")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        2,
+        "Error: -C is for commands that read a repository, and `schemas` reads none",
+    )
+
+
+def test_every_command_is_in_the_table() -> None:
+    assert {words[0] for words, _ in list_commands()} == set(COMMANDS)
