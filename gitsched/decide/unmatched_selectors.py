@@ -1,9 +1,9 @@
-"""Find labels, fields, claims and names in selectors for clusters that no cluster of the source has, and suggest those that are meant;
-entered only for sources with selectors."""
+"""Find selectors that Kubernetes refuses, and labels, fields, claims and names in selectors for clusters that no cluster of the source
+has, and suggest those that are meant; entered only for sources with selectors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
@@ -16,9 +16,12 @@ from gitsched.manifests.choices import Choice
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import FieldOrigin, Finding, Location, Pointer, locate_document
 from gitsched.model.known_values import describe_unknown_key, describe_unknown_value, find_near
+from gitsched.model.labels import describe_invalid_expression
 from gitsched.model.variants import BUNDLE_KIND
 
 UNMATCHED_CODE = "selector-unmatched"
+INVALID_CODE = "selector-invalid"
+_LABEL_CHOICES = ("clusters", "cluster-claims", "workloads")
 _MAX_LOOKUPS = 100
 """Values of a source that are compared with all existing ones."""
 
@@ -56,13 +59,34 @@ class _Requirement(NamedTuple):
 def list_unmatched(decisions: DecisionSet) -> Iterator[Finding]:
     """Yield a warning for each value in the selectors of a plan that no cluster has."""
     named = {finding.resource for finding in decisions.findings if finding.resource and finding.code.endswith("-cluster-unknown")}
+    refused = {finding.resource for finding in decisions.findings if finding.resource and finding.severity == "error"}
     catalog = decisions.catalog
     documents = {
         **catalog.api_documents,
         BUNDLE_KIND: [entry for key, entry in catalog.templates.items() if key[:2] == BUNDLE_KIND],
     }
+    yield from _list_invalid(documents, refused)
     yield from UnmatchedSelectors(documents, catalog.broken).find(frozenset(named))
     yield from _list_similar_clusters(decisions)
+
+
+def _list_invalid(
+    documents: Mapping[tuple[str, str], Iterable[Document]], refused: Container[tuple[str, str, str]]
+) -> Iterator[Finding]:
+    """Yield a warning for each selector that matches nothing since it is invalid. Documents that are `refused` have an error."""
+    for _, entries in sorted(documents.items()):
+        for document in entries:
+            for choice in list_document_choices(document.body) if document.key.resource not in refused else ():
+                wrong = describe_invalid_expression(choice.value) if choice.chosen in _LABEL_CHOICES else None
+                if wrong is not None:
+                    at, message = wrong
+                    text = f"{document.key.title}: the selector matches nothing: {message}"
+                    yield _make_finding(document, INVALID_CODE, text, (*choice.pointer, *at))
+
+
+def _make_finding(document: Document, code: str, message: str, pointer: Pointer) -> Finding:
+    field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
+    return Finding("warning", code, message, locate_document(document), document.key.resource, field)
 
 
 def _list_similar_clusters(decisions: DecisionSet) -> Iterator[Finding]:
@@ -102,9 +126,7 @@ class UnmatchedSelectors:
                     if choice.chosen == "cluster-names" and document.key.resource in reported:
                         continue
                     for pointer, message in self._check(choice, known):
-                        field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
-                        text = f"{document.key.title}: {message}"
-                        yield Finding("warning", UNMATCHED_CODE, text, locate_document(document), document.key.resource, field)
+                        yield _make_finding(document, UNMATCHED_CODE, f"{document.key.title}: {message}", pointer)
 
     def _collect(self, apis: Iterable[PolicyAPI]) -> ClusterVocabulary | None:
         """Return the values of the clusters of some APIs; None if a cluster is broken, so that its values are unknown."""
@@ -145,8 +167,9 @@ class UnmatchedSelectors:
         must_exist = operator in ("In", "Exists")
         present = known.get(key)
         if not present:
-            near = self._find_near(key, known, ())
-            return (key_at, describe_unknown_key("cluster", noun, key, known, near)) if near or must_exist else None
+            used = {name: values for name, values in known.items() if values}
+            near = self._find_near(key, used, ())
+            return (key_at, describe_unknown_key("cluster", noun, key, used, near)) if near or must_exist else None
         missing = [value for value in wanted if value not in present]
         for value in missing:
             near = self._find_near(value, present, wanted)

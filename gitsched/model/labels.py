@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _PREFIX = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.ASCII)
 
@@ -76,6 +77,37 @@ def parse_selector(value: Any) -> Selector | None:
             return None
         requirements.append(requirement)
     return Selector(tuple(requirements))
+
+
+def describe_invalid_expression(selector: Mapping[str, Any]) -> tuple[tuple[str | int, ...], str] | None:
+    """Return the place in a metav1.LabelSelector of what `parse_selector` refuses first, and what is wrong there; None if it is valid."""
+    for key, value in (selector.get("matchLabels") or {}).items():
+        if not is_label_key(key):
+            return ("matchLabels", key), f"{str(key)[:100]!r} cannot be the name of a label"
+        if not is_label_value(value):
+            return ("matchLabels", key), f"{str(value)[:100]!r} cannot be the value of a label"
+    for index, expression in enumerate(selector.get("matchExpressions") or ()):
+        if isinstance(expression, dict) and _parse_requirement(expression) is None:
+            member, message = _describe_expression(expression)
+            return ("matchExpressions", index, member), message
+    return None
+
+
+def _describe_expression(expression: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the member of an invalid expression that is wrong, and what is wrong."""
+    key, operator, values = expression.get("key"), str(expression.get("operator")), expression.get("values") or []
+    if not is_label_key(key):
+        return "key", f"{str(key)[:100]!r} cannot be the name of a label"
+    if operator not in _OPERATORS:
+        similar = [known for known in _OPERATORS if known.lower() == operator.lower()]
+        hint = f"; did you mean {similar[0]}?" if similar else ""
+        return "operator", f"the operator must be In, NotIn, Exists or DoesNotExist, not {operator[:40]!r}{hint}"
+    if not values:
+        return "operator", f"{operator} requires at least one value"
+    if operator in ("Exists", "DoesNotExist"):
+        return "values", f"{operator} allows no values; remove them, or use {'In' if operator == 'Exists' else 'NotIn'}"
+    wrong = next(value for value in values if not is_label_value(value))
+    return "values", f"{str(wrong)[:100]!r} cannot be the value of a label"
 
 
 _SELECTOR_TERM = re.compile(
