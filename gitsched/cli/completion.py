@@ -17,7 +17,7 @@ from click.shell_completion import CompletionItem
 from gitsched.cli.workload_names import KINDS, SHORT_NAMES, parse_kind
 from gitsched.reconcile.recorded_names import RecordedNames
 
-MAX_ITEMS = 1_000
+MAX_SHOWN_WORDS = 1_000
 """Words that are offered; a longer beginning selects among more."""
 
 _CACHE = "gitsched.cli.completion.cache"
@@ -37,7 +37,7 @@ def complete(words: str, ctx: click.Context, incomplete: str, cache: Path) -> li
             found = sorted({word for word in _WORDS[words](ctx, incomplete) if word.startswith(incomplete)})
     except Exception:  # noqa: BLE001 - a shell has no place for an error
         return []
-    return [CompletionItem(word) for word in found[:MAX_ITEMS] if word.isprintable()]
+    return [CompletionItem(word) for word in found[:MAX_SHOWN_WORDS] if word.isprintable()]
 
 
 def _open_names(ctx: click.Context) -> RecordedNames:
@@ -85,7 +85,7 @@ def _list_targets(ctx: click.Context, incomplete: str) -> Iterable[str]:
     """Yield revisions, and the files and directories that continue a path."""
     yield from _open_names(ctx).list_revisions()
     directory = Path(incomplete).parent if not incomplete.endswith("/") else Path(incomplete)
-    for path in islice(directory.iterdir(), MAX_ITEMS):
+    for path in islice(directory.iterdir(), MAX_SHOWN_WORDS):
         yield f"{path}/" if path.is_dir() else str(path)
 
 

@@ -4,21 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, get_args
 
 from gitsched.apis.gitsched.config import GROUP, KIND, parse_config
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.plan import gc_paused
 from gitsched.decide.validation import list_document_findings, list_ignored_codes, validate_document
+from gitsched.decide.workload_explanation import explain_workload
 from gitsched.manifests.schema import Strictness
+from gitsched.model.argument_types import check_choice, check_documents, check_mapping, check_text, check_time
 from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_api_group
 from gitsched.model.errors import Permanent
+from gitsched.model.explanation import Explanation, GroupAttempt
 from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.plain_documents import describe_defect, describe_unreadable, with_string_keys
 from gitsched.model.scheduling import CandidateResult
 from gitsched.model.system_errors import is_bug
 from gitsched.model.time import EPOCH, parse_time
+
+
+class Candidates(list[CandidateResult]):
+    """The result of every candidate for a workload or another document, sorted by name.
+
+    `explanation` is the whole explanation of `gitsched explain`: the policy and why it applies, the candidates of each group that was
+    tried, and the division of replicas. It is computed when it is used first, and None for a document that no policy selects.
+    """
+
+    def __init__(self, results: Iterable[CandidateResult], explain: Callable[[], Explanation | None]) -> None:
+        super().__init__(results)
+        self._explain = explain
+
+    @cached_property
+    def explanation(self) -> Explanation | None:
+        """The whole explanation."""
+        return self._explain()
+
+    @property
+    def groups(self) -> tuple[GroupAttempt, ...]:
+        """The groups of the policy in the order in which they were tried, each with its verdict; one without a name for a policy without
+        groups, and none for a document that no policy selects or whose API has no groups."""
+        return self.explanation.attempts if self.explanation is not None else ()
 
 
 class Schedule(NamedTuple):
@@ -30,19 +57,30 @@ class Schedule(NamedTuple):
     next_wakeup: datetime | None
     decisions: DecisionSet
 
-    def explain(self, kind: str, name: str, namespace: str = "") -> list[CandidateResult]:
-        """Return the result of every candidate for a workload, or for another document that an API decides about, sorted by name.
+    def explain(self, kind: str, name: str, namespace: str = "") -> Candidates:
+        """Return the result of every candidate for a workload, or for another document that an API decides about, and the groups that
+        were tried. No namespace stands for any.
 
         Raise KeyError when there is no such document.
         """
-        for engine in self.decisions.engines:
+        for value, argument in ((kind, "kind"), (name, "name"), (namespace, "namespace")):
+            check_text(value, f"`{argument}`")
+        decisions = self.decisions
+        templates = {key: document for key, document in decisions.templates.items() if (key.kind, key.name) == (kind, name)}
+        template = next((document for key, document in templates.items() if namespace in (key.namespace, "")), None)
+
+        def explain() -> Explanation | None:
+            return explain_workload(decisions, template) if template is not None else None
+
+        for engine in decisions.engines:
             known = engine.evaluate_own(kind, name, namespace)
             if known is not None:
-                return known
-        for key, template in self.decisions.templates.items():
-            if (key.kind, key.name) == (kind, name) and namespace in (key.namespace, ""):
-                return next((found for engine in self.decisions.engines if (found := engine.evaluate_candidates(template))), [])
-        raise KeyError(f"{kind} {namespace}/{name}")
+                return Candidates(known, explain)
+        if template is None:
+            title = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+            raise KeyError(f"{title} is neither among the documents nor a decision of an API")
+        found = next((found for engine in decisions.engines if (found := engine.evaluate_candidates(template))), [])
+        return Candidates(found, explain)
 
 
 @gc_paused()
@@ -64,9 +102,15 @@ def schedule(
     Without it, the first Config among the documents contains the settings. `observations` are metric values by name. Settings that are
     left out have the values of the upstream schedulers, or with `upstream_defaults=False` the defaults of the commands. Unknown fields are
     ignored with a warning, as by the API servers of the upstreams; `strictness="protective"` makes those errors that may choose workloads
-    or clusters, as the commands do, and `strictness="strict"` all. Mistakes in documents are findings; a mistake in `config` raises
-    Permanent.
+    or clusters, as the commands do, and `strictness="strict"` all.
+
+    Mistakes in documents are findings; a mistake in `config` raises Permanent. An argument of the wrong type raises TypeError, also a
+    document with values that no YAML or JSON parser returns.
     """
+    now, at = check_time(now, "now"), check_time(at, "at")
+    check_mapping(config, "config")
+    check_mapping(observations, "observations")
+    check_choice(strictness, "strictness", get_args(Strictness))
     usable, unusable = _check_documents(documents, "document", describe_unreadable)
     records_read, more = _check_documents(previous, "previous document", describe_defect)
     unusable += more
@@ -121,6 +165,7 @@ def schedule(
 
 def validate(documents: Iterable[Body], *, strictness: Strictness = "upstream") -> list[Finding]:
     """Return the findings of schemas and rules about plain documents, with `strictness` as in `schedule`. Nothing is scheduled."""
+    check_choice(strictness, "strictness", get_args(Strictness))
     usable, findings = _check_documents(documents, "document", describe_unreadable)
     for body in usable:
         findings += _read_document(body, frozenset(), strictness)[1]
@@ -147,7 +192,7 @@ def _check_documents(documents: Iterable[Any], noun: str, describe: Callable[[An
     """Return the documents that can be read, and an error finding about each other one."""
     usable: list[Body] = []
     findings: list[Finding] = []
-    for number, body in enumerate(documents, 1):
+    for number, body in enumerate(check_documents(documents, "previous" if "previous" in noun else "documents"), 1):
         defect = describe(body)
         if defect:
             findings.append(Finding("error", "invalid-document", f"{noun} {number} is not read: {defect}"))

@@ -28,7 +28,8 @@ def describe_unreadable(body: Any) -> str:
         if unwritable != "":
             return f"a key is a {type(unwritable).__name__}, which JSON does not have"
         members = (member for value in level for member in (value.values() if isinstance(value, dict) else value))
-        level = [member for member in members if isinstance(member, dict | list)]
+        # Shared parts count once, so that a document which contains itself is read in bounded time.
+        level = list({id(member): member for member in members if isinstance(member, dict | list)}.values())
     identity = (body.get("apiVersion"), body.get("api"), body.get("kind"))
     return next(("the kind has a lone surrogate" for text in identity if isinstance(text, str) and _has_surrogate(text)), "")
 

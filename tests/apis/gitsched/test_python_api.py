@@ -1,7 +1,15 @@
-"""Settings among the documents of `gitsched.schedule`."""
+"""The Python API: its example, wrong arguments, what `import gitsched` loads, and settings among the documents."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,3 +70,82 @@ def test_a_config_among_the_documents_is_read_or_reported(
     configs: list[str], config: dict[str, Any] | None, evicts: bool, codes: list[str]
 ) -> None:
     assert schedule(*configs, config=config) == (evicts, codes)
+
+
+ROOT = Path(__file__).parents[3]
+BODY: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}}
+LOOP: list[Any] = []
+LOOP += [LOOP, LOOP]
+
+
+def test_the_example_prints_what_the_documentation_shows() -> None:
+    """mypy checks it as well: see `files` in pyproject.toml."""
+    source, page = (ROOT / "examples/python_api.py").read_text(), (ROOT / "docs/python.md").read_text()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(source, "python_api.py", "exec"), {"__name__": "__main__"})
+    assert f"```python\n{source}```" in page
+    assert f"```text\n{printed.getvalue()}```" in page
+
+
+def test_types_are_exported_and_loaded_when_they_are_used() -> None:
+    for name in gitsched.__all__:
+        assert getattr(gitsched, name).__doc__ or name == "__version__"
+        assert name in dir(gitsched)
+    with pytest.raises(AttributeError, match="'gitsched' has no attribute 'Scedule'"):
+        gitsched.Scedule  # noqa: B018
+    program = "import sys, gitsched; print(sum(name.startswith('gitsched.') for name in sys.modules), 'yaml' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "1 False\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gitsched.schedule(None), "`documents` is None, not a list of documents"),
+        (lambda: gitsched.schedule("kind: Pod"), "`documents` is a str, not a list of documents: parse its YAML first"),
+        (lambda: gitsched.schedule(BODY), "`documents` is a dict, not a list of documents: put it into a list"),
+        (lambda: gitsched.schedule([1]), "`documents[0]` is an int, not a dict"),
+        (lambda: gitsched.schedule([BODY, None]), "`documents[1]` is None, not a dict: leave out empty documents of a YAML stream"),
+        (
+            lambda: gitsched.schedule([BODY | {"data": {"a": [{1}]}}]),
+            "`documents[0]['data']['a'][0]` is a set: a document consists of",
+        ),
+        (lambda: gitsched.schedule([BODY | {"data": Decimal(1)}]), "`documents[0]['data']` is a Decimal: a document consists of"),
+        (
+            lambda: gitsched.schedule([], previous=gitsched.schedule([])),
+            "`previous` is a Schedule, not a list of documents: use its member",
+        ),
+        (lambda: gitsched.schedule([], previous=["x"]), "`previous[0]` is a str, not a dict"),
+        (
+            lambda: gitsched.schedule([], now=datetime(2026, 1, 1)),  # noqa: DTZ001
+            "`now` is a datetime without a timezone: use datetime(..., tzinfo=UTC)",
+        ),
+        (lambda: gitsched.schedule([], now="2026-01-01"), "`now` is a str, not a datetime"),
+        (lambda: gitsched.schedule([], at=date(2026, 1, 1)), "`at` is a date, not a datetime"),
+        (lambda: gitsched.schedule([], config=[1]), "`config` is a list, not a mapping"),
+        (lambda: gitsched.schedule([], observations=[1]), "`observations` is a list, not a mapping"),
+        (lambda: gitsched.validate([BODY], strictness=1), "`strictness` is an int, not a string"),
+        (lambda: gitsched.validate(b""), "`documents` is a bytes, not a list of documents: parse its YAML first"),
+        (lambda: gitsched.observe(5), "`documents` is an int, not a list of documents"),
+        (lambda: gitsched.observe([], hosts="example.com"), "`hosts` is a str, not a list of strings: put it into a list"),
+        (lambda: gitsched.observe([], timeout="1s"), "`timeout` is '1s', not a number of seconds"),
+        (lambda: gitsched.schedule([]).explain(1, "web"), "`kind` is an int, not a string"),
+    ],
+)
+def test_an_argument_of_the_wrong_type_is_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert str(caught.value).startswith(message)
+
+
+def test_other_wrong_arguments_are_named_and_dates_and_loops_are_read() -> None:
+    with pytest.raises(ValueError, match="`strictness` is 'harsh', not one of 'upstream', 'protective', 'strict'"):
+        gitsched.schedule([], strictness="harsh")  # type: ignore[arg-type]
+    with pytest.raises(KeyError, match="Deployment shop/web is neither among the documents nor a decision of an API"):
+        gitsched.schedule([BODY]).explain("Deployment", "web", "shop")
+    here = datetime(2026, 1, 1, 2, tzinfo=timezone(timedelta(hours=2)))
+    assert gitsched.schedule([BODY | {"data": {"day": date(2026, 1, 1)}}], now=here).findings == []
+    assert gitsched.schedule([BODY]).explain("ConfigMap", "a", "b").groups == ()
+    (finding,) = gitsched.validate([BODY | {"data": LOOP}])
+    assert "nested more than" in finding.message
