@@ -136,6 +136,14 @@ API = PolicyAPI(
     settings=SETTINGS,
     schemas={(GROUP, VERSION, KIND): SCHEMA, (GROUP, VERSION, QUOTA): QUOTA_SCHEMA},
     recorded_decisions=RecordDescription(frozenset({(GROUP, QUOTA)}), _describe_record),
-    load_starter=lambda: StarterFiles("  sites:\n    limit: 3\n", {"sites/example.yaml": EXAMPLE}, "kind: Site", "docs/sites.md"),
+    load_starter=lambda: StarterFiles(
+        settings="  sites:\n    limit: 3\n",
+        clusters="",
+        policies="",
+        workloads={"sites/example.yaml": EXAMPLE},
+        policy_kinds=frozenset(),
+        fleet_hint="kind: Site",
+        docs_page="docs/sites.md",
+    ),
     topology=Topology(GROUP, KIND, _read_location, _mark_unreachable, _mark_unreachable, None, copy_as),
 )
