@@ -86,7 +86,8 @@ class LivePages:
         sites: Mapping[str, ClusterSite] = earlier.sites
         if run.plan.complete:  # an incremental plan changes no cluster
             facts, sites = run.plan.cluster_facts, read_topology(run.plan.decisions, review.moves)
-        shown = review._replace(delivery=DeliveryChanges(), output_repository="")
+        # The outcomes of an incremental plan come from a cache file that only the thread of the runs may use.
+        shown = review._replace(delivery=DeliveryChanges(), output_repository="", outcomes=tuple(review.outcomes))
         # The plan itself is not kept: its memory would be occupied while the next one is made.
         location = _Location(run.branch, run.git_directory, run.prefix)
         self._state = _State(_compute_version(shown), location, shown, FleetView(facts, {}, sites))

@@ -37,7 +37,8 @@ class Site:
         self.fleet.mkdir()
         self._git("init", "-q", "-b", "main")
         self.commit(one=CLUSTER.format(name="one", owner="private"), policy=POLICY, web=WORKLOAD)
-        self._reconciler = Reconciler(RunSettings(now=NOW, location=str(self.fleet), cache=base / "cache"))
+        self._settings = RunSettings(now=NOW, location=str(self.fleet), cache=base / "cache")
+        self.restart()
         self.pages = LivePages(lambda: self._reconciler.source.repository.path, local_only=local_only)
         wakeup = Wakeup()
         health = WatchHealth(wakeup)
@@ -59,6 +60,10 @@ class Site:
         """Reconcile, and show the result."""
         found = self._reconciler.run(NOW)
         self.pages.update(found, make_review(found))
+
+    def restart(self) -> None:
+        """Continue with what an earlier process has left in the cache."""
+        self._reconciler = Reconciler(self._settings)
 
     def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[str, str]]:
         connection = HTTPConnection(self.host, self.port, timeout=PATIENCE)
@@ -127,6 +132,18 @@ def test_pages_are_read_only_cached_by_content_and_load_nothing(open_site: Calla
     site.run()
     assert site.get("/", If_None_Match=before)[0] == 200
     assert site.get("/history")[1].count('class="entry"') == 2
+
+
+def test_pages_of_a_plan_from_the_cache_leave_the_cache_alone(
+    open_site: Callable[..., Site], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The file of the cache belongs to the thread of the runs."""
+    site = open_site()
+    site.run()
+    site.restart()
+    site.run()
+    status, text, _ = site.get("/")
+    assert (status, "web" in text, caplog.messages) == (200, True, [])
 
 
 def test_other_hosts_are_answered_where_the_operator_wants_it(open_site: Callable[..., Site]) -> None:
