@@ -42,49 +42,72 @@ def read_report(
     observed: datetime,
     note: Callable[[str], None],
 ) -> ClusterReport | None:
-    """Return the report of a cluster about the output branch; None if no object of Flux or Argo CD has applied it.
+    """Return the report of a cluster about the output branch; None if no object of Flux or Argo CD has applied it, or if nothing has failed
+    but not everything can be read: what is not seen is not healthy.
 
-    A cluster whose objects have applied several commits is progressing, and reports the one of the first object by namespace and name.
+    A cluster whose objects have applied several commits is progressing. It reports the commit of the first object by namespace and name
+    that has the health of the report.
     """
     found: list[_Applied] = []
+    is_complete = True
     for path, read in ((_KUSTOMIZATIONS, _read_kustomizations), (_APPLICATIONS, _read_applications)):
         try:
-            found += read(reader, path, branch)
+            found += read(reader, path, branch, before)
         except MissingObject:
             continue  # the cluster does not have this tool
         except GitschedError as error:
+            is_complete = False
             note(f"the report has nothing of {path.rpartition('/')[2]}: {error}")
-    if not found:
+    health: Health = max((one.health for one in found), key=_ORDER.index, default="Healthy")
+    if not found or not (is_complete or health == "Degraded"):
         return None
-    health = max((one.health for one in found), key=_ORDER.index)
+    commit = next(one.commit for one in found if one.health == health)
     if len({one.commit for one in found}) > 1 and health == "Healthy":
         health = "Progressing"
     unhealthy = sorted({workload for one in found for workload in one.unhealthy})[:MAX_UNHEALTHY]
     if unhealthy and health == "Healthy":
         health = "Degraded" if any(one.health == "Degraded" for one in unhealthy) else "Progressing"
-    commit = found[0].commit
     is_same = before is not None and (before.commit, before.health) == (commit, health)
     since = before.since if before is not None and is_same else observed
     return ClusterReport(cluster, commit, health, since, tuple(unhealthy))
 
 
-def _read_kustomizations(reader: ClusterReader, path: str, branch: str) -> list[_Applied]:
-    """Return what the Kustomizations of Flux say that have applied the branch."""
-    objects = [body for body in reader.list_objects(path, limit=MAX_TOOL_OBJECTS) if _find_commit(body, branch)]
+def _read_kustomizations(reader: ClusterReader, path: str, branch: str, before: ClusterReport | None) -> list[_Applied]:
+    """Return what the Kustomizations of Flux say that have applied the branch, or have failed to."""
+    failed = before.commit if before is not None and before.health == "Degraded" else ""
+    objects = _sort(
+        [body for body in reader.list_objects(path, limit=MAX_TOOL_OBJECTS) if _read_kustomization(body, branch, failed)]
+    )
     if not objects:
         return []
     owned = {entry for body in objects for entry in _list_inventory(body)}
     unhealthy = tuple(_list_unhealthy(reader, owned))
-    return [_Applied(_find_commit(body, branch), _read_flux_health(body), unhealthy) for body in _sort(objects)]
+    applied = (_read_kustomization(body, branch, failed) for body in objects)
+    return [one._replace(unhealthy=unhealthy) for one in applied if one is not None]
 
 
 def _sort(objects: list[Body]) -> list[Body]:
     return sorted(objects, key=lambda body: tuple(str(get_field(body, "metadata", name) or "") for name in ("namespace", "name")))
 
 
-def _find_commit(body: Body, branch: str) -> str:
-    """Return the commit of the branch that a Kustomization has applied; "" for another branch. Its form is BRANCH@sha1:COMMIT."""
-    name, _, commit = str(get_field(body, "status", "lastAppliedRevision") or "").rpartition("@")
+def _read_kustomization(body: Body, branch: str, failed: str) -> _Applied | None:
+    """Return what a Kustomization says about the branch; None for another branch.
+
+    With `wait`, Flux records a commit as applied only when its health checks have passed, so that one that fails is only attempted. Flux
+    attempts it again and again: a commit that has `failed` earlier fails until it is applied.
+
+    Source: internal/controller/kustomization_controller.go of kustomize-controller.
+    """
+    applied, attempted = (_read_revision(body, branch, name) for name in ("lastAppliedRevision", "lastAttemptedRevision"))
+    health = _read_flux_health(body)
+    if attempted and attempted != applied and (health == "Degraded" or (health == "Progressing" and attempted == failed)):
+        return _Applied(attempted, "Degraded")
+    return _Applied(applied, health) if applied else None
+
+
+def _read_revision(body: Body, branch: str, member: str) -> str:
+    """Return the commit of a revision in the status, whose form is BRANCH@sha1:COMMIT; "" for another branch."""
+    name, _, commit = str(get_field(body, "status", member) or "").rpartition("@")
     oid = commit.rpartition(":")[2]
     return oid if name.removeprefix("refs/heads/") == branch and _OID.fullmatch(oid) else ""
 
@@ -150,7 +173,7 @@ def _get_count(members: Body, name: str) -> int:
     return value if type(value) is int else 0
 
 
-def _read_applications(reader: ClusterReader, path: str, branch: str) -> list[_Applied]:
+def _read_applications(reader: ClusterReader, path: str, branch: str, _before: ClusterReport | None) -> list[_Applied]:
     """Return what the Applications of Argo CD say that deploy the branch into their own cluster."""
     objects = [body for body in reader.list_objects(path, limit=MAX_TOOL_OBJECTS) if _deploys_here(body, branch)]
     found = []
