@@ -22,8 +22,11 @@ def recognize_charts(files: RepositoryFiles, known_clusters: Collection[str]) ->
     if not charts:
         return Findings()
     deployed: list[DeployedPath] = []
-    for chart in charts:
-        variants = _find_values_files(files, chart)
+    found = {chart: _find_values_files(files, chart) for chart in charts}
+    named = [name for variants in found.values() for name in variants]
+    if len(named) == 1 and named[0] not in known_clusters and named[0] not in ENVIRONMENTS:
+        found = {chart: {} for chart in charts}  # settings for one purpose, such as values-minimal.yaml
+    for chart, variants in found.items():
         for name, path in variants.items():
             target = Target((name,)) if name in known_clusters or name not in ENVIRONMENTS else Target(environment=name)
             deployed.append(DeployedPath(chart, target, chart, "helm", (path,)))

@@ -218,6 +218,15 @@ CASES = [
         ("production production", "staging staging"),
     ),
     Case(
+        "charts: a single values file with an unknown name is no cluster",
+        {
+            "charts/shop/Chart.yaml": "name: shop",
+            "charts/shop/values-minimal.yaml": "replicas: 1",
+            "charts/dns/Chart.yaml": "name: dns",
+        },
+        {"dns": {"*": "charts/dns"}, "shop": {"*": "charts/shop"}},
+    ),
+    Case(
         "charts that Argo CD, Flux or kustomize render are theirs",
         {
             "argocd/shop.yaml": application("shop", "charts/shop", "name: eu", ", helm: {valueFiles: [values-eu.yaml]}"),
