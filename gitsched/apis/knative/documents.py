@@ -3,11 +3,12 @@ records."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
+from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.knative.consumer_wishes import ConsumerWish, read_consumer_wishes
 from gitsched.apis.knative.names import (
     ADAPTER,
@@ -37,7 +38,8 @@ from gitsched.apis.knative.vpods import (
 )
 from gitsched.apis.policy_api import Snapshot, list_previous_records
 from gitsched.model.document import Body, Document, Key, get_field, read_annotations
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import Finding, Location, format_names, locate_document
+from gitsched.model.known_values import find_near
 from gitsched.model.time import format_time, parse_time
 from gitsched.schedule.vreplicas.plugins import DEFAULT_DESCHEDULER_PROFILE, DEFAULT_SCHEDULER_PROFILE, Profile
 from gitsched.schedule.vreplicas.scheduler import SchedulingStrategy
@@ -288,8 +290,16 @@ def find_adapter(snapshot: Snapshot, settings: KnativeConfig, taken: frozenset[K
         raise VpodSchedulingError(Finding("error", "knative-adapter", message))
     problem = f"found no unique StatefulSet {named}" if named else "found no unique StatefulSet that runs the vreplicas"
     where = "knative.adapters" if settings.kinds or settings.path else "knative.statefulSet"
-    message = f"{problem}: commit it, and name it as NAMESPACE/NAME in {where}"
-    raise VpodSchedulingError(Finding("error", "knative-adapter", message))
+    message = f"{problem}: commit it, and name it as NAMESPACE/NAME in {where}{_suggest_adapter(named, sets)}"
+    raise VpodSchedulingError(Finding("error", "knative-adapter", message, Location(FILE, 1, 1) if named else None))
+
+
+def _suggest_adapter(named: str, sets: Iterable[Key]) -> str:
+    """Return which StatefulSet the settings probably mean: one with a similar name or in another namespace; else those that exist."""
+    names = sorted(f"{key.namespace}/{key.name}" for key in sets)
+    same_name = [name for name in names if named and name.rpartition("/")[2] == named.rpartition("/")[2]]
+    near = " or ".join(same_name[:3]) or (find_near(named, names) if named else "")
+    return f"; did you mean {near}?" if near else f"; the source has {format_names(names, 5)}" if names else ""
 
 
 def is_named(key: Key, name: str) -> bool:
