@@ -355,6 +355,8 @@ class PolicyAPI:
 
     list_selectors: Callable[[Iterable[Body]], Iterable[WorkloadSelector]] = lambda bodies: (WorkloadSelector() for _ in bodies)
     """Return which workloads documents of the API may select, also because others refer to them; by default, all."""
+    selecting_annotation: str = ""
+    """The annotation by which workloads choose their policy; "" for an API whose policies select workloads only."""
     embedded_objects: Mapping[GroupKind, tuple[str, ...]] = field(default_factory=dict)
     """Where kinds of workloads have the list of the objects that they consist of."""
     remove_secrets: Callable[[Body], Body] | None = None

@@ -22,6 +22,7 @@ from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_result import HadWorkloads, Plan, PlanDetails, list_moves
 from gitsched.decide.plan_state import NO_OUTPUT, PreviousOutput, Totals, compute_totals, sort_findings
 from gitsched.decide.reference_findings import LocatedFinding, list_reference_findings
+from gitsched.decide.registry import policy_apis
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.changes import NOTHING_RETAINED, NOTHING_WITHHELD, CopyRetention, Move, RetainedCopy, WithheldChanges
@@ -67,6 +68,10 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         from gitsched.decide.unmatched_selectors import list_unmatched  # many sources have no selectors
 
         decisions = decisions._replace(findings=(*decisions.findings, *list_unmatched(decisions)))
+    if any(policy_apis[engine.name].selecting_annotation for engine in decisions.engines if engine.name in policy_apis):
+        from gitsched.decide.unread_annotations import list_unread_annotations  # many sources use no such API
+
+        decisions = decisions._replace(findings=(*decisions.findings, *list_unread_annotations(decisions)))
     changes = _find_changes(source, decisions)
     changes, withheld = _withhold_changes(source, changes)
     changes = _report_changes(source, changes)

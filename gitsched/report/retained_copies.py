@@ -49,7 +49,7 @@ def describe_ended_copies(copies: Sequence[RetainedCopy], shown: int = COPIES_SH
 
 def _name_copies(copies: Sequence[RetainedCopy], verb: str) -> str:
     """Return the number of copies, the first workloads and the clusters: "12 copies stay in c000–c002 (Deployment a/b, ...)"."""
-    names = format_names([format_key(copy.workload) for copy in copies], NAMES_SHOWN)
+    names = format_names(list(dict.fromkeys(format_key(copy.workload) for copy in copies)), NAMES_SHOWN)
     place = f"{'in' if verb == 'stay' else 'from'} {format_ranges({copy.cluster for copy in copies})}"
     one = "goes" if verb == "go" else "stays"
     return f"{format_count(len(copies), 'copy', 'copies')} {one if len(copies) == 1 else verb} {place} ({names})"

@@ -159,6 +159,7 @@ API = PolicyAPI(
     name="ocm",
     groups=GROUPS,
     list_selectors=_list_selectors,
+    selecting_annotation=PLACEMENT_LABEL,
     embedded_objects={(WORK_GROUP, MANIFEST_WORK_REPLICA_SET): ("spec", "manifestWorkTemplate", "workload", "manifests")},
     kinds=ApiKinds(
         cluster_scoped=frozenset(

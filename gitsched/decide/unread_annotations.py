@@ -1,0 +1,55 @@
+"""Find objects that no policy selects because what should choose their policy is a label, or an annotation with a misspelled name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.registry import policy_apis
+from gitsched.model.document import Document, read_annotations, read_labels
+from gitsched.model.finding import FieldOrigin, Finding, locate_document
+
+_SIMILARITY = 0.8
+
+
+def list_unread_annotations(decisions: DecisionSet) -> Iterator[Finding]:
+    """Yield a warning for each object that no policy selects and that nearly has an annotation by which an API in use selects."""
+    wanted = [api.selecting_annotation for engine in decisions.engines if (api := policy_apis.get(engine.name)) is not None]
+    wanted = [name for name in wanted if name]
+    templates = decisions.catalog.templates
+    for key in decisions.list_unclaimed() if wanted else ():
+        for name in wanted:
+            found = _find_similar(templates[key], name)
+            if found is not None:
+                yield found
+
+
+def _find_similar(document: Document, wanted: str) -> Finding | None:
+    """Return the finding about a label with the name of an annotation, or about an annotation with a similar name."""
+    key = document.key
+    if wanted in read_labels(document.body):
+        message = f"{key} has the label {wanted}, which chooses nothing: make it an annotation"
+        return _make_finding(document, message, ("metadata", "labels", wanted))
+    similar = _match(read_annotations(document.body), wanted)
+    if not similar:
+        return None
+    message = f"{key} has the annotation {similar[:200]}, which chooses nothing; did you mean {wanted}?"
+    return _make_finding(document, message, ("metadata", "annotations", similar))
+
+
+def _match(annotations: Mapping[str, object], wanted: str) -> str:
+    """Return the annotation whose name is similar: its prefix or the rest equals that of the one that is wanted."""
+    prefix, _, name = wanted.rpartition("/")
+    for written in sorted(annotations):
+        own_prefix, _, own_name = written[:200].rpartition("/")
+        if own_prefix == prefix and get_close_matches(own_name, [name], cutoff=_SIMILARITY):
+            return written
+        if own_name == name and get_close_matches(own_prefix, [prefix], cutoff=_SIMILARITY):
+            return written
+    return ""
+
+
+def _make_finding(document: Document, message: str, pointer: tuple[str, ...]) -> Finding:
+    field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
+    return Finding("warning", "annotation-unread", message, locate_document(document), document.key.resource, field)
