@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from gitsched.model.adoption import AdoptedRecord, ClusterReplicas, RunningObjects
-from gitsched.model.document import Body, Document, Key
+if TYPE_CHECKING:
+    from gitsched.model.adoption import AdoptedRecord, ClusterReplicas, RunningObjects
+    from gitsched.model.document import Body, Document, Key
 
 
 class HubDelivery(NamedTuple):

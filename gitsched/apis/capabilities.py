@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from gitsched.model.document import Document, Key
-from gitsched.model.explanation import ProposedChange
-from gitsched.model.scheduling import Outcome
-from gitsched.schedule.estimator import Capacity
+if TYPE_CHECKING:
+    from gitsched.model.document import Document, Key
+    from gitsched.model.explanation import ProposedChange
+    from gitsched.model.scheduling import Outcome
+    from gitsched.schedule.estimator import Capacity
 
 
 @runtime_checkable

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.document import Body, Document, Key
-from gitsched.model.finding import Finding
-from gitsched.model.scheduling import Outcome
+if TYPE_CHECKING:
+    from gitsched.model.document import Body, Document, Key
+    from gitsched.model.finding import Finding
+    from gitsched.model.scheduling import Outcome
 
 
 class ExportOption(NamedTuple):

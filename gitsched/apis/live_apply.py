@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.document import Body, Key
-from gitsched.model.merge_patch import ApplicablePatches
+if TYPE_CHECKING:
+    from gitsched.model.document import Body, Key
+    from gitsched.model.merge_patch import ApplicablePatches
 
 
 class LiveApply(NamedTuple):

@@ -9,25 +9,25 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from gitsched.apis.adoption import HubObjects
-from gitsched.apis.export import Export
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.gitsched.config_section import SettingsSection
-from gitsched.apis.live_apply import LiveApply
-from gitsched.apis.topology import Topology
 from gitsched.model.document import ApiKinds, Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
 from gitsched.model.finding import Finding, Issue, Pointer
-from gitsched.model.observation import MetricQuery
-from gitsched.model.planned_files import ClusterInfo
-from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision
 from gitsched.model.time import EPOCH
-from gitsched.model.variants import TemplateVariants
 
 if TYPE_CHECKING:
+    from gitsched.apis.adoption import HubObjects
     from gitsched.apis.cluster_format import ClusterFormat
+    from gitsched.apis.export import Export
+    from gitsched.apis.gitsched.config_section import SettingsSection
     from gitsched.apis.gitsched.tenancy import Tenancy
+    from gitsched.apis.live_apply import LiveApply
     from gitsched.apis.stateful_holds import Holds
+    from gitsched.apis.topology import Topology
+    from gitsched.model.observation import MetricQuery
+    from gitsched.model.planned_files import ClusterInfo
+    from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision
+    from gitsched.model.variants import TemplateVariants
 
 
 class Snapshot(NamedTuple):

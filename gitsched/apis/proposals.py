@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.capabilities import ChangeProposal
-from gitsched.model.document import Body, Document
 from gitsched.model.explanation import ProposedChange
 from gitsched.model.finding import FieldOrigin, Pointer
-from gitsched.model.labels import Requirement
-from gitsched.model.taints import Taint
+
+if TYPE_CHECKING:
+    from gitsched.model.document import Body, Document
+    from gitsched.model.labels import Requirement
+    from gitsched.model.taints import Taint
 
 
 def propose_edit(text: str, document: Document, path: Pointer, value: Any, pointer: Pointer | None = None) -> ChangeProposal:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from gitsched.apis.gitsched.config import Config
 from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, get_field, parse_api_group
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
 
 FieldPaths = tuple[tuple[str, ...], ...]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.document import Body, Document
+if TYPE_CHECKING:
+    from gitsched.model.document import Body, Document
 
 CLUSTER, NODE = "cluster", "node"
 

@@ -19,11 +19,11 @@ import click
 
 from gitsched.cli import exit_codes
 from gitsched.model.errors import Permanent
-from gitsched.model.finding import Finding
-from gitsched.model.scheduling import Outcome
 
 if TYPE_CHECKING:
+    from gitsched.model.finding import Finding
     from gitsched.model.progress import Progress
+    from gitsched.model.scheduling import Outcome
     from gitsched.report.paint import Paint
     from gitsched.report.review import Review
 

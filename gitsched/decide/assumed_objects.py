@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import AssumedObject, Config
 from gitsched.apis.gitsched.output_config import BUILT_IN_NAMESPACES
-from gitsched.model.document import Key
+
+if TYPE_CHECKING:
+    from gitsched.model.document import Key
 
 _ROLES = "rbac.authorization.k8s.io"
 _OPENSHIFT_ROLES = ("basic-user", "cluster-monitoring-view", "cluster-reader", "registry-*", "self-provisioner", "sudoer")

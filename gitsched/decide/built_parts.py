@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.gitsched.config import Config
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.decide.bundle_delivery import find_bundle, read_delivery
 from gitsched.decide.catalog import KustomizedDocument, resolve_key
-from gitsched.decide.decisions import DecisionSet
 from gitsched.model.changes import Cause, Move
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, Location, format_names, locate_document, locate_origin
-from gitsched.model.scheduling import Outcome
 from gitsched.model.variants import BUNDLE_KIND, MANIFESTS
 from gitsched.render.output_files import relative_path
 from gitsched.report.lines import format_key
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.model.scheduling import Outcome
 
 _KEEP_CURE = (
     "To keep the objects running, annotate them with kustomize.toolkit.fluxcd.io/prune: disabled or "

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from gitsched.model.delivery import BundleDelivery, DeliveryConfig, FieldEdit, make_bundle_delivery
 from gitsched.model.document import Body, Document, Key, get_field, is_encrypted
 from gitsched.model.finding import FieldOrigin, Finding, Severity, format_names, locate_document
-from gitsched.model.planned_files import PlannedFile
-from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.urls import normalize_repository_url
 from gitsched.model.variants import BUNDLE_KIND, MANIFESTS, Variant, WorkloadVariants
 from gitsched.render.bundle_delivery.argocd import (
@@ -20,6 +19,10 @@ from gitsched.render.bundle_delivery.argocd import (
 from gitsched.render.bundle_delivery.flux import find_flux_problem, make_flux_objects
 from gitsched.render.bundle_delivery.source_reference import make_name
 from gitsched.render.output_files import hub_path, relative_path, write_manifest
+
+if TYPE_CHECKING:
+    from gitsched.model.planned_files import PlannedFile
+    from gitsched.model.scheduling import Outcome, TargetCluster
 
 FLUX, ARGOCD = "flux", "argocd"
 _MAX_NAMES = 5

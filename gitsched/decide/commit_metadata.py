@@ -11,12 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gitsched.decide.guard_settings import DEFAULT_GUARD, write_guard_record
-from gitsched.decide.plan_result import Plan
-from gitsched.model.changes import RecordChange
 from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER, Commit
 from gitsched.model.observation import write_observations
-from gitsched.model.planned_files import PlannedFile
-from gitsched.model.scheduling import RecordTarget
 from gitsched.model.time import EPOCH, format_time
 from gitsched.render.output_files import CLUSTERS, HYDRATOR_METADATA, KEPT, README, RUN_METADATA
 from gitsched.render.readme_content import DecisionRow, FleetRow, HeldRow, ReadmeContent, RecordedRow
@@ -33,7 +29,11 @@ from gitsched.render.run_metadata import (
 from gitsched.report.lines import format_key
 
 if TYPE_CHECKING:
+    from gitsched.decide.plan_result import Plan
+    from gitsched.model.changes import RecordChange
     from gitsched.model.holds import Releases
+    from gitsched.model.planned_files import PlannedFile
+    from gitsched.model.scheduling import RecordTarget
 
 FACTS_TRAILER = "Gitsched-Facts"
 """The commits of the facts branches, as BRANCH@COMMIT; gitsched.json has all of them."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from gitsched.decide.delivered_objects import NO_CLUSTERS, Clusters
 from gitsched.decide.plan_state import CompanionRow, PlanRows, Totals
 from gitsched.kinds.companion_targets import NO_FEATURES, read_features
 from gitsched.model.document import Document, Key
-from gitsched.model.scheduling import Outcome
+
+if TYPE_CHECKING:
+    from gitsched.model.scheduling import Outcome
 
 
 def keep_companions(

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.gitsched.config import Config
 from gitsched.decide.assumed_objects import is_assumed
-from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.delivered_objects import NO_CLUSTERS, Clusters, DeliveredObjects, list_manifests
-from gitsched.decide.missing_references import MissingReference
 from gitsched.kinds.companion_index import CompanionIndex
 from gitsched.kinds.companion_kinds import COMPANION_KINDS, SHARED_SERVICE_KINDS
 from gitsched.kinds.companion_targets import NO_FEATURES, CompanionFeatures, read_features
-from gitsched.kinds.requirements import PodPaths
-from gitsched.model.document import Body, Document, Key
-from gitsched.model.scheduling import Outcome
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.missing_references import MissingReference
+    from gitsched.kinds.requirements import PodPaths
+    from gitsched.model.document import Body, Document, Key
+    from gitsched.model.scheduling import Outcome
 
 
 class DeliveredCompanion(NamedTuple):

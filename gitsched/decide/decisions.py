@@ -8,7 +8,6 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.capabilities import DependencyTracking, ReferenceReading
-from gitsched.apis.gitsched.config import Config
 from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, RecordsByKind, Snapshot
 from gitsched.decide.catalog import (
     Catalog,
@@ -27,16 +26,17 @@ from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.errors import DocumentFault
 from gitsched.model.finding import Finding, locate_document
-from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.progress import Progress, follow
-from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.system_errors import is_bug
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
     from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.apis.stateful_holds import Holds
     from gitsched.model.holds import Releases
+    from gitsched.model.planned_files import ClusterInfo
+    from gitsched.model.scheduling import Outcome, RecordedDecision
 
 
 class DecisionInput(NamedTuple):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import repeat
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.gitsched.config import Config
-from gitsched.decide.decisions import DecisionSet
 from gitsched.kinds.requirements import BINDING_KINDS, PodPaths, list_subjects, read_references
 from gitsched.model.document import Body, Document, Key, get_field, is_known_group
 from gitsched.model.references import NO_REFERENCES, References, RequiredObject
-from gitsched.model.scheduling import Outcome
-from gitsched.model.variants import TemplateVariants, WorkloadVariants
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.model.scheduling import Outcome
+    from gitsched.model.variants import TemplateVariants, WorkloadVariants
 
 Clusters = frozenset[str]
 NO_CLUSTERS: Clusters = frozenset()

@@ -9,14 +9,16 @@ if it comes after the changes that are withheld. The same holds for a commit tha
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.gitsched.guard_config import MAX_PERCENT, GuardConfig, GuardLimit
-from gitsched.model.changes import WithheldChanges
 from gitsched.model.document import Key, as_object
 from gitsched.model.finding import Finding, Location
 from gitsched.render.output_files import FREEZE
+
+if TYPE_CHECKING:
+    from gitsched.model.changes import WithheldChanges
 
 MAX_UNVERIFIED = 1_000
 """Unverified files that gitsched.json lists."""

@@ -7,10 +7,8 @@ requires a complete plan, which gives the same bytes.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from gitsched.apis.gitsched.config import Config
-from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, resolve_key
 from gitsched.decide.companion_changes import keep_companions
 from gitsched.decide.decisions import decide_workload, is_unchanged, list_dependency_trackers, list_engine_records
@@ -36,14 +34,18 @@ from gitsched.decide.rendered_tree import (
     count_replicas,
     render_workload,
 )
-from gitsched.model.changes import Move
 from gitsched.model.document import Document, Key
-from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
-from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
 from gitsched.render.cluster_directory import complete_directory
 from gitsched.render.output_files import CLUSTER_JSON, cluster_path, write_cluster_json
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.apis.policy_api import PolicyEngine, Snapshot
+    from gitsched.model.changes import Move
+    from gitsched.model.finding import Finding
+    from gitsched.model.scheduling import Outcome
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -52,11 +54,14 @@ _UNCHANGED = ExistingBlob("")
 
 
 class PlanState(NamedTuple):
-    """The state that an earlier plan left: its totals, its rows and its engines."""
+    """The state that an earlier plan left: its totals, its rows and its engines, which are read on demand."""
 
     totals: Totals
     rows: PlanRows
-    engines: tuple[PolicyEngine, ...]
+
+    @property
+    def engines(self) -> tuple[PolicyEngine, ...]:
+        return self.rows.engines
 
 
 class SourceDiff(NamedTuple):
@@ -102,9 +107,12 @@ def make_incremental_plan(
     if totals.retained or snapshot.at < totals.source_time or any(_is_about(finding, diff.findings) for finding in findings):
         return None
     ends = [add_duration(since, totals.config.output.retire_after) for since in totals.retiring.values()]
-    if any(end <= snapshot.now for end in ends) or not _update_engines(state, snapshot):
+    if any(end <= snapshot.now for end in ends):
         return None
-    documents = _list_affected_documents(state, diff, snapshot)
+    is_idle = _is_idle(totals, diff, snapshot)
+    if not is_idle and not _update_engines(state, snapshot):
+        return None
+    documents = {} if is_idle else _list_affected_documents(state, diff, snapshot)
     if documents is None:
         return None
     workloads: dict[Key, WorkloadFiles] = {}
@@ -137,6 +145,8 @@ def make_incremental_plan(
     }
     cluster_rows = _update_cluster_rows(rows, workload_rows)
     new = _update_totals(totals, rows, outcomes, cluster_rows, diff, snapshot)
+    if not is_idle:
+        new = new._replace(engine_wakeups=tuple(engine.wakeup for engine in state.engines if engine.wakeup is not None))
     new = new._replace(unstable=frozenset(unstable), reference_findings=reference_findings)
     moves = tuple(list_moves(outcomes.values(), _find_active_clusters(state)))
     if _needs_guard(state, moves, new) or _may_leave_copies(moves, new.config):
@@ -147,7 +157,7 @@ def make_incremental_plan(
         outcomes.values(),
         moves,
         dict(_list_changed_files(state, workloads, cluster_rows)),
-        wakeups=[engine.wakeup for engine in state.engines if engine.wakeup is not None],
+        wakeups=new.engine_wakeups or (),
     )
     required = {
         key: row._replace(references=found) for key, found in references.items() if (row := _read_other(rows, key, workloads))
@@ -190,6 +200,16 @@ def _may_leave_copies(moves: tuple[Move, ...], config: Config) -> bool:
     from gitsched.decide.retained_copies import may_retain  # most changes move nothing
 
     return any(may_retain(move) for move in moves)
+
+
+def _is_idle(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
+    """Return whether the engines have accepted the same documents and output before, and no time has come for them to check again.
+
+    A workload that was decided otherwise than recorded is in `diff`, so the output is the one that the engines know.
+    """
+    if diff.documents or diff.findings or snapshot.at != totals.source_time or totals.engine_wakeups is None:
+        return False
+    return all(wakeup > snapshot.now for wakeup in totals.engine_wakeups)
 
 
 def _update_engines(state: PlanState, snapshot: Snapshot) -> bool:

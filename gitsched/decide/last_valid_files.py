@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.registry import apis_by_group
 from gitsched.model.document import Body, Key, SourceSpans, get_field, parse_api_group
 from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
-from gitsched.model.scheduling import Outcome
 from gitsched.render.yaml import dump
+
+if TYPE_CHECKING:
+    from gitsched.model.scheduling import Outcome
 
 
 class LastValidFile(NamedTuple):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.gitsched.config import Config
 from gitsched.decide.assumed_objects import is_assumed, is_preinstalled
-from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.delivered_objects import NO_CLUSTERS, Clusters, DeliveredObjects, ReferenceRequirement, list_manifests
 from gitsched.kinds.written_objects import list_written_objects, may_write
-from gitsched.model.document import Document, Key
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.model.document import Document, Key
 
 
 class MissingReference(NamedTuple):

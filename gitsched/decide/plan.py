@@ -11,14 +11,12 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitsched.apis.gitsched.config import Config
 from gitsched.decide.companion_placement import NO_COMPANIONS, CompanionPlacements, FeatureCache, compare_companions
 from gitsched.decide.decisions import DecisionCache, DecisionSet, decide
 from gitsched.decide.delivered_objects import DeliveredObjects, ReferenceCache, index_deliveries
 from gitsched.decide.guard_settings import DEFAULT_GUARD, NO_GUARD_INPUT, GuardRecord
 from gitsched.decide.last_valid_files import render_last_valid
 from gitsched.decide.missing_references import MissingReference, find_missing_references, list_creators
-from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_result import HadWorkloads, Plan, PlanDetails, list_moves
 from gitsched.decide.plan_state import NO_OUTPUT, PreviousOutput, Totals, compute_totals, sort_findings
 from gitsched.decide.reference_findings import LocatedFinding, list_reference_findings
@@ -26,19 +24,21 @@ from gitsched.decide.registry import policy_apis
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.changes import NOTHING_RETAINED, NOTHING_WITHHELD, CopyRetention, Move, RetainedCopy, WithheldChanges
-from gitsched.model.document import Key
-from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
-from gitsched.model.planned_files import PlannedFile
 from gitsched.model.rollouts import NOTHING_ROLLED_OUT
-from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
 from gitsched.render.cluster_directory import namespace_path
 from gitsched.render.output_files import escape_segment, kept_path
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.decide.plan_input import PlanInput
     from gitsched.decide.removals import RemovedPlacement
     from gitsched.decide.rollouts import RolloutGate
+    from gitsched.model.document import Key
+    from gitsched.model.finding import Finding
+    from gitsched.model.planned_files import PlannedFile
+    from gitsched.model.scheduling import Outcome
 
 _SELECTORS = frozenset(("matchLabels", "matchExpressions", "exclude", "targetCluster", "targetClusters", "clusters"))
 """Members with a selector for clusters, or with names of clusters that no other finding is about."""

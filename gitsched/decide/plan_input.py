@@ -6,22 +6,22 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitsched.apis.gitsched.config import Config
-from gitsched.decide.catalog import KustomizedDocument, RawDocument
 from gitsched.decide.guard_settings import NO_GUARD_INPUT, GuardInput
-from gitsched.decide.last_valid_files import LastValidFile
-from gitsched.decide.plan_state import PlanTimes, PreviousOutput
-from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
-from gitsched.model.progress import Progress
-from gitsched.model.variants import TemplateVariants
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
     from gitsched.apis.gitsched.tenancy import Tenancy
+    from gitsched.decide.catalog import KustomizedDocument, RawDocument
+    from gitsched.decide.last_valid_files import LastValidFile
+    from gitsched.decide.plan_state import PlanTimes, PreviousOutput
     from gitsched.decide.skipped_workloads import SkippedWorkload
+    from gitsched.model.finding import Finding
     from gitsched.model.holds import Releases
+    from gitsched.model.progress import Progress
     from gitsched.model.rollouts import RolloutInput
+    from gitsched.model.variants import TemplateVariants
 
 
 class SourceTree(NamedTuple):

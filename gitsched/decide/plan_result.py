@@ -7,22 +7,22 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.companion_placement import NO_COMPANIONS, CompanionPlacements
-from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.delivered_objects import DeliveredObjects
 from gitsched.decide.guard_settings import DEFAULT_GUARD, GuardRecord
-from gitsched.decide.missing_references import MissingReference
-from gitsched.decide.plan_state import Totals
-from gitsched.decide.rendered_tree import RenderedTree
 from gitsched.model.changes import NOTHING_WITHHELD, Move, RetainedCopy, WithheldChanges
-from gitsched.model.document import Key
-from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
-from gitsched.model.planned_files import ClusterInfo, PlannedFile
-from gitsched.model.scheduling import Outcome, RecordedDecision
 
 if TYPE_CHECKING:
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.delivered_objects import DeliveredObjects
+    from gitsched.decide.missing_references import MissingReference
+    from gitsched.decide.plan_state import Totals
+    from gitsched.decide.rendered_tree import RenderedTree
+    from gitsched.model.document import Key
+    from gitsched.model.finding import Finding
     from gitsched.model.holds import Releases
+    from gitsched.model.planned_files import ClusterInfo, PlannedFile
     from gitsched.model.rollouts import RolloutRecord, RolloutStatus
+    from gitsched.model.scheduling import Outcome, RecordedDecision
 
 
 class PlanDetails(NamedTuple):

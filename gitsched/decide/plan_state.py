@@ -11,25 +11,26 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from gitsched.apis.gitsched.config import Config
-from gitsched.decide.companion_placement import CompanionPlacements
-from gitsched.decide.decisions import DecisionSet, EngineRecords
-from gitsched.decide.delivered_objects import DeliveredObjects, ManifestReferences
-from gitsched.decide.missing_references import MissingReference
-from gitsched.decide.reference_findings import LocatedFinding
-from gitsched.decide.rendered_tree import RenderedTree, WorkloadFiles
-from gitsched.kinds.companion_targets import CompanionFeatures
-from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Body, Key, parse_api_group
 from gitsched.model.finding import Finding, finding_sort_key
-from gitsched.model.planned_files import ClusterInfo, PlannedFile
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.time import EPOCH
 from gitsched.render.output_files import status_path
 from gitsched.render.run_metadata import MAX_ROWS
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.decide.companion_placement import CompanionPlacements
+    from gitsched.decide.decisions import DecisionSet, EngineRecords
+    from gitsched.decide.delivered_objects import DeliveredObjects, ManifestReferences
+    from gitsched.decide.missing_references import MissingReference
+    from gitsched.decide.reference_findings import LocatedFinding
+    from gitsched.decide.rendered_tree import RenderedTree, WorkloadFiles
+    from gitsched.kinds.companion_targets import CompanionFeatures
+    from gitsched.model.changes import RetainedCopy
     from gitsched.model.holds import HeldPlacement
+    from gitsched.model.planned_files import ClusterInfo, PlannedFile
 
 
 class PlanTimes(NamedTuple):
@@ -134,7 +135,8 @@ class Totals(NamedTuple):
     `reference_findings` are those about objects that delivered manifests refer to, `creators` the delivered objects that may create an
     object which the source does not have. `has_companions` says whether an object of the source is of a kind of companions. `retained` are
     copies that the output has only for an overlap. `held` are the stateful workloads
-    that keep their clusters.
+    that keep their clusters. `engine_wakeups` are the times at which the engines have to check the same documents and output again; None
+    if they have to do so in the next run.
     """
 
     config: Config
@@ -162,6 +164,7 @@ class Totals(NamedTuple):
     has_companions: bool = False
     retained: tuple[RetainedCopy, ...] = ()
     held: Mapping[Key, HeldPlacement] = {}
+    engine_wakeups: tuple[datetime, ...] | None = None
 
     @property
     def workload_count(self) -> int:
@@ -181,6 +184,11 @@ class PlanRows(Protocol):
 
     def list_workloads(self) -> Iterator[WorkloadRow]:
         """Yield the row of every workload, by (namespace, name)."""
+        ...
+
+    @property
+    def engines(self) -> tuple[PolicyEngine, ...]:
+        """The policy engines of the plan."""
         ...
 
 

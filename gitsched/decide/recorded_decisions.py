@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from gitsched.apis.policy_api import GroupKind, PolicyAPI, list_previous_records, list_records_outside
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.changes import RecordChange
 from gitsched.model.document import Body, Key
-from gitsched.model.scheduling import RecordedDecision, RecordTarget
 from gitsched.render.output_files import status_path
+
+if TYPE_CHECKING:
+    from gitsched.model.scheduling import RecordedDecision, RecordTarget
 
 _NUMBER = re.compile(r"[0-9]+")
 DecisionKey = tuple[str, str, Key, str]

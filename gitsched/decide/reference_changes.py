@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from gitsched.apis.gitsched.config import Config
 from gitsched.decide.assumed_objects import is_assumed
 from gitsched.decide.delivered_objects import (
     Clusters,
@@ -12,14 +12,17 @@ from gitsched.decide.delivered_objects import (
     ReferenceCache,
     list_manifest_references,
 )
-from gitsched.decide.plan_state import PlanRows, ReferenceRow, Totals
-from gitsched.decide.reference_findings import LocatedFinding
 from gitsched.kinds.requirements import BINDING_KINDS
 from gitsched.kinds.written_objects import may_write
-from gitsched.model.document import Document, Key
 from gitsched.model.finding import locate_document
 from gitsched.model.references import RequiredObject
-from gitsched.model.scheduling import Outcome
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.decide.plan_state import PlanRows, ReferenceRow, Totals
+    from gitsched.decide.reference_findings import LocatedFinding
+    from gitsched.model.document import Document, Key
+    from gitsched.model.scheduling import Outcome
 
 
 def move_reference_findings(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import DependencyDelivering
-from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.delivered_objects import DeliveredObjects
-from gitsched.decide.missing_references import MissingReference
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, Location, locate_document
+
+if TYPE_CHECKING:
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.delivered_objects import DeliveredObjects
+    from gitsched.decide.missing_references import MissingReference
 
 MAX_FINDINGS = 200
 """Missing objects that have a finding each; one more finding counts the others."""

@@ -9,12 +9,12 @@ from gitsched.apis.karmada.registration import API as KARMADA
 from gitsched.apis.knative.registration import API as KNATIVE
 from gitsched.apis.krake.registration import API as KRAKE
 from gitsched.apis.ocm.registration import API as OCM
-from gitsched.apis.policy_api import PolicyAPI
 from gitsched.apis.topology import add_cluster_kind
 from gitsched.model.document import add_kinds
 
 if TYPE_CHECKING:
     from gitsched.apis.cluster_format import ClusterFormat
+    from gitsched.apis.policy_api import PolicyAPI
 
 policy_apis: dict[str, PolicyAPI] = {}
 """The registered APIs by name, in the order of registration. Only `register` adds one."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.gitsched.config import Config
-from gitsched.apis.policy_api import RemovedWorkload
 from gitsched.decide.built_parts import PartOwner, PartOwners, find_leaving_parts, make_part_move
-from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.plan_state import PreviousOutput
 from gitsched.decide.registry import apis_by_group
 from gitsched.model.changes import Move
 from gitsched.model.document import Body, Key, parse_api_group
-from gitsched.model.finding import Finding
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.apis.policy_api import RemovedWorkload
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.plan_state import PreviousOutput
+    from gitsched.model.finding import Finding
 
 REMOVED_REASON = "removed from the source"
 UNSELECTED_REASON = "no longer selected by a policy"

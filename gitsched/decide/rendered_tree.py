@@ -7,14 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.gitsched.output_config import OutputConfig
-from gitsched.decide.decisions import DecisionSet
-from gitsched.model.changes import RetainedCopy
 from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.errors import DocumentFault
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo, ExistingBlob, PlannedFile
-from gitsched.model.scheduling import Outcome
 from gitsched.model.system_errors import is_bug
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 from gitsched.render.cluster_directory import (
@@ -41,8 +38,11 @@ from gitsched.render.output_files import (
 from gitsched.render.yaml import Fragment, dump_fragment
 
 if TYPE_CHECKING:
+    from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.rendered_variants import SharedObjects
     from gitsched.decide.skipped_workloads import SkippedWorkload
+    from gitsched.model.changes import RetainedCopy
+    from gitsched.model.scheduling import Outcome
 
 Files = Mapping[str, PlannedFile]
 SCHEDULER = "gitsched"

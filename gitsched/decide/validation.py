@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 from gitsched.apis.built_in_schemas import load_built_in_kinds
 from gitsched.apis.gitsched import config
 from gitsched.apis.gitsched.operator_config import KIND as OPERATOR_KIND
-from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, SchemaKey
 from gitsched.apis.proposals import set_at
 from gitsched.apis.schemas import list_schemas, shipped_schemas
-from gitsched.decide.catalog import RawDocument
 from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.manifests.schema import SchemaValidator, Strictness, get_schema_key
 from gitsched.model.cluster_facts import FACTS_KIND
@@ -23,6 +21,8 @@ from gitsched.model.tenants import TENANT_KIND
 from gitsched.model.variants import BUNDLE_KIND
 
 if TYPE_CHECKING:
+    from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, SchemaKey
+    from gitsched.decide.catalog import RawDocument
     from gitsched.manifests.choices import Choice
 
 

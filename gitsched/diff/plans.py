@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.decide.built_parts import PartOwners, make_part_move
 from gitsched.decide.plan_result import Plan, describe_reason
 from gitsched.decide.removals import REMOVED_REASON, UNSELECTED_REASON
-from gitsched.decide.rendered_tree import BlobLookup
 from gitsched.model.changes import ManifestChange, Move, RecordChange
-from gitsched.model.commit import Commit
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.scheduling import RecordTarget
@@ -20,6 +18,10 @@ from gitsched.render.output_files import CLUSTERS, HUB, object_path
 from gitsched.report.lines import abbreviate_oid, format_clusters, format_key, list_limited
 from gitsched.report.review import DIGEST_PREFIX, DeliveryChanges, Review, compute_digest
 from gitsched.report.summary import REVIEWED_TRAILER, format_targets
+
+if TYPE_CHECKING:
+    from gitsched.decide.rendered_tree import BlobLookup
+    from gitsched.model.commit import Commit
 
 
 def list_moves_between(base: Plan, head: Plan, documents: Collection[Key]) -> tuple[Move, ...]:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from gitsched.model.commit import Commit
-
 if TYPE_CHECKING:
     import pygit2
+
+    from gitsched.model.commit import Commit
 
 
 class CommitAncestry(ABC):

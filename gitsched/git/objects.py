@@ -15,12 +15,14 @@ from codecs import lookup
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from gitsched.git.trees import RawObject
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent, Temporary
 from gitsched.model.time import EPOCH
+
+if TYPE_CHECKING:
+    from gitsched.git.trees import RawObject
 
 _LARGE_OFFSET = 1 << 31
 _SMALL_SIZE = 4096

@@ -10,12 +10,15 @@ import time as clock
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gitsched.git.process import GitResult, RefLocked, classify_failure, run_git
-from gitsched.git.repository import Repository
 from gitsched.git.urls import check_url, is_loopback, is_url, redact
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
+
+if TYPE_CHECKING:
+    from gitsched.git.repository import Repository
 
 _log = logging.getLogger("gitsched.git")
 

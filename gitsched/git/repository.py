@@ -15,16 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gitsched.git.ancestry import CommitAncestry
+from gitsched.git.libgit2 import load_pygit2
 from gitsched.git.mirrored_refs import MirroredRefs, RepositoryLock
 from gitsched.git.objects import Signer, format_commit, parse_commit, write_pack
 from gitsched.git.process import run_git
 from gitsched.git.trees import BLOB, COMMIT, MAX_ENTRIES, TREE, RawObject, TreeEntry, TreeReader, hash_object, is_tree
-from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent, Temporary
-from gitsched.model.planned_files import WritableFile
 
 if TYPE_CHECKING:
     import pygit2
+
+    from gitsched.model.commit import Commit
+    from gitsched.model.planned_files import WritableFile
 
 
 _PACK_THRESHOLD = 100
@@ -346,6 +348,7 @@ def _make_write_error(path: str, reason: str, *, permanent: bool) -> Permanent |
 
 
 def _open_libgit2(path: Path) -> pygit2.Repository:
+    load_pygit2()
     import pygit2
 
     if not path.exists():

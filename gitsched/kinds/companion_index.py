@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from gitsched.kinds.companion_targets import POD, SERVICE, CompanionFeatures, Labels, Selection, is_positive
-from gitsched.model.document import Key
-from gitsched.model.labels import Requirement
+
+if TYPE_CHECKING:
+    from gitsched.model.document import Key
+    from gitsched.model.labels import Requirement
 
 MAX_TARGETS = 500
 """Targets of one selector. One that may select more objects is for the whole namespace, and has no targets."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gitsched.kinds.kind import ObjectKind
+if TYPE_CHECKING:
+    from gitsched.kinds.kind import ObjectKind
 
 FOLLOW_ANNOTATION: Final = "gitsched.io/follow-targets"
 """Annotation of a policy or a companion: `true` delivers companions to the clusters of their targets. On a companion, `false` says that it

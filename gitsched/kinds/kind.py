@@ -7,9 +7,10 @@ object, `*Ref` the values of members whose name ends with Ref, and `**` a value 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitsched.model.document import Body
+if TYPE_CHECKING:
+    from gitsched.model.document import Body
 
 NAMESPACED, CLUSTER = "Namespaced", "Cluster"
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from gitsched.manifests.object_schema import ObjectSchema, make_object_schema
-from gitsched.model.document import Body
 from gitsched.model.finding import Issue, Severity
+
+if TYPE_CHECKING:
+    from gitsched.model.document import Body
 
 _SEVERITIES: Mapping[str, Severity] = {"missing-field": "warning"}
 _VERSION = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
 from gitsched.model.document import Body, as_object, is_encrypted
-from gitsched.model.finding import Issue, Pointer, Severity
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
 
     from gitsched.manifests.schema import SchemaPruner
+    from gitsched.model.finding import Issue, Pointer, Severity
 
 DEFINITIONS = "#/$defs/"
 _PLACEHOLDER = re.compile(r"\$\{|\{\{|<[^<>]+>|^ref\+|^ENC\[")

@@ -3,11 +3,13 @@ size."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from gitsched.manifests.kustomize import Kustomization
 from gitsched.model.document import Body, InsertionPoint, SourceSpans
-from gitsched.model.finding import Severity
+
+if TYPE_CHECKING:
+    from gitsched.model.finding import Severity
 
 
 class Limits(NamedTuple):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from yaml import MappingNode, ScalarNode, SequenceNode
 
-from gitsched.manifests.yaml_composer import YamlDocument
 from gitsched.manifests.yaml_nodes import find_member, find_written_member, has_merge_key
 from gitsched.model.document import Body, InsertionPoint, SourceSpans, get_field, list_server_owned
+
+if TYPE_CHECKING:
+    from gitsched.manifests.yaml_composer import YamlDocument
 
 _REST_OF_LINE = re.compile(r"[ \t]*(#[^\r\n]*)?(\r\n|\r|\n|\Z)")
 

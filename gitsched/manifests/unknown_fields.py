@@ -4,11 +4,13 @@ documents with such a field."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
-from gitsched.model.document import Body
 from gitsched.model.finding import Issue, Pointer, Severity
+
+if TYPE_CHECKING:
+    from gitsched.model.document import Body
 
 IGNORED = "is unknown and ignored"
 _MAX_SHOWN = 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from yaml import MappingNode, MarkedYAMLError, Node, ScalarNode, YAMLError
 from yaml._yaml import CParser
@@ -20,7 +20,8 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from gitsched.manifests.parsed_file import Limits
+if TYPE_CHECKING:
+    from gitsched.manifests.parsed_file import Limits
 
 
 class ParseError(NamedTuple):

@@ -9,13 +9,15 @@ from functools import lru_cache
 from itertools import takewhile
 from math import isfinite
 from sys import intern
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from yaml import MappingNode, ScalarNode, SequenceNode
 
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS, MAX_ISSUES
 from gitsched.manifests.yaml_composer import ParseError, YamlDocument, compose_documents, join_surrogates
-from gitsched.model.finding import Pointer
+
+if TYPE_CHECKING:
+    from gitsched.model.finding import Pointer
 
 Scalar = None | bool | int | float | str
 

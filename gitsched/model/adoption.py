@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.document import Body, Key
+if TYPE_CHECKING:
+    from gitsched.model.document import Body, Key
 
 ClusterReplicas = Mapping[str, int | None]
 """Replicas by cluster; None where an object has no number of replicas."""

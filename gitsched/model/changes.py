@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from gitsched.model.document import Key
 from gitsched.model.finding import FieldOrigin, Finding, Location, format_names
-from gitsched.model.scheduling import RecordTarget
+
+if TYPE_CHECKING:
+    from gitsched.model.document import Key
+    from gitsched.model.scheduling import RecordTarget
 
 
 class Cause(NamedTuple):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.document import Key
-from gitsched.model.variants import Variant, VariantSource
+if TYPE_CHECKING:
+    from gitsched.model.document import Key
+    from gitsched.model.variants import Variant, VariantSource
 
 CLUSTER_PLACEHOLDER = "{cluster}"
 

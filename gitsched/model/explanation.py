@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitsched.model.document import Key
-from gitsched.model.finding import FieldOrigin, Finding
-from gitsched.model.scheduling import CandidateResult
+if TYPE_CHECKING:
+    from gitsched.model.document import Key
+    from gitsched.model.finding import FieldOrigin, Finding
+    from gitsched.model.scheduling import CandidateResult
 
 
 class RejectedPolicy(NamedTuple):

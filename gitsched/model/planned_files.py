@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.document import Body, Origin
 from gitsched.model.json_values import is_same_json
+
+if TYPE_CHECKING:
+    from gitsched.model.document import Body, Origin
 
 
 class ExistingBlob(NamedTuple):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.document import Key
+if TYPE_CHECKING:
+    from gitsched.model.document import Key
 
 
 class RequiredObject(NamedTuple):

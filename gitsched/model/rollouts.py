@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from gitsched.model.document import Key
-from gitsched.model.finding import Finding
-from gitsched.model.planned_files import PlannedFile
+if TYPE_CHECKING:
+    from gitsched.model.document import Key
+    from gitsched.model.finding import Finding
+    from gitsched.model.planned_files import PlannedFile
 
 ROLLOUT_KIND: Final = ("gitsched.io", "Rollout")
 """Group and kind of a Rollout, as `Key` begins with."""

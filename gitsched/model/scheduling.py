@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from gitsched.model.document import Body, Key
-from gitsched.model.finding import Finding
-from gitsched.model.labels import Requirement, Selector
-from gitsched.model.taints import Toleration
-
 if TYPE_CHECKING:
+    from gitsched.model.document import Body, Key
+    from gitsched.model.finding import Finding
     from gitsched.model.holds import HeldPlacement
+    from gitsched.model.labels import Requirement, Selector
+    from gitsched.model.taints import Toleration
 
 ReplicaDivision = Literal["everywhere", "duplicated", "static", "dynamic", "aggregated"]
 """How replicas are assigned to the chosen candidates; "everywhere" is for workloads without replicas."""

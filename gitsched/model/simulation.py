@@ -4,10 +4,11 @@ resilience of two commits compared."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gitsched.model.changes import Cause, RecordChange
-from gitsched.model.document import Key
+if TYPE_CHECKING:
+    from gitsched.model.changes import Cause, RecordChange
+    from gitsched.model.document import Key
 
 FAILURE_DOMAIN_KINDS: Final = ("cluster", "node", "zone", "region", "provider")
 

@@ -7,18 +7,20 @@ import random
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.plan_result import Plan
 from gitsched.git import SourceRepository, is_url
 from gitsched.git.repository import LostObject
 from gitsched.model.errors import Conflict
-from gitsched.model.finding import Finding
 from gitsched.reconcile import pipeline
 from gitsched.reconcile.cache.caches import Caches, ParseCache
 from gitsched.reconcile.run import OutputMoved, RunResult, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.output_files import METADATA_FILES
+
+if TYPE_CHECKING:
+    from gitsched.model.finding import Finding
 
 __all__ = ["Plan", "Reconciler", "RunResult", "RunSettings", "preview", "reconcile", "validate_source"]
 

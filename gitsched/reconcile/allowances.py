@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.tenancy import PLATFORM, TenantPaths
-from gitsched.git import Repository
 from gitsched.model.changes import ALLOW_TRAILER
 from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER, Commit
-from gitsched.reconcile.run import Fetched, RunContext
 
 if TYPE_CHECKING:
+    from gitsched.git import Repository
     from gitsched.model.holds import Releases
+    from gitsched.reconcile.run import Fetched, RunContext
 
 MAX_COMMITS = 1000
 """Commits since the last run whose trailers count."""

@@ -4,24 +4,26 @@ only its own."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.source_config import CLUSTER_PLACEHOLDER
 from gitsched.decide.catalog import RawDocument, make_raw_document
-from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import policy_apis
 from gitsched.git import FactsBranch, FactsNames, FactsRepository, Repository, TreeEntry, open_source
 from gitsched.git.facts import MAX_BRANCHES
 from gitsched.git.refs import find_remote_url
 from gitsched.model.cluster_facts import FACTS_KIND
 from gitsched.model.cluster_report import CLUSTER_REPORT
-from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location, locate_origin
 from gitsched.reconcile.run import Facts, RunContext
 from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, make_origin, make_problem_finding
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.decide.plan_input import SourceTree
+    from gitsched.model.commit import Commit
 
 MAX_FILES, MAX_CLUSTER_FILES = 5_000, 10
 MAX_CLUSTER_FILE_SIZE = 256 * 1024

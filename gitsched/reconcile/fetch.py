@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.output_config import OutputConfig as OutputConfig
@@ -17,11 +17,9 @@ from gitsched.decide.plan_state import NO_OUTPUT, PreviousOutput
 from gitsched.git import Repository, is_url, open_output
 from gitsched.git.process import run_git
 from gitsched.git.refs import NOTES_REF, list_linked_worktrees
-from gitsched.manifests.parsed_file import ParsedFile
 from gitsched.model.commit import Commit
 from gitsched.model.document import Body, Key, is_namespaced, parse_api_group
 from gitsched.model.errors import Permanent
-from gitsched.reconcile.cache.caches import ParseCache
 from gitsched.reconcile.cache.plan_cache import make_cache_key
 from gitsched.reconcile.facts import fetch_facts
 from gitsched.reconcile.run import Fetched, OutputLocation, RunContext, TrustedConfig
@@ -39,6 +37,10 @@ from gitsched.render.output_files import (
     strip_record,
 )
 from gitsched.render.run_metadata import SOURCE_TRAILER, RunMetadata, parse_run_metadata
+
+if TYPE_CHECKING:
+    from gitsched.manifests.parsed_file import ParsedFile
+    from gitsched.reconcile.cache.caches import ParseCache
 
 _OUTPUT_NAMES = re.compile(rf"(README|LICENSE|\.git|hydrator\.metadata$|({CLUSTERS}|{STATUS}|{PLACEMENTS}|{KEPT})$)", re.IGNORECASE)
 """Names at the root of a branch that gitsched may take over: those it writes, and those that forges put into a new repository."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gitsched import __version__
-from gitsched.apis.gitsched.guard_config import GuardConfig
 from gitsched.decide.guard_settings import GuardInput, read_guard_record
-from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.reconcile.source_tree import read_config
-from gitsched.render.run_metadata import RunMetadata
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.guard_config import GuardConfig
+    from gitsched.reconcile.run import Fetched, RunContext
+    from gitsched.render.run_metadata import RunMetadata
 
 
 def make_guard_input(context: RunContext, fetched: Fetched) -> GuardInput:

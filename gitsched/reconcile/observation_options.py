@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.allow_list import AllowList
-from gitsched.model.document import Body
+if TYPE_CHECKING:
+    from gitsched.model.allow_list import AllowList
+    from gitsched.model.document import Body
 
 
 class ObservationOptions(NamedTuple):

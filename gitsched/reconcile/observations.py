@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
-from gitsched.apis.policy_api import DeliveryReports, MetricSource
 from gitsched.decide.catalog import RawDocument, locate_finding_resources
-from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import policy_apis
-from gitsched.model.document import Body
 from gitsched.model.finding import Finding
 from gitsched.model.observation import MetricFailure, MetricQuery, Observations, read_observations
 from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.reconcile.observation_options import ObservationOptions
 from gitsched.reconcile.run import NOTHING_OBSERVED, Fetched, ObservationResult, RunContext
 from gitsched.reconcile.source_tree import read_source_tree
-from gitsched.render.run_metadata import RunMetadata
+
+if TYPE_CHECKING:
+    from gitsched.apis.policy_api import DeliveryReports, MetricSource
+    from gitsched.decide.plan_input import SourceTree
+    from gitsched.model.document import Body
+    from gitsched.render.run_metadata import RunMetadata
 
 _UNREACHABLE_REASON = "UNREACHABLE_METRICS_PROVIDER"
 _MAX_METRIC_LENGTH = 60

@@ -5,16 +5,14 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched import __version__
 from gitsched.decide.commit_metadata import make_commit_message, render_metadata_files
 from gitsched.decide.guard_settings import DEFAULT_GUARD, read_guard_record
-from gitsched.decide.plan_result import Plan
 from gitsched.decide.plan_state import can_continue, make_plan_rows
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
 from gitsched.decide.registry import policy_apis
-from gitsched.decide.rendered_tree import BlobLookup
 from gitsched.diff.plans import (
     FileChange,
     compare_manifests,
@@ -22,7 +20,6 @@ from gitsched.diff.plans import (
 )
 from gitsched.git import Repository, make_signer
 from gitsched.git.refs import read_note
-from gitsched.model.changes import RecordChange
 from gitsched.model.commit import NO_COMMIT
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ExistingBlob, NewBlob, PatchedBlob, PlannedFile, WritableFile
@@ -35,7 +32,12 @@ from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.bundle_delivery.source_reference import BUNDLE_SOURCE_PREFIXES
 from gitsched.render.output_files import CLUSTERS, FREEZE, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
 from gitsched.render.run_metadata import GITATTRIBUTES
-from gitsched.report.review import DeliveryChanges
+
+if TYPE_CHECKING:
+    from gitsched.decide.plan_result import Plan
+    from gitsched.decide.rendered_tree import BlobLookup
+    from gitsched.model.changes import RecordChange
+    from gitsched.report.review import DeliveryChanges
 
 _log = logging.getLogger("gitsched.reconcile")
 

@@ -10,20 +10,16 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from gitsched.apis.gitsched.config import Config
 from gitsched.decide.guard_settings import NO_GUARD_INPUT
 from gitsched.decide.plan import InMemoryCaches, gc_paused, make_plan
 from gitsched.decide.plan_input import PlanInput, SourceTree
-from gitsched.decide.plan_result import Plan
 from gitsched.decide.plan_state import compute_plan_times
 from gitsched.decide.registry import policy_apis
 from gitsched.model.errors import Conflict
-from gitsched.model.finding import Finding
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.allowances import list_allowed_changes, read_releases
-from gitsched.reconcile.cache.caches import Caches
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.guard_input import make_guard_input
 from gitsched.reconcile.observations import has_rollout, observe
@@ -45,6 +41,12 @@ from gitsched.reconcile.run import (
 from gitsched.reconcile.source_diff import plan_incrementally
 from gitsched.reconcile.source_locations import locate_plan_findings
 from gitsched.reconcile.source_tree import load
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.decide.plan_result import Plan
+    from gitsched.model.finding import Finding
+    from gitsched.reconcile.cache.caches import Caches
 
 T = TypeVar("T")
 

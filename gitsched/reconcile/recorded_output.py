@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.output_config import OutputConfig
-from gitsched.git import OutputRepository, Repository, SourceRepository
 from gitsched.git.refs import list_remote_refs
-from gitsched.model.commit import Commit
 from gitsched.reconcile.run import Fetched, OutputLocation, RunContext, TrustedConfig
 from gitsched.reconcile.source_notes import OPERATOR_OUTPUTS, OUTPUT_MOVES, OutputNote, read_output_note
 from gitsched.render.output_files import CLUSTERS, PLACEMENTS, RUN_METADATA, STATUS
+
+if TYPE_CHECKING:
+    from gitsched.git import OutputRepository, Repository, SourceRepository
+    from gitsched.model.commit import Commit
 
 MAX_DIRECTORIES = 2_000
 """Directories of an output branch that are searched for gitsched.json."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gitsched.build.remote_base import RemotePolicy
-from gitsched.reconcile.run import Fetched, RunContext
+
+if TYPE_CHECKING:
+    from gitsched.reconcile.run import Fetched, RunContext
 
 
 def decide_remotes(context: RunContext, fetched: Fetched) -> RemotePolicy:

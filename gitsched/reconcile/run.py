@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from gitsched.apis.gitsched.config import Config
 from gitsched.build.remote_base import RemotePolicy
-from gitsched.decide.incremental_plan import IncrementalPlan
-from gitsched.decide.plan_input import PlanInput, SourceTree
-from gitsched.decide.plan_result import Plan
-from gitsched.decide.plan_state import PreviousOutput
 from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, TreeEntry, open_source
-from gitsched.model.changes import RecordChange, SettingChange
-from gitsched.model.commit import Commit
 from gitsched.model.errors import Conflict
-from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
 from gitsched.model.time import EPOCH
 from gitsched.reconcile.cache.caches import Caches, ParseCache
-from gitsched.reconcile.cache.plan_cache import PlanCache
-from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
 from gitsched.report.review import WORKLOAD_STATES, Review
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.decide.incremental_plan import IncrementalPlan
+    from gitsched.decide.plan_input import PlanInput, SourceTree
+    from gitsched.decide.plan_result import Plan
+    from gitsched.decide.plan_state import PreviousOutput
+    from gitsched.model.changes import RecordChange, SettingChange
+    from gitsched.model.commit import Commit
+    from gitsched.model.finding import Finding
+    from gitsched.reconcile.cache.plan_cache import PlanCache
+    from gitsched.reconcile.run_settings import RunSettings
 
 
 class TrustedConfig(NamedTuple):

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.gitsched.guard_config import GuardLimit
 from gitsched.apis.gitsched.operator_config import NO_OPERATOR_CONFIG, OperatorConfig
-from gitsched.diff.plans import ReviewedPlan
 from gitsched.model.allow_list import AllowList, HostRule, TokenRule
-from gitsched.model.progress import Progress
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.guard_config import GuardLimit
+    from gitsched.diff.plans import ReviewedPlan
+    from gitsched.model.progress import Progress
 
 
 class RunSettings(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.policy_api import Snapshot
@@ -19,7 +20,6 @@ from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.allowances import read_releases
-from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.cache.plan_cache import CorruptCacheError, PlanCache
 from gitsched.reconcile.fetch import find_output_blob, open_records
 from gitsched.reconcile.run import Fetched, Planned, RunContext, StateUpdate
@@ -28,6 +28,9 @@ from gitsched.reconcile.source_reader import SourceReader, read_source_file
 from gitsched.reconcile.source_tree import load
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.run_metadata import NOTHING_BUILT
+
+if TYPE_CHECKING:
+    from gitsched.reconcile.cache.caches import SourceFile
 
 MAX_CHANGED_FILES = 20
 """An incremental plan is made for at most so many changed files, and one more for each so many workloads."""
@@ -71,7 +74,11 @@ def plan_incrementally(
         return None
     outcomes = RecoverableOutcomes(made.plan.outcomes, lambda: plan_source(context, fetched, now).plan.outcomes)
     plan = made.plan._replace(outcomes=outcomes)
-    plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
+    if plan.has_rule_findings:
+        locations = dict(header.rule_locations)
+        plan = locate_plan_findings(plan, context.source.repository, locations)
+        rules = {finding.field for finding in made.plan.findings}
+        cache.header = header._replace(rule_locations={rule: found for rule, found in locations.items() if rule in rules})
     builds = record.builds if record is not None else NOTHING_BUILT  # no file of a root changed
     return Planned(plan, cache.header.totals.config, StateUpdate(cache, made), builds)
 
@@ -87,7 +94,7 @@ def _plan_from_cache(context: RunContext, fetched: Fetched, times: PlanTimes, ca
     records = open_records(context, fetched)
     holds = make_holds_loader(templates) if totals.config.guard.hold_stateful else None
     snapshot = Snapshot(cache.api_documents, templates, frozenset(), records, totals.config, *times, load_holds=holds)
-    state = PlanState(totals, cache, cache.engines)
+    state = PlanState(totals, cache)
     return make_incremental_plan(state, diff, snapshot, partial(find_output_blob, fetched), context.caches.decisions.rendered)
 
 

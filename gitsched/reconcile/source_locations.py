@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from gitsched.decide.plan_result import Plan
-from gitsched.git import Repository
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
-from gitsched.model.changes import Cause
-from gitsched.model.explanation import ExplainedCandidate, Explanation, ProposedChange
 from gitsched.model.finding import FieldOrigin, Finding, Location, finding_sort_key
+
+if TYPE_CHECKING:
+    from gitsched.decide.plan_result import Plan
+    from gitsched.git import Repository
+    from gitsched.model.changes import Cause
+    from gitsched.model.explanation import ExplainedCandidate, Explanation, ProposedChange
 
 RuleLocations = dict[FieldOrigin, Location | None]
 
@@ -30,14 +33,16 @@ def locate_explanation(explanation: Explanation, repository: Repository, locatio
     )
 
 
-def locate_plan_findings(plan: Plan, repository: Repository) -> Plan:
-    """Return the plan with the line of each rule that its findings are about, the findings in their order."""
-    return plan._replace(findings=tuple(sorted(locate_finding_rules(plan.findings, repository), key=finding_sort_key)))
+def locate_plan_findings(plan: Plan, repository: Repository, locations: RuleLocations | None = None) -> Plan:
+    """Return the plan with the line of each rule that its findings are about, the findings in their order; `locations` as above."""
+    return plan._replace(findings=tuple(sorted(locate_finding_rules(plan.findings, repository, locations), key=finding_sort_key)))
 
 
-def locate_finding_rules(findings: Iterable[Finding], repository: Repository) -> tuple[Finding, ...]:
-    """Return the findings with the location of each rule instead of the location of its document, in their order."""
-    locations: RuleLocations = {}
+def locate_finding_rules(
+    findings: Iterable[Finding], repository: Repository, locations: RuleLocations | None = None
+) -> tuple[Finding, ...]:
+    """Return the findings with the location of each rule instead of the location of its document, in their order; `locations` as above."""
+    locations = {} if locations is None else locations
     return tuple(
         finding._replace(location=_find_location(finding.field, repository, locations) or finding.location, field=None)
         if finding.field is not None

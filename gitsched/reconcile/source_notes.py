@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gitsched.git import Repository
 from gitsched.git.refs import read_note
-from gitsched.git.source import SourceRepository
 from gitsched.model.document import as_object
 from gitsched.model.errors import Permanent
-from gitsched.reconcile.run import Fetched
 from gitsched.render.output_files import RUN_METADATA
 from gitsched.render.run_metadata import parse_run_metadata
+
+if TYPE_CHECKING:
+    from gitsched.git import Repository
+    from gitsched.git.source import SourceRepository
+    from gitsched.reconcile.run import Fetched
 
 OPERATOR_OUTPUTS: Final = "operatorOutputs"
 """The member of a note with the outputs that the operator chose in their first runs."""

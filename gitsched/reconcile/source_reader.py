@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
-from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import make_raw_document
 from gitsched.decide.validation import list_ignored_codes, split_unread_configs, validate_source_document
-from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS, FileIssue, ParsedDocument, ParsedFile, reject_large_file
 from gitsched.model.document import Origin
@@ -16,6 +15,10 @@ from gitsched.model.finding import Finding, Location
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.git import Repository, TreeEntry
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _REPLICA_PATHS = (

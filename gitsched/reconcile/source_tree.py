@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_config
 from gitsched.build.remote_base import RemotePolicy
-from gitsched.decide.catalog import RawDocument
-from gitsched.decide.last_valid_files import LastValidFile
 from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.git import Repository, TreeEntry
@@ -19,7 +17,6 @@ from gitsched.manifests.charts import CHART_FILE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import NOT_YAML, ParsedDocument, ParsedFile
 from gitsched.manifests.sourceignore import IGNORE_FILE, MAX_RULE_LENGTH, MAX_RULES, ExcessRule, SourceIgnore
-from gitsched.model.commit import Commit
 from gitsched.model.document import is_known_group, parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
@@ -34,6 +31,9 @@ from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, lis
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES, find_path_collisions, find_unread_entries
 
 if TYPE_CHECKING:
+    from gitsched.decide.catalog import RawDocument
+    from gitsched.decide.last_valid_files import LastValidFile
+    from gitsched.model.commit import Commit
     from gitsched.reconcile.last_valid_documents import RestoredFile
     from gitsched.reconcile.source_history import SourceHistory
 

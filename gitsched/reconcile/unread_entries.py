@@ -6,10 +6,12 @@ from __future__ import annotations
 import posixpath
 import unicodedata
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from gitsched.git import Repository, TreeEntry
 from gitsched.model.finding import Finding, Location, format_names
+
+if TYPE_CHECKING:
+    from gitsched.git import Repository, TreeEntry
 
 SYMLINK_MODE: Final = 0o120000
 SUBMODULE_MODE: Final = 0o160000

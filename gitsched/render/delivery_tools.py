@@ -7,11 +7,13 @@ Shapes as in the CRDs: GitRepository `source.toolkit.fluxcd.io/v1`, Kustomizatio
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from gitsched.model.document import Body
 from gitsched.model.urls import normalize_repository_url
 from gitsched.render.output_files import CLUSTER_JSON, CLUSTERS, escape_segment
+
+if TYPE_CHECKING:
+    from gitsched.model.document import Body
 
 ArgoGenerator = Literal["files", "directories"]
 

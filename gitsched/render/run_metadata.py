@@ -7,19 +7,21 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import as_object, list_objects
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import SEVERITIES, Finding, Location, Severity
 from gitsched.model.markdown import format_code, format_code_cells, format_text
 from gitsched.model.planned_files import NewBlob
-from gitsched.model.rollouts import RolloutRecord
 from gitsched.model.time import EPOCH, format_time, parse_time
 from gitsched.model.urls import strip_credentials
 from gitsched.render.output_files import RUN_METADATA
-from gitsched.render.readme_content import DecisionRow, FleetRow, HeldRow, ReadmeContent, RecordedRow
+
+if TYPE_CHECKING:
+    from gitsched.model.changes import RetainedCopy
+    from gitsched.model.rollouts import RolloutRecord
+    from gitsched.render.readme_content import DecisionRow, FleetRow, HeldRow, ReadmeContent, RecordedRow
 
 FORMAT_VERSION: Final = 1
 

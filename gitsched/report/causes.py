@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from gitsched.model.changes import Cause, Move
 from gitsched.model.finding import count_shown, format_names
 from gitsched.report.lines import format_count
+
+if TYPE_CHECKING:
+    from gitsched.model.changes import Cause, Move
 
 TITLES_SHOWN = 1
 """The number of documents that are named where many have the same change."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from gitsched.model.changes import Move
 from gitsched.model.finding import count_shown, format_names
-from gitsched.model.simulation import WorkloadEffect
 from gitsched.report.lines import format_count, format_key
 from gitsched.report.move_groups import MoveGroup, group_moves, list_group_clusters, name_workloads
 from gitsched.report.name_ranges import format_ranges
+
+if TYPE_CHECKING:
+    from gitsched.model.simulation import WorkloadEffect
 
 EffectRow = tuple[str, str, str, str, str]
 """The workload, the clusters that lose and gain replicas, the number of missing replicas, and the reason."""

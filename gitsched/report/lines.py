@@ -7,13 +7,15 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.changes import Move
-from gitsched.model.document import Key
 from gitsched.model.finding import SEVERITIES, Finding, count_shown, format_names
 from gitsched.report.paint import Paint, paint_sign
-from gitsched.report.review import Review
+
+if TYPE_CHECKING:
+    from gitsched.model.changes import Move
+    from gitsched.model.document import Key
+    from gitsched.report.review import Review
 
 COLUMN_GAP = "  "
 # GitHub runs commands in lines that start with two colons (after blanks) and after `##[` anywhere; Azure uses `##vso[`, TeamCity

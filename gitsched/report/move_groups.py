@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.changes import Cause, Move
 from gitsched.model.finding import count_shown, format_names
 from gitsched.report.causes import identify_change, merge_causes
 from gitsched.report.lines import (
@@ -21,6 +20,9 @@ from gitsched.report.lines import (
 )
 from gitsched.report.name_ranges import format_ranges
 from gitsched.report.summary import describe_move_kind
+
+if TYPE_CHECKING:
+    from gitsched.model.changes import Cause, Move
 
 MIN_GROUP_SIZE = 4
 """The number of moves from which those with the same cause are a group; listing fewer takes no more room."""

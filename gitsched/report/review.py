@@ -20,15 +20,15 @@ from gitsched.model.changes import (
     SettingChange,
     WithheldChanges,
 )
-from gitsched.model.document import Key
-from gitsched.model.finding import Finding
-from gitsched.model.rollouts import RolloutStatus
-from gitsched.model.scheduling import Outcome, RecordedDecision, RecordTarget
-from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.model.time import EPOCH
 
 if TYPE_CHECKING:
+    from gitsched.model.document import Key
+    from gitsched.model.finding import Finding
     from gitsched.model.holds import HeldPlacement
+    from gitsched.model.rollouts import RolloutStatus
+    from gitsched.model.scheduling import Outcome, RecordedDecision, RecordTarget
+    from gitsched.model.simulation import Resilience, ResilienceChange
 
 WORKLOAD_STATES = ("placed", "pending", "stale")
 

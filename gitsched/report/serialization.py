@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gitsched.model.changes import Cause, Move, RecordChange, RetainedCopy, WithheldChanges
-from gitsched.model.document import Key
-from gitsched.model.explanation import Explanation, ReplicaShare
 from gitsched.model.finding import SEVERITIES, Finding
-from gitsched.model.scheduling import RecordTarget
 from gitsched.model.simulation import FailureDomain, ImpactChange, Resilience, ResilienceChange, Simulation, WorkloadEffect
 from gitsched.model.time import format_time
 from gitsched.report.lines import classify_move
 from gitsched.report.review import WORKLOAD_STATES, Review
 from gitsched.report.summary import count_moves
+
+if TYPE_CHECKING:
+    from gitsched.model.changes import Cause, Move, RecordChange, RetainedCopy, WithheldChanges
+    from gitsched.model.document import Key
+    from gitsched.model.explanation import Explanation, ReplicaShare
+    from gitsched.model.scheduling import RecordTarget
 
 API_VERSION = "gitsched.io/v1alpha1"
 

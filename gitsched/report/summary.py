@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.changes import Move, RecordChange, WithheldChanges
 from gitsched.model.finding import format_names
-from gitsched.model.scheduling import RecordedDecision, RecordTarget
 from gitsched.report.lines import (
     CLUSTERS_SHOWN,
     ChangeRow,
@@ -20,7 +18,11 @@ from gitsched.report.lines import (
     list_limited,
     shrinks,
 )
-from gitsched.report.review import Review
+
+if TYPE_CHECKING:
+    from gitsched.model.changes import Move, RecordChange, WithheldChanges
+    from gitsched.model.scheduling import RecordedDecision, RecordTarget
+    from gitsched.report.review import Review
 
 LIMITS_SHOWN = 10
 """The number of exceeded limits that are listed."""

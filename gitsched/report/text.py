@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
-from gitsched.model.changes import Move, RecordChange
 from gitsched.model.finding import Finding, count_shown
 from gitsched.model.time import format_time
 from gitsched.report.lines import (
@@ -29,7 +29,6 @@ from gitsched.report.lines import (
     wrap_all,
 )
 from gitsched.report.paint import Paint, Role, paint_severity, paint_start
-from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses
 from gitsched.report.summary import (
     describe_record_changes,
@@ -40,6 +39,10 @@ from gitsched.report.summary import (
     make_record_row,
     summarize_moves,
 )
+
+if TYPE_CHECKING:
+    from gitsched.model.changes import Move, RecordChange
+    from gitsched.report.review import Review
 
 FINDINGS_SHOWN = 50
 INFOS_SHOWN = 5

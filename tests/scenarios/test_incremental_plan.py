@@ -45,10 +45,10 @@ class ReconcilerVariant:
 
 
 def summarize(run: RunResult) -> dict[str, object]:
-    """Return everything that a run reports."""
-    plan = run.plan
+    """Return everything that a run reports, without the name of its own output branch."""
+    plan, branch = run.plan, f"output branch {run.branch.removeprefix('refs/heads/')}"
     return {
-        "findings": plan.findings,
+        "findings": tuple(found._replace(message=found.message.replace(branch, "output branch")) for found in plan.findings),
         "wakeup": plan.next_wakeup,
         "unclaimed": plan.unclaimed,
         "time": plan.time,

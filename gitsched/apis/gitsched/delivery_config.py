@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from gitsched.apis.gitsched.config_section import ConfigSection
 from gitsched.model.delivery import CLUSTER_PLACEHOLDER, ArgoSettings, DeliveryConfig, FluxSettings, SourceAddress
 from gitsched.model.urls import strip_credentials
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config_section import ConfigSection
 
 _FLUX_DURATION = re.compile(r"([0-9]{1,9}(\.[0-9]{1,9})?(ms|s|m|h))+")
 _OBJECT_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")

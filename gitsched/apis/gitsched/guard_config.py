@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gitsched.apis.gitsched.config_section import ConfigSection
 from gitsched.model.finding import Issue
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config_section import ConfigSection
 
 Limits = Mapping[str, Mapping[str, float]]
 """Percentages by scope and effect."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.gitsched.branch_names import check_branch_name
-from gitsched.apis.gitsched.config_section import ConfigSection
 from gitsched.apis.gitsched.overlap_config import OverlapConfig, parse_overlap
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config_section import ConfigSection
 
 _DIRECTORY = re.compile(r"(?!\.\.$)(?!\.git)[\w.][\w.-]{0,99}", re.IGNORECASE)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.gitsched.config_section import ConfigSection
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config_section import ConfigSection
 
 _MAXIMUM = timedelta(hours=1)
 

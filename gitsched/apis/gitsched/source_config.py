@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gitsched.apis.gitsched.branch_names import check_branch_name
 from gitsched.apis.gitsched.bundle import ClusterRule, parse_cluster_rule
-from gitsched.apis.gitsched.config_section import ConfigSection
 from gitsched.model.cluster_facts import StaleRule
 from gitsched.model.labels import parse_selector
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config_section import ConfigSection
 
 _REMOTE = re.compile(r"(?=[\w./])(?:[\w.-]+(?::\d+)?)?(?:/[\w.~+-]+)*/?")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import posixpath
 import unicodedata
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gitsched.apis.gitsched.bundle import ClusterMetadata
-from gitsched.apis.gitsched.tenant import Tenant
-from gitsched.model.document import Key
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.bundle import ClusterMetadata
+    from gitsched.apis.gitsched.tenant import Tenant
+    from gitsched.model.document import Key
 
 PLATFORM: Final = ""
 """The owner of what belongs to no Tenant."""

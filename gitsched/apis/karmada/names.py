@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from gitsched.model.document import Key
+from typing import TYPE_CHECKING
+
 from gitsched.model.fnv import fnv1a_32
+
+if TYPE_CHECKING:
+    from gitsched.model.document import Key
 
 API_NAME = "karmada"
 """The name of the API in outcomes and settings."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gitsched.apis.adoption import HubObjects
-from gitsched.apis.gitsched.config import Config
 from gitsched.apis.karmada.names import (
     APPS_GROUP,
     CLUSTER,
@@ -36,7 +34,9 @@ from gitsched.apis.policy_api import (
 from gitsched.model.document import ApiKinds, Body, as_object, list_objects, parse_api_group
 
 if TYPE_CHECKING:
+    from gitsched.apis.adoption import HubObjects
     from gitsched.apis.cluster_format import ClusterFormat
+    from gitsched.apis.gitsched.config import Config
 
 _PROXY_FIELDS = frozenset(("proxyHeader", "proxyURL"))
 

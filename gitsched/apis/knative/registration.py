@@ -6,6 +6,7 @@ Its documents are ordinary ones, which other APIs may place as well, so it has n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from gitsched.apis.export import Export, ExportInput, ExportResult
 from gitsched.apis.knative import names
@@ -23,8 +24,10 @@ from gitsched.apis.policy_api import (
     StarterFiles,
 )
 from gitsched.model.document import ApiKinds, Body, Key
-from gitsched.model.merge_patch import ApplicablePatches
-from gitsched.model.scheduling import RecordedDecision
+
+if TYPE_CHECKING:
+    from gitsched.model.merge_patch import ApplicablePatches
+    from gitsched.model.scheduling import RecordedDecision
 
 
 def _create_engine(snapshot: Snapshot) -> PolicyEngine:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gitsched.model.document import Body, Key
+if TYPE_CHECKING:
+    from gitsched.model.document import Body, Key
 
 CORE, INFRASTRUCTURE, KUBERNETES, OPENSTACK = "core", "infrastructure", "kubernetes", "openstack"
 GROUPS: Final = frozenset((CORE, INFRASTRUCTURE, KUBERNETES, OPENSTACK))

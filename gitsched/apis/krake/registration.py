@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gitsched.apis.adoption import HubObjects
 from gitsched.apis.export import Export, ExportInput, ExportOption, ExportResult
 from gitsched.apis.krake.names import (
     APPLICATION,
@@ -33,11 +32,12 @@ from gitsched.apis.policy_api import (
     StarterFiles,
 )
 from gitsched.model.document import ApiKinds, Body, Key, as_object, get_field
-from gitsched.model.observation import MetricQuery
-from gitsched.model.scheduling import RecordedDecision
 
 if TYPE_CHECKING:
+    from gitsched.apis.adoption import HubObjects
     from gitsched.apis.cluster_format import ClusterFormat
+    from gitsched.model.observation import MetricQuery
+    from gitsched.model.scheduling import RecordedDecision
 
 _CONSTRAINT_TARGETS = {"Application": "cluster", "Cluster": "cloud"}
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from gitsched.model.document import Body
+if TYPE_CHECKING:
+    from gitsched.model.document import Body
 
 SECRET_FIELDS: Final = frozenset(
     ("auth", "kubeconfig", "password", "token", "complete_token", "complete_key", "shutdown_token", "shutdown_key")

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from gitsched.apis.adoption import HubObjects
 from gitsched.apis.export import Export, ExportInput, ExportOption, ExportResult
 from gitsched.apis.ocm.names import (
     ADDON_SCORE,
@@ -41,10 +40,11 @@ from gitsched.apis.policy_api import (
     WorkloadSelector,
 )
 from gitsched.model.document import ApiKinds, Body, Key
-from gitsched.model.scheduling import RecordedDecision
 
 if TYPE_CHECKING:
+    from gitsched.apis.adoption import HubObjects
     from gitsched.apis.cluster_format import ClusterFormat
+    from gitsched.model.scheduling import RecordedDecision
 
 
 def _create_engine(snapshot: Snapshot) -> PolicyEngine:

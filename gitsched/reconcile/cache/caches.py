@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.decide.catalog import RawDocument
 from gitsched.decide.plan import InMemoryCaches
-from gitsched.decide.plan_input import SourceTree
-from gitsched.decide.plan_result import Plan
 from gitsched.manifests.parsed_file import NOT_YAML, ParsedFile
-from gitsched.model.document import Body
-from gitsched.model.finding import Finding
-from gitsched.model.observation import Observations
-from gitsched.model.planned_files import PatchedBlob
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.reconcile.cache.storage import RowFile, check_cache_directory, identify_build
 
 if TYPE_CHECKING:
+    from gitsched.decide.catalog import RawDocument
+    from gitsched.decide.plan_input import SourceTree
+    from gitsched.decide.plan_result import Plan
     from gitsched.edits.manifest_edits import ManifestText
+    from gitsched.model.document import Body
+    from gitsched.model.finding import Finding
+    from gitsched.model.observation import Observations
+    from gitsched.model.planned_files import PatchedBlob
     from gitsched.reconcile.cache.build_cache import BuildCache
 
 

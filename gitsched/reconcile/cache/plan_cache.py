@@ -19,14 +19,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from gitsched.apis.capabilities import DependencyTracking
 from gitsched.apis.policy_api import EMPTY_SNAPSHOT, PolicyEngine, Snapshot
-from gitsched.decide.plan_state import ClusterRow, Totals, WorkloadRow
-from gitsched.git import OutputRepository
 from gitsched.model.document import Document, Key
+from gitsched.model.finding import FieldOrigin, Location
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.storage import discard_file, identify_build, is_private, remove_temporary_files
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from gitsched.decide.plan_state import ClusterRow, Totals, WorkloadRow
+    from gitsched.git import OutputRepository
 
 _log = logging.getLogger("gitsched.reconcile")
 _CREATE_TABLE = "CREATE TABLE rows (kind TEXT, name TEXT, position INTEGER, data BLOB, PRIMARY KEY (kind, name)) WITHOUT ROWID"
@@ -38,7 +40,8 @@ T = TypeVar("T")
 
 class PlanCacheHeader(NamedTuple):
     """`cache_key` identifies the build and the use of the cache. The plan led from `source_tree` to `output_tree`. `kinds` are the kinds of
-    the API documents, as (group, kind); `facts` is the digest of the facts branches."""
+    the API documents, as (group, kind); `facts` is the digest of the facts branches. `rule_locations` are the lines of the rules that
+    findings are about, so that no file is parsed for a finding that stays."""
 
     cache_key: str
     source_tree: str
@@ -46,6 +49,11 @@ class PlanCacheHeader(NamedTuple):
     kinds: tuple[tuple[str, str], ...]
     totals: Totals
     facts: str = ""
+    rule_locations: Mapping[FieldOrigin, Location | None] = {}
+
+    def is_same_state(self, other: PlanCacheHeader) -> bool:
+        """Return whether another header has the same state, whatever the times at which both were checked."""
+        return self == other._replace(totals=other.totals._replace(now=self.totals.now))
 
 
 class LazyDocuments(Mapping[tuple[str, str], tuple[Document, ...]]):
@@ -187,7 +195,7 @@ class PlanCache:
 
     def save(self) -> None:
         """Write the changes to the file. Log a failure instead of raising it: a run works without the file."""
-        if not self._persistent or self._saved_header == self.header:
+        if not self._persistent or (self._saved_header is not None and self.header.is_same_state(self._saved_header)):
             return
         import sqlite3
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gitsched.model.delivery import BundleDelivery, DeliveryConfig
 from gitsched.model.document import Body, Key, parse_api_group
 from gitsched.model.urls import normalize_repository_url
-from gitsched.model.variants import HelmOptions
 from gitsched.render.bundle_delivery.source_reference import (
     SOURCE_DIGEST,
     find_common_problem,
@@ -22,6 +20,10 @@ from gitsched.render.bundle_delivery.source_reference import (
     make_name,
     make_patches,
 )
+
+if TYPE_CHECKING:
+    from gitsched.model.delivery import BundleDelivery, DeliveryConfig
+    from gitsched.model.variants import HelmOptions
 
 _PATTERN_CHARACTERS = re.compile(r"([\\*?\[\] ])")
 _FLUX_PRUNE = "kustomize.toolkit.fluxcd.io/prune"

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import posixpath
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from gitsched.model.delivery import BundleDelivery, FieldEdit
 from gitsched.model.document import Body, Key, get_field
+
+if TYPE_CHECKING:
+    from gitsched.model.delivery import BundleDelivery, FieldEdit
 
 SOURCE_DIGEST = "gitsched.io/source-digest"
 """The annotation with the digest of what a build reads. The commit next to it changes only when the digest does."""

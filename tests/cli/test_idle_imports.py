@@ -1,0 +1,71 @@
+"""A run that finds nothing to do loads nothing that parses, decides, renders or connects."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+IDLE = """\
+import sys
+from gitsched.cli import main
+assert main(["reconcile"]) == 0
+print("loaded", *sorted(sys.modules), file=sys.stderr)
+"""
+UNNEEDED = {
+    "asyncio",
+    "jinja2",
+    "jsonschema",
+    "jsonschema_rs",
+    "re2",
+    "rich",
+    "socket",
+    "ssl",
+    "watchfiles",
+    "yaml",
+    "gitsched.apis.karmada.engine",
+    "gitsched.apis.ocm.engine",
+    "gitsched.manifests.parser",
+    "gitsched.schedule.pipeline",
+    "gitsched.simulate",
+}
+"""Modules that take a good part of the time in which a run finds nothing to do."""
+LOAD = "from gitsched.git.libgit2 import load_pygit2; pygit2 = load_pygit2()"
+UNKNOWN_LABEL = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: unknown, namespace: shop}
+spec:
+  resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]
+  placement: {clusterAffinity: {labelSelector: {matchLabels: {missing: label}}}}
+"""
+
+
+def test_a_run_without_changes_imports_no_module_that_it_does_not_need(fleet: Path, commit, environment: dict[str, str]) -> None:
+    commit(fleet, unknown=UNKNOWN_LABEL)
+    runs = [_reconcile(fleet, environment) for _ in range(4)]
+    assert "placed" in runs[0].stdout
+    assert "unknown.yaml:6:" in runs[0].stdout + runs[0].stderr, "a finding about a field, whose line is found in the file"
+    assert len({run.stdout.partition("No changes")[0] for run in runs[1:]}) == 1
+    _, _, loaded = runs[-1].stderr.rpartition("loaded ")
+    assert not UNNEEDED & set(loaded.split())
+    assert "gitsched.apis.karmada.engine" in runs[0].stderr.split()
+
+
+def test_pygit2_reads_no_certificates(environment: dict[str, str]) -> None:
+    program = f"import sys; {LOAD}; print(pygit2.settings.ssl_cert_file, 'ssl' in sys.modules)"
+    assert _run(program, Path.cwd(), environment).stdout == "None False\n"
+
+
+def test_pygit2_is_set_up_as_usual_where_ssl_is_loaded(environment: dict[str, str]) -> None:
+    program = f"import ssl; {LOAD}; print(pygit2.settings.ssl_cert_file == ssl.get_default_verify_paths().cafile)"
+    assert _run(program, Path.cwd(), environment).stdout == "True\n"
+
+
+def _reconcile(fleet: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return _run(IDLE, fleet, environment)
+
+
+def _run(program: str, at: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, cwd=at, env=environment, capture_output=True, text=True, check=True)
