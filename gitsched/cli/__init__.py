@@ -25,6 +25,7 @@ COMMANDS = {
     "explain": "Explain why a workload is placed on its clusters.",
     "simulate": "Simulate the loss of a cluster or a region, and other events.",
     "status": "Show which commit each cluster has applied, whether it is healthy, and what is where.",
+    "tree": "Show a cluster with its workloads, or a workload with its clusters.",
     "history": "Show which workload moved when, from where to where, and why.",
     "freeze": "Freeze placements, or lift the freeze.",
     "rebalance": "Write a request to schedule workloads again.",

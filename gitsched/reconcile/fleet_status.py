@@ -26,6 +26,11 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
     fetched = fetch(context)
     plan = plan_source(context, fetched, settings.now).plan
     log_ignored_settings(plan)
+    return make_fleet_status(fetched, plan)
+
+
+def make_fleet_status(fetched: Fetched, plan: Plan) -> FleetStatus:
+    """Return the status of a fleet from a complete plan."""
     repository, head = fetched.output.repository, fetched.output_head
     commits = list_output_commits(repository, head)
     reports = KnownReports(plan.decisions.catalog, plan.observations, commits)
@@ -45,7 +50,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
         commit is None or (fetched.record is not None and fetched.record.source_tree != fetched.source.tree),
         clusters,
         plan.rollouts,
-        tuple(_list_workloads(plan)),
+        tuple(list_workload_statuses(plan)),
         unclaimed := plan.decisions.list_unclaimed(),
         list_near_selections(plan.decisions, unclaimed),
     )
@@ -79,7 +84,8 @@ def _count_changes(
     return counts
 
 
-def _list_workloads(plan: Plan) -> Iterable[WorkloadStatus]:
+def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
+    """Yield where each workload is on the output branch."""
     moves = {move.key: move for move in plan.moves}
     held: dict[Key, list[str]] = {}
     for record in plan.rollout_records:

@@ -9,10 +9,13 @@ from typing import Any
 from gitsched.model.document import Key
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, WorkloadStatus
 from gitsched.model.time import format_time
-from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_columns, format_key
+from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_columns, format_count, format_key, list_limited
 from gitsched.report.rollouts import describe_rollouts, serialize_rollouts
 from gitsched.report.serialization import API_VERSION
 
+MAX_ROWS = 1_000
+"""Rows of a table in text; JSON contains all."""
+_MORE = "and {} more; use -o json for all"
 _CLUSTERS = ("CLUSTER", "READY", "WORKLOADS", "APPLIED", "HEALTHY", "BEHIND", "SINCE", "MESSAGE")
 _WORKLOADS = ("WORKLOAD", "CLUSTERS", "POLICY", "WAITS FOR A WAVE")
 
@@ -21,16 +24,27 @@ def write_fleet_status(status: FleetStatus, *, workloads: bool = False, unclaime
     """Return the status as aligned columns: clusters and rollouts, or with these options workloads or objects without a policy."""
     if workloads:
         rows = [_make_workload_row(one) for one in status.workloads]
-        lines = _format_table(_WORKLOADS, rows) if rows else ["No policy places a workload."]
+        lines = list_limited(_format_table(_WORKLOADS, rows), MAX_ROWS, _MORE) if rows else ["No policy places a workload."]
     elif unclaimed:
         rows = [(escape_unprintable(format_key(key)), escape_unprintable(status.nearest.get(key, ""))) for key in status.unclaimed]
-        lines = format_columns(rows) if rows else ["Every object is selected by a policy."]
+        lines = list_limited(format_columns(rows), MAX_ROWS, _MORE) if rows else ["Every object is selected by a policy."]
     else:
         rows = [_make_cluster_row(one) for one in status.clusters]
-        lines = _format_table(_CLUSTERS, rows) if rows else ["There is no cluster."]
+        lines = list_limited(_format_table(_CLUSTERS, rows), MAX_ROWS, _MORE) if rows else ["There is no cluster."]
         lines += ["", *describe_rollouts(status.rollouts)] if status.rollouts else []
-        lines += ["", _describe_branch(status)]
+        lines += ["", _count_workloads(status), _describe_branch(status)]
     return "\n".join(lines) + "\n"
+
+
+def _count_workloads(status: FleetStatus) -> str:
+    """Return the number of workloads that are placed and unplaced, and of the objects that no policy selects."""
+    placed = [one for one in status.workloads if one.clusters]
+    replicas = sum(count or 0 for one in placed for count in one.clusters.values())
+    parts = [f"{len(placed):,} placed ({format_count(replicas, 'replica')})"] if placed else []
+    unplaced, unclaimed = len(status.workloads) - len(placed), len(status.unclaimed)
+    parts += [f"{unplaced:,} unplaced"] if unplaced and status.time is not None else []
+    text = f"{format_count(len(status.workloads), 'workload')}{': ' if parts else ''}{', '.join(parts)}"
+    return f"{text}; {format_count(unclaimed, 'object')} not selected by any policy (--unclaimed)." if unclaimed else f"{text}."
 
 
 def _describe_branch(status: FleetStatus) -> str:
@@ -89,17 +103,9 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
         "commit": status.head,
         "time": _format_optional(status.time),
         "pending": status.pending,
-        "clusters": [_serialize_cluster(one) for one in status.clusters],
+        "clusters": [serialize_cluster_status(one) for one in status.clusters],
         "rollouts": serialize_rollouts(status.rollouts),
-        "workloads": [
-            {
-                **_serialize_key(one.key),
-                "policy": one.policy,
-                "clusters": [{"name": name, "replicas": count} for name, count in one.clusters.items()],
-                "waiting": list(one.waiting),
-            }
-            for one in status.workloads
-        ],
+        "workloads": [serialize_workload_status(one) for one in status.workloads],
         "unclaimed": [
             {**_serialize_key(key), **({"nearest": status.nearest[key]} if key in status.nearest else {})}
             for key in status.unclaimed
@@ -107,7 +113,18 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
     }
 
 
-def _serialize_cluster(one: ClusterStatus) -> dict[str, Any]:
+def serialize_workload_status(one: WorkloadStatus) -> dict[str, Any]:
+    """Return where a workload is as data."""
+    return {
+        **_serialize_key(one.key),
+        "policy": one.policy,
+        "clusters": [{"name": name, "replicas": count} for name, count in one.clusters.items()],
+        "waiting": list(one.waiting),
+    }
+
+
+def serialize_cluster_status(one: ClusterStatus) -> dict[str, Any]:
+    """Return the status of a cluster as data."""
     report = one.report
     return {
         "name": one.name,

@@ -49,6 +49,7 @@ COMPLETED = {
     "simulate --lose r": ["region/"],
     "rebalance sts/": [],
     "validate o": ["one.yaml"],
+    "tree o": ["one"],
     "pln --f": [],
 }
 

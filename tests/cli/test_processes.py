@@ -24,6 +24,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "explain": ("explain", "deploy/web", "-n", "shop"),
     "simulate": ("simulate", "--lose", "one"),
     "status": ("status",),
+    "tree": ("tree", "one"),
     "history": ("history",),
     "adopt": ("adopt", "missing.yaml"),
     "collect": ("collect", "--context", "missing", "--kubeconfig", "missing", "--dry-run"),

@@ -1,0 +1,92 @@
+"""What is in a cluster, and where a workload is, as indented text and as `kind: FleetTree` of docs/cli.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gitsched.model.changes import RetainedCopy
+from gitsched.model.explanation import ExplainedReference
+from gitsched.model.fleet_tree import ClusterTree, WorkloadTree
+from gitsched.model.time import format_time
+from gitsched.report.explanation import describe_reference
+from gitsched.report.fleet_status import serialize_cluster_status, serialize_workload_status
+from gitsched.report.lines import escape_unprintable, format_count, format_key, list_limited
+from gitsched.report.retained_copies import describe_retained_copies
+from gitsched.report.serialization import API_VERSION
+
+MAX_ROWS = 200
+"""Workloads of a namespace, and clusters of a workload, that the text lists; JSON contains all."""
+MAX_NAMESPACE_ROWS = 50
+"""Namespaces of a cluster that the text lists."""
+
+
+def write_fleet_tree(tree: ClusterTree | WorkloadTree) -> str:
+    """Return a cluster with its workloads by namespace, or a workload with its policy, clusters and what belongs to it."""
+    lines = _list_cluster_lines(tree) if isinstance(tree, ClusterTree) else _list_workload_lines(tree)
+    return "".join(f"{escape_unprintable(line)}\n" for line in lines)
+
+
+def _list_cluster_lines(tree: ClusterTree) -> list[str]:
+    name, replicas = tree.cluster.name, 0
+    namespaces: dict[str, list[str]] = {}
+    for one in sorted(tree.workloads, key=lambda each: (each.key.namespace, each.key.kind, each.key.name)):
+        count = one.clusters[name]
+        replicas += count or 0
+        namespaces.setdefault(one.key.namespace, []).append(f"    {one.key.kind} {one.key.name}{_format_amount(count)}")
+    state = f"not ready: {tree.cluster.unready}" if tree.cluster.unready else "ready"
+    total = f"{format_count(len(tree.workloads), 'workload')}, {format_count(replicas, 'replica')}"
+    lines = [f"cluster {name}: {state}; {total}"]
+    for namespace, rows in list(namespaces.items())[:MAX_NAMESPACE_ROWS]:
+        lines += [f"  {namespace or 'without a namespace'}", *list_limited(rows, MAX_ROWS, "    and {} more; use -o json for all")]
+    if len(namespaces) > MAX_NAMESPACE_ROWS:
+        lines.append(f"  and {format_count(len(namespaces) - MAX_NAMESPACE_ROWS, 'more namespace')}; use -o json for all")
+    return [*lines, *_list_section("copies that stay for an overlap", describe_retained_copies(tree.copies))]
+
+
+def _list_workload_lines(tree: WorkloadTree) -> list[str]:
+    one = tree.workload
+    policy = f"{one.policy or 'no policy'}{f', group {tree.group}' if tree.group else ''}"
+    clusters = [f"    {name}{_format_amount(count)}" for name, count in one.clusters.items()]
+    lines = [format_key(one.key), f"  policy: {policy}", *(["  clusters:"] if clusters else [f"  unplaced: {tree.reason}"])]
+    lines += list_limited(clusters, MAX_ROWS, "    and {} more; use -o json for all")
+    lines += _list_section("waits for a wave of a rollout", one.waiting)
+    lines += _list_section("copies that stay for an overlap", describe_retained_copies(tree.copies))
+    for title, references in (("companions", tree.companions), ("targets", tree.targets), ("refers to", tree.references)):
+        lines += _list_section(title, map(describe_reference, references))
+    return lines
+
+
+def _format_amount(count: int | None) -> str:
+    return "" if count is None else f"  {format_count(count, 'replica')}"
+
+
+def _list_section(title: str, rows: Iterable[str]) -> list[str]:
+    lines = list_limited([f"    {row}" for row in rows], MAX_ROWS, "    and {} more; use -o json for all")
+    return [f"  {title}:", *lines] if lines else []
+
+
+def serialize_fleet_tree(tree: ClusterTree | WorkloadTree) -> dict[str, Any]:
+    """Return the tree as data, with everything."""
+    head: dict[str, Any] = {"apiVersion": API_VERSION, "kind": "FleetTree"}
+    copies = [_serialize_copy(copy) for copy in tree.copies]
+    if isinstance(tree, ClusterTree):
+        workloads = [serialize_workload_status(one) for one in tree.workloads]
+        return {**head, "cluster": serialize_cluster_status(tree.cluster), "workloads": workloads, "copies": copies}
+    return {
+        **head,
+        "workload": {**serialize_workload_status(tree.workload), "affinityGroup": tree.group, "reason": tree.reason},
+        "copies": copies,
+        "companions": _serialize_references(tree.companions),
+        "targets": _serialize_references(tree.targets),
+        "references": _serialize_references(tree.references),
+    }
+
+
+def _serialize_copy(copy: RetainedCopy) -> dict[str, Any]:
+    until = format_time(copy.until) if copy.until is not None else None
+    return {**copy.workload._asdict(), "cluster": copy.cluster, "replicas": copy.replicas, "until": until}
+
+
+def _serialize_references(references: Sequence[ExplainedReference]) -> list[dict[str, Any]]:
+    return [reference._asdict() for reference in references]

@@ -1,0 +1,94 @@
+"""`gitsched tree` and the totals of `gitsched status`: what is in a cluster, and where a workload is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gitsched.model.errors import Permanent
+from gitsched.reconcile import RunSettings
+from gitsched.reconcile.fleet_status import read_fleet_status
+from gitsched.reconcile.fleet_tree import read_fleet_tree
+from gitsched.report.fleet_status import write_fleet_status
+from gitsched.report.fleet_tree import write_fleet_tree
+from tests.cli.conftest import CLUSTER, POLICY, TAINT, WORKLOAD, Run
+
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {selector: {app: web}}\n"
+POD = "  template: {metadata: {labels: {app: web}}}\n"
+JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: web, namespace: shop}\n"
+
+
+@pytest.fixture
+def settings(fleet: Path, commit: Callable[..., None], gitsched: Run) -> RunSettings:
+    """A fleet with a Deployment that has moved, its Service, and a Job that no cluster fits."""
+    policy = POLICY.replace("Deployment, name: web}", "Deployment, name: web}\n    - {apiVersion: v1, kind: Service, name: web}")
+    nowhere = POLICY.replace("name: web\n  name", "name: job\n  name").replace("apps/v1, kind: Deployment", "batch/v1, kind: Job")
+    nowhere = nowhere.replace("{ownership: private}", "{ownership: none}").replace("{ownership: cloud}", "{ownership: none}")
+    commit(fleet, web=WORKLOAD + POD, service=SERVICE, policy=policy, job=JOB, nowhere=nowhere)
+    gitsched("reconcile", "--now", "2026-03-02T09:00:30Z")
+    commit(fleet, one=CLUSTER.format(name="one", owner="private") + TAINT)
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    return RunSettings(now=datetime(2026, 3, 2, 9, 1, tzinfo=UTC), location=str(fleet), cache=fleet.parent / "cache")
+
+
+def test_a_tree_has_what_a_cluster_has_and_where_a_workload_is(settings: RunSettings, gitsched: Run) -> None:
+    assert (
+        write_fleet_tree(read_fleet_tree(settings, ["two"]))
+        == """\
+cluster two: ready; 2 workloads, 2 replicas
+  shop
+    Deployment web  2 replicas
+    Service web
+"""
+    )
+    assert (
+        write_fleet_tree(read_fleet_tree(settings, ["one"]))
+        == """\
+cluster one: not ready: it has the taint power:NoExecute; 0 workloads, 0 replicas
+  copies that stay for an overlap:
+    Service shop/web stays in one until 2026-03-02T09:10:30Z
+    Deployment shop/web stays in one with 2 replicas until 2026-03-02T09:10:30Z
+"""
+    )
+    assert (
+        write_fleet_tree(read_fleet_tree(settings, ["deploy", "web"], "Deployment"))
+        == """\
+Deployment shop/web
+  policy: PropagationPolicy/shop/web, group cloud
+  clusters:
+    two  2 replicas
+  copies that stay for an overlap:
+    Deployment shop/web stays in one with 2 replicas until 2026-03-02T09:10:30Z
+  companions:
+    Service/shop/web: goes along to two (PropagationPolicy/shop/web in group cloud)
+"""
+    )
+    unplaced = write_fleet_tree(read_fleet_tree(settings, ["job", "shop", "web"], "Job"))
+    assert unplaced.startswith(
+        "Job shop/web\n  policy: PropagationPolicy/shop/job\n  unplaced: Job.batch/shop/web could not be scheduled: 0/2 clusters are"
+    )
+    done = gitsched("tree", "svc/shop/web", "-o", "json")
+    found = json.loads(done.stdout)
+    assert (found["kind"], found["workload"]["clusters"]) == ("FleetTree", [{"name": "two", "replicas": None}])
+    assert found["copies"][0]["until"] == "2026-03-02T09:10:30Z"
+    totals = write_fleet_status(read_fleet_status(settings)).splitlines()[-2]
+    assert totals == "3 workloads: 2 placed (2 replicas), 1 unplaced."
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("web", "", "'web' stands for deployment/shop/web, job/shop/web, service/shop/web: give the kind and the namespace"),
+        ("twoo", "", "no cluster and no workload of a policy is called 'twoo'; did you mean two?"),
+        ("job/shop/wbe", "Job", "no cluster and no workload of a policy is called 'job/shop/wbe'; did you mean job/shop/web or"),
+        ("zzz", "", "no cluster and no workload of a policy is called 'zzz'; `gitsched status --workloads` lists the workloads"),
+    ],
+)
+def test_a_name_that_is_not_one_thing_gets_a_suggestion(settings: RunSettings, text: str, kind: str, message: str) -> None:
+    with pytest.raises(Permanent) as caught:
+        read_fleet_tree(settings, text.split("/"), kind)
+    assert str(caught.value).startswith(message)
