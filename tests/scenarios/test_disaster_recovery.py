@@ -14,7 +14,7 @@ from tests.builders.ocm import add_on, addon_scores, bound_global_set, managed_c
 from .conftest import Fleet, cluster, deployment
 
 MINUTE = 1 / 60
-WEB, SHOP = "default/deployment-web", "shop/deployment-web"
+WEB = "shop/deployment-web"
 OFF = """\
 apiVersion: gitsched.io/v1alpha1
 kind: Config
@@ -29,11 +29,8 @@ def karmada_cluster(name: str, ownership: str, ready: str) -> str:
 
 def commit_karmada(fleet: Fleet, hour: float, primary: str, backup: str, files: dict[str, Any] | None = None) -> None:
     """Commit the conditions of both clusters and reconcile, also when graceful evictions have ended."""
-    clusters = {
-        "primary.yaml": karmada_cluster("primary", "private", primary),
-        "backup.yaml": karmada_cluster("backup", "cloud", backup),
-    }
-    fleet.commit({**clusters, **(files or {})}, hour=hour)
+    clusters = (karmada_cluster("primary", "private", primary), karmada_cluster("backup", "cloud", backup))
+    fleet.commit({"fleet/clusters.yaml": "---\n".join(clusters), **(files or {})}, hour=hour)
     fleet.reconcile(hour)
     fleet.reconcile(hour + 10 * MINUTE)
 
@@ -49,7 +46,7 @@ def initialise(path: Path) -> None:
 @pytest.mark.parametrize("condition", ["False", "Unknown"])
 def test_a_repository_made_by_init_survives_the_loss_of_either_group(fleet: Fleet, condition: str) -> None:
     initialise(fleet.path)
-    commit_karmada(fleet, 0, "True", "True", {"web.yaml": deployment("web")})
+    commit_karmada(fleet, 0, "True", "True")
     assert fleet.where(WEB) == ["primary"]
     commit_karmada(fleet, 1, condition, "True")
     assert fleet.where(WEB) == ["backup"]
@@ -66,8 +63,9 @@ def test_a_repository_made_by_init_survives_the_loss_of_either_group(fleet: Flee
 
 def test_the_old_copy_stays_until_the_new_one_has_had_time_to_start(fleet: Fleet) -> None:
     initialise(fleet.path)
-    commit_karmada(fleet, 0, "True", "True", {"web.yaml": deployment("web")})
-    fleet.commit({"primary.yaml": karmada_cluster("primary", "private", "False")}, hour=1)
+    commit_karmada(fleet, 0, "True", "True")
+    clusters = karmada_cluster("primary", "private", "False"), karmada_cluster("backup", "cloud", "True")
+    fleet.commit({"fleet/clusters.yaml": "---\n".join(clusters)}, hour=1)
     fleet.reconcile(1)
     assert fleet.delivered(WEB) == ["backup", "primary"]
     fleet.reconcile(1 + 10 * MINUTE)
@@ -76,12 +74,12 @@ def test_the_old_copy_stays_until_the_new_one_has_had_time_to_start(fleet: Fleet
 
 def test_without_the_settings_nothing_moves_and_findings_say_what_to_set(fleet: Fleet) -> None:
     initialise(fleet.path)
-    commit_karmada(fleet, 0, "True", "True", {"web.yaml": deployment("web"), "shop.yaml": deployment("shop"), "gitsched.yaml": OFF})
+    commit_karmada(fleet, 0, "True", "True", {"shop.yaml": deployment("shop", namespace="shop"), "gitsched.yaml": OFF})
     commit_karmada(fleet, 1, "False", "True")
     run = fleet.reconcile(2)
     assert (fleet.where(WEB), codes(run)) == (["primary"], ["cluster-failover-off"])
     (finding,) = (finding for finding in run.plan.findings if finding.code == "cluster-failover-off")
-    assert str(finding.location).startswith("primary.yaml:")
+    assert str(finding.location).startswith("fleet/clusters.yaml:")
     assert "set karmada.failover: cluster" in finding.message
 
 
@@ -101,18 +99,18 @@ def test_a_condition_moves_the_workload_of_a_placement_and_back(fleet: Fleet) ->
     files = {"fleet.yaml": to_yaml(*bound_global_set("shop"), managed_cluster("backup"), *scores, dr), "web.yaml": web}
     fleet.commit({**files, "primary.yaml": primary("True", "2026-03-02T07:00:00Z")})
     assert codes(fleet.reconcile()) == []
-    assert fleet.where(SHOP) == ["primary"]
+    assert fleet.where(WEB) == ["primary"]
     fleet.commit({"primary.yaml": primary("Unknown", "2026-03-02T08:58:00Z")}, hour=1)
     assert fleet.reconcile(1).plan.next_wakeup is not None
-    assert fleet.where(SHOP) == ["primary"], "tolerated for five minutes"
+    assert fleet.where(WEB) == ["primary"], "tolerated for five minutes"
     fleet.reconcile(1 + 3 * MINUTE)
-    assert fleet.where(SHOP) == ["backup"]
+    assert fleet.where(WEB) == ["backup"]
     record = fleet.load("status/cluster.open-cluster-management.io/managedcluster/_/primary.yaml")
     assert '"timeAdded":"2026-03-02T08:58:00Z"' in record["metadata"]["annotations"]["gitsched.io/taints-added"]
     fleet.commit({"primary.yaml": primary("False", "2026-03-02T09:30:00Z")}, hour=1.5)
     fleet.reconcile(1.5)
-    assert fleet.where(SHOP) == ["backup"]
+    assert fleet.where(WEB) == ["backup"]
     fleet.commit({"primary.yaml": primary("True", "2026-03-02T10:00:00Z")}, hour=2)
     fleet.reconcile(2)
-    assert fleet.where(SHOP) == ["primary"]
+    assert fleet.where(WEB) == ["primary"]
     assert "status/cluster.open-cluster-management.io/managedcluster/_/primary.yaml" not in fleet.files()

@@ -176,13 +176,13 @@ def test_a_base_may_name_a_base_in_a_third_repository(world: World, make_fleet: 
 def test_validate_and_plan_do_not_connect(world: World) -> None:
     world.fleet.commit(world.layout())
     world.server.requests.clear()
-    found = [finding for finding in validate_source(world.fleet.settings()) if finding.severity == "error"]
+    found = [finding for finding in validate_source(world.fleet.settings()).findings if finding.severity == "error"]
     assert [finding.code for finding in found] == ["kustomize-remote"]
     assert "`gitsched reconcile`" in found[0].message
     compare_plans(world.fleet.settings(trusted=False, observations="recorded"))
     assert world.server.requests == []
     world.fleet.reconcile()
-    assert [finding for finding in validate_source(world.fleet.settings()) if finding.severity == "error"] == []
+    assert [finding for finding in validate_source(world.fleet.settings()).findings if finding.severity == "error"] == []
 
 
 def review(world: World, base: str | None, hour: float) -> list[str]:
