@@ -61,6 +61,6 @@ def _make_finding(fetched: Fetched, commit: Commit, paths: list[str]) -> Finding
     names = format_names(paths, MAX_NAMED_PATHS)
     message = (
         f"commit {abbreviate_oid(commit.oid)} of {commit.author[:MAX_AUTHOR_LENGTH]} ({format_time(commit.time)}) changed {names} on the "
-        f"output branch {fetched.output.branch}, which only runs write: a run takes that back; change the source, and protect the branch"
+        "output branch, which only runs write: a run takes that back; change the source, and protect the branch"
     )
     return Finding("warning", "output-edited", message, is_change=True)
