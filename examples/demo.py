@@ -22,7 +22,7 @@ TAINT = """\
 # No configuration, hooks or signing key of the user; fixed dates, so that two runs of the demo make the same commits.
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
-    "COLUMNS": str(WIDTH),
+    "COLUMNS": str(WIDTH + len(str(ROOT))),  # room for the paths in messages
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_AUTHOR_NAME": "Pat Platform",

@@ -107,10 +107,10 @@ def list_linked_worktrees(repository: Repository) -> dict[str, Path]:
 def write_note(
     repository: Repository, commit: str, text: str, ref: str = NOTES_REF, *, time: datetime, name: str, email: str
 ) -> None:
-    """Set the note of a commit; Conflict when five attempts fail because of concurrent writers."""
+    """Set the note of a commit; Conflict when five attempts fail because of concurrent writers. Notes that have lost objects begin anew."""
     for attempt in range(_NOTE_ATTEMPTS):
         head = repository.resolve_ref(ref)
-        base = repository.commit(head).tree if head else None
+        base = _read_notes(repository, ref, head)
         flat, fanned = commit, f"{commit[:2]}/{commit[2:]}"
         path = fanned if base is not None and _has_fanout(repository, base) else flat
         other = flat if path == fanned else fanned
@@ -119,7 +119,7 @@ def write_note(
         if tree == base:
             return
         commit_oid = repository.commit_tree(
-            tree, [head] if head else [], "Notes added by gitsched", name=name, email=email, time=time
+            tree, [head] if head and base else [], "Notes added by gitsched", name=name, email=email, time=time
         )
         try:
             update_ref(repository, ref, commit_oid, head)
@@ -131,16 +131,30 @@ def write_note(
 
 
 def read_note(repository: Repository, commit: str, ref: str = NOTES_REF) -> str | None:
-    """Return the note of a commit, or None."""
-    head = repository.resolve_ref(ref)
-    if head is None:
+    """Return the note of a commit, or None, also where the notes have lost objects."""
+    tree = _read_notes(repository, ref, repository.resolve_ref(ref))
+    if tree is None:
         return None
-    tree = repository.commit(head).tree
     for path in (commit, f"{commit[:2]}/{commit[2:]}"):
         found = repository.find_entry(tree, path)
         if found is not None:
             return repository.blob(found[0]).decode("utf-8", "replace")
     return None
+
+
+def _read_notes(repository: Repository, ref: str, head: str | None) -> str | None:
+    """Return the tree of the notes; None if there are none, or if they have lost objects, as after the end of a disk."""
+    if head is None:
+        return None
+    from gitsched.git.repository import LostObject  # with the repository, this module is loaded already
+
+    try:
+        tree = repository.commit(head).tree
+        repository.list_directory(tree, "")
+    except LostObject as error:
+        _log.warning("%s is not complete and begins anew: %s", ref, error)
+        return None
+    return tree
 
 
 def _has_fanout(repository: Repository, tree: str) -> bool:

@@ -235,3 +235,15 @@ def test_a_note_is_added_to_a_fanned_out_notes_tree(work: Path, git):
     write_note(repository, commit, "mine again", "refs/notes/x", **ADA)
     assert git("notes", "--ref=x", "show", commit, at=work) == "mine again"
     assert read_note(repository, commit, "refs/notes/x") == "mine again\n"
+
+
+@pytest.mark.parametrize("lost", ["refs/notes/hydrator.metadata", "refs/notes/hydrator.metadata^{tree}"])
+def test_notes_that_have_lost_objects_begin_anew(work: Path, git, caplog, lost: str):
+    repository, commit = open_repository(work), git("rev-parse", "HEAD", at=work)
+    write_note(repository, commit, "first", **ADA)
+    oid = git("rev-parse", lost, at=work)
+    (work / ".git" / "objects" / oid[:2] / oid[2:]).unlink()
+    assert read_note(open_repository(work), commit) is None
+    write_note(open_repository(work), commit, "second", **ADA)
+    assert read_note(open_repository(work), commit) == "second\n"
+    assert "is not complete and begins anew" in caplog.text
