@@ -15,7 +15,7 @@ from gitsched.decide.validation import list_document_choices
 from gitsched.manifests.choices import Choice
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import FieldOrigin, Finding, Location, Pointer, locate_document
-from gitsched.model.known_values import describe_unknown_key, describe_unknown_value, find_near
+from gitsched.model.known_values import describe_unknown_key, describe_unknown_value, find_near, list_values
 from gitsched.model.labels import describe_invalid_expression
 from gitsched.model.variants import BUNDLE_KIND
 
@@ -125,7 +125,7 @@ class UnmatchedSelectors:
                 for choice in list_document_choices(document.body):
                     if choice.chosen == "cluster-names" and document.key.resource in reported:
                         continue
-                    for pointer, message in self._check(choice, known):
+                    for pointer, message in self._check(choice, known, names_all=group in by_group):
                         yield _make_finding(document, UNMATCHED_CODE, f"{document.key.title}: {message}", pointer)
 
     def _collect(self, apis: Iterable[PolicyAPI]) -> ClusterVocabulary | None:
@@ -140,14 +140,19 @@ class UnmatchedSelectors:
                 known.add(topology, document)
         return known
 
-    def _check(self, choice: Choice, known: ClusterVocabulary) -> Iterator[tuple[Pointer, str]]:
-        """Yield the place of each value that no cluster has, and what is wrong with it."""
+    def _check(self, choice: Choice, known: ClusterVocabulary, *, names_all: bool) -> Iterator[tuple[Pointer, str]]:
+        """Yield the place of each value that no cluster has, and what is wrong with it.
+
+        Bundles have a finding of their own for a list of names that are all unknown; `names_all` reports it for other documents.
+        """
         pointer, value, chosen = choice
         if chosen == "cluster-names":
             for index, name in enumerate(value):
                 near = "" if name in known.names else self._find_near(str(name), known.names, value)
                 if near:
                     yield (*pointer, index), f"no cluster has the name {name}; did you mean {near}?"
+                elif names_all and pointer[-1] != "exclude" and known.names.isdisjoint(value):
+                    yield (*pointer, index), f"no cluster has the name {name}; there are {list_values(known.names)}"
             return
         noun, values = {
             "clusters": ("label", known.labels),
@@ -169,7 +174,8 @@ class UnmatchedSelectors:
         if not present:
             used = {name: values for name, values in known.items() if values}
             near = self._find_near(key, used, ())
-            return (key_at, describe_unknown_key("cluster", noun, key, used, near)) if near or must_exist else None
+            cure = f": set the {key} of the clusters that are meant" if noun == "field" and not used else ""
+            return (key_at, describe_unknown_key("cluster", noun, key, used, near) + cure) if near or must_exist else None
         missing = [value for value in wanted if value not in present]
         for value in missing:
             near = self._find_near(value, present, wanted)

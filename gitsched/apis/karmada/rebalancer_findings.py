@@ -15,7 +15,7 @@ from gitsched.apis.karmada.rebalancer import (
 )
 from gitsched.kinds.table import is_namespaced
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
-from gitsched.model.finding import Finding, Severity, locate_document
+from gitsched.model.finding import FieldOrigin, Finding, Severity, locate_document
 from gitsched.model.time import format_time, parse_time
 
 ExplainUnmoved = Callable[[Document], str]
@@ -40,7 +40,17 @@ def find_missing_targets(rebalancer: WorkloadRebalancer) -> Iterator[Finding]:
     for entry in rebalancer.observed:
         if entry.reason == BINDING_NOT_FOUND and entry.workload in rebalancer.named:
             message = f"{rebalancer.title} names {entry.workload}, which has no binding{_describe_scope(entry.workload)}"
-            yield _make_finding("warning", "rebalance-target-missing", message, rebalancer)
+            finding = _make_finding("warning", "rebalance-target-missing", message, rebalancer)
+            yield finding._replace(field=_find_entry(rebalancer.document, entry.workload))
+
+
+def _find_entry(document: Document, workload: ObjectReference) -> FieldOrigin | None:
+    """Return the name of a workload in the spec of a rebalancer; None if it is not there."""
+    for index, entry in enumerate(get_field(document.body, "spec", "workloads") or ()):
+        written = tuple(str(entry.get(member) or "") for member in ("apiVersion", "kind", "namespace", "name"))
+        if document.origin is not None and written == tuple(workload):
+            return FieldOrigin(document.origin, ("spec", "workloads", index, "name"))
+    return None
 
 
 def list_remark_findings(rebalancer: WorkloadRebalancer) -> list[Finding]:
