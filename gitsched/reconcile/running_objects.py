@@ -35,10 +35,12 @@ _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
 class ClusterInput(NamedTuple):
-    """A file or directory with the objects of one cluster."""
+    """A file or directory with the objects of one cluster. One that is listed was found in a directory: nobody has named it, so that it
+    must not be a link."""
 
     cluster: str
     path: Path
+    is_listed: bool = False
 
 
 class _Hub(NamedTuple):
@@ -92,8 +94,14 @@ class RunningObjectReader:
     def add_cluster(self, cluster: ClusterInput) -> None:
         """Read the objects of one cluster from a dump or from the manifests of a directory."""
         self._has_clusters = True
-        paths = list(_list_files(cluster.path))
-        complete = True
+        links = _list_links(cluster)
+        paths = list(_list_files(cluster.path)) if cluster.path not in links else []
+        complete = not links
+        for path in links[:MAX_FINDINGS]:
+            message = (
+                "it is a symbolic link, which is not followed: pass a directory with its target, or name the target with --cluster"
+            )
+            self.findings.append(Finding("warning", "adopt-unread", message, Location(str(path), 1, 1)))
         for path in paths:
             with path.open("rb") as stream:
                 for body in self._read_objects(str(path), stream):
@@ -190,7 +198,16 @@ def list_cluster_directories(root: Path) -> list[ClusterInput]:
     """Return the directories in a directory, each with the objects of the cluster of its name."""
     if not root.is_dir():
         raise Permanent(f"{root} is not a directory")
-    return [ClusterInput(path.name, path) for path in sorted(root.iterdir()) if path.is_dir() and not path.name.startswith(".")]
+    found = (path for path in sorted(root.iterdir()) if path.is_dir() and not path.name.startswith("."))
+    return [ClusterInput(path.name, path, is_listed=True) for path in found]
+
+
+def _list_links(cluster: ClusterInput) -> list[Path]:
+    """Return the links that may lead to manifests of a cluster: its directory, or what is in it."""
+    if cluster.is_listed and cluster.path.is_symlink():
+        return [cluster.path]
+    found = sorted(each for each in cluster.path.rglob("*") if each.is_symlink()) if cluster.path.is_dir() else []
+    return [each for each in found if each.suffix in MANIFEST_SUFFIXES or each.is_dir()]
 
 
 def _list_files(path: Path) -> Iterator[Path]:

@@ -249,6 +249,27 @@ def test_directories_of_clusters_say_what_runs(fleet: Fleet, tmp_path: Path) -> 
     assert not fleet.preview(1).plan.moves
 
 
+@pytest.mark.parametrize(
+    ("place", "target"), [("b", "../outside"), ("b/web.yaml", "../../outside/web.yaml"), ("b/all", "../../outside")]
+)
+def test_a_link_in_a_directory_of_clusters_is_not_followed_and_not_nothing(
+    fleet: Fleet, tmp_path: Path, place: str, target: str
+) -> None:
+    """A commit may have brought the link. What it leads to may run in the cluster, so nothing is decided as if it did not."""
+    write_manifest(tmp_path / "outside", 1)
+    write_manifest(tmp_path / "dirs/a", 3)
+    link = tmp_path / "dirs" / place
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(target)
+    result = take_over(fleet, directories=(tmp_path / "dirs",))
+    (finding,) = (finding for finding in result.findings if finding.code == "adopt-unread")
+    assert finding.location is not None
+    assert finding.location.path == str(link)
+    assert [one.reason for one in result.adoption.held] == ["its binding is not known"]
+    assert replicas(fleet) == {"a": 3}
+    assert not fleet.preview(1).plan.moves
+
+
 def test_a_cluster_that_is_not_known_adds_no_replicas_elsewhere(fleet: Fleet, tmp_path: Path) -> None:
     write_manifest(tmp_path / "a", 3)
     result = take_over(fleet, clusters=(ClusterInput("a", tmp_path / "a"),))
