@@ -99,7 +99,7 @@ class RunningObjectReader:
         complete = not links
         for path in links[:MAX_FINDINGS]:
             message = (
-                "it is a symbolic link, which is not followed: pass a directory with its target, or name the target with --cluster"
+                f"{path.name} is a symbolic link, which is not followed: put its target there, or name the target with --cluster"
             )
             self.findings.append(Finding("warning", "adopt-unread", message, Location(str(path), 1, 1)))
         for path in paths:

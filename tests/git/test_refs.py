@@ -238,7 +238,7 @@ def test_a_note_is_added_to_a_fanned_out_notes_tree(work: Path, git):
 
 
 @pytest.mark.parametrize("lost", ["refs/notes/hydrator.metadata", "refs/notes/hydrator.metadata^{tree}"])
-def test_notes_that_have_lost_objects_begin_anew(work: Path, git, caplog, lost: str):
+def test_notes_that_have_lost_objects_begin_again(work: Path, git, caplog, lost: str):
     repository, commit = open_repository(work), git("rev-parse", "HEAD", at=work)
     write_note(repository, commit, "first", **ADA)
     oid = git("rev-parse", lost, at=work)
