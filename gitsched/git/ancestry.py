@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pygit2
 
+    from gitsched.git.scratch_objects import ScratchObjects
     from gitsched.model.commit import Commit
 
 
@@ -17,6 +18,11 @@ class CommitAncestry(ABC):
     """What a repository says about the relations of its commits. In a shallow clone, the history ends early."""
 
     _repo: pygit2.Repository
+
+    @property
+    @abstractmethod
+    def scratch(self) -> ScratchObjects:
+        """A directory for objects that only this process reads."""
 
     @abstractmethod
     def has(self, oid: str) -> bool:
@@ -73,7 +79,7 @@ class CommitAncestry(ABC):
 
         try:
             index = self._repo.merge_trees(ancestor, ours, theirs)
-            return None if index.conflicts else str(index.write_tree(self._repo))
+            return None if index.conflicts else self.scratch.write_index(index)
         except (KeyError, ValueError, pygit2.GitError):
             return None
 
@@ -85,6 +91,6 @@ class CommitAncestry(ABC):
             if self._repo.merge_base(ours, theirs) is None:
                 return None
             index = self._repo.merge_commits(ours, theirs)
-            return None if index.conflicts else str(index.write_tree(self._repo))
+            return None if index.conflicts else self.scratch.write_index(index)
         except (KeyError, ValueError, pygit2.GitError):
             return None  # a shallow history ends before the common ancestor

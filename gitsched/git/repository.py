@@ -25,6 +25,7 @@ from gitsched.model.errors import Permanent, Temporary
 if TYPE_CHECKING:
     import pygit2
 
+    from gitsched.git.scratch_objects import ScratchObjects
     from gitsched.model.commit import Commit
     from gitsched.model.planned_files import WritableFile
 
@@ -76,6 +77,8 @@ class Repository(CommitAncestry, MirroredRefs):
         self._kept_blobs: dict[str, bytes] = {}
         self._kept_size = 0
         self._written: dict[bytes, RawObject] = {}
+        self._pending: dict[str, RawObject] = {}
+        self._scratch: ScratchObjects | None = None
 
     @property
     def is_bare(self) -> bool:
@@ -145,14 +148,14 @@ class Repository(CommitAncestry, MirroredRefs):
 
     def has(self, oid: str) -> bool:
         """Return whether the object is available."""
-        return bool(_OID.fullmatch(oid)) and oid in self._repo
+        return oid in self._pending or (bool(_OID.fullmatch(oid)) and oid in self._repo)
 
     def has_commit(self, oid: str) -> bool:
         """Return whether the object is available, and a commit."""
         import pygit2
 
         try:
-            return self.has(oid) and bool(self._repo.read(oid)[0] == COMMIT)
+            return oid in self._repo and bool(self._repo.read(oid)[0] == COMMIT) if _OID.fullmatch(oid) else False
         except (KeyError, ValueError, pygit2.GitError):
             return False
 
@@ -196,6 +199,8 @@ class Repository(CommitAncestry, MirroredRefs):
 
         if oid in self._kept_blobs:
             return len(self._kept_blobs[oid])
+        if oid in self._pending:
+            return len(self._pending[oid][2])
         try:
             return int(self._repo.odb.read_header(oid)[1])
         except (KeyError, ValueError, pygit2.GitError) as error:
@@ -228,6 +233,15 @@ class Repository(CommitAncestry, MirroredRefs):
 
     # Writing
 
+    @property
+    def scratch(self) -> ScratchObjects:
+        """A directory for objects that only this process reads, such as those of a merge that is planned."""
+        if self._scratch is None:
+            from gitsched.git.scratch_objects import ScratchObjects  # few runs merge or read a worktree
+
+            self._scratch = ScratchObjects(self._repo, Path(self.common_dir) / "objects")
+        return self._scratch
+
     def write_tree(self, changes: Mapping[str, WritableFile | None], *, base: str | None, read: Repository) -> str:
         """Write the tree that results from setting paths in `base` (None: the empty tree), or removing them where the value is
         None; return its id.
@@ -239,10 +253,20 @@ class Repository(CommitAncestry, MirroredRefs):
         self._write_objects(objects)
         return tree
 
+    def make_tree(self, changes: Mapping[str, WritableFile | None], *, base: str | None, read: Repository) -> str:
+        """As `write_tree`, in memory until `commit_tree` writes a commit: a preview, which makes no commit, writes nothing."""
+        tree, objects = self._trees.build_tree(changes, base, read.blob, self.has)
+        self._pending.update((entry[0].hex(), entry) for entry in objects)
+        return tree
+
     def commit_tree(
         self, tree: str, parents: Sequence[str], message: str, *, name: str, email: str, time: datetime, sign: Signer | None = None
     ) -> str:
-        """Write a commit and return its id; without a signature the same arguments give the same id in any repository."""
+        """Write a commit, with the objects of `make_tree`, and return its id; without a signature the same arguments give the same id in
+        any repository."""
+        made, self._pending = self._pending, {}
+        if made:
+            self._write_objects(list(made.values()))
         data = format_commit(tree, parents, message, name=name, email=email, time=time)
         if sign is not None:
             data = format_commit(tree, parents, message, name=name, email=email, time=time, signature=sign.sign(data))
@@ -251,8 +275,9 @@ class Repository(CommitAncestry, MirroredRefs):
         return oid
 
     def forget_written_objects(self) -> None:
-        """Forget the objects that `keep_written_objects` keeps: nothing needs them."""
+        """Forget the objects that `keep_written_objects` keeps, and those that no commit needed."""
         self._written.clear()
+        self._pending.clear()
 
     @contextmanager
     def keep_written_objects(self) -> Iterator[None]:
@@ -322,7 +347,7 @@ class Repository(CommitAncestry, MirroredRefs):
         import pygit2
 
         try:
-            found, data = self._repo.read(oid)
+            _, found, data = self._pending[oid] if oid in self._pending else (b"", *self._repo.read(oid))
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise self._make_read_error(oid, kind, error) from error
         if found != kind:

@@ -121,7 +121,7 @@ def _describe_race(first: OutputMoved, result: RunResult) -> RunResult:
 
 
 def preview(settings: RunSettings, *, complete: bool = False) -> RunResult:
-    """Return what `reconcile` would do. Objects may be written to the repository; no ref moves.
+    """Return what `reconcile` would do. Nothing is written to the repository.
 
     With `complete`, the result has the decisions, too.
     """

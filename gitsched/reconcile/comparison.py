@@ -84,7 +84,7 @@ def compare_plans(settings: RunSettings, base: str | None = None) -> PlanCompari
     """Compare the plan of the settings with the plan of `base`, or with the output branch where there is none.
 
     Both plans have the same output and the same observations. Where the source does not contain `base`, the merge of both is planned.
-    Objects may be written to the repository; no ref moves.
+    Nothing is written to the repository.
     """
     context = open_context(settings)
     with gc_paused():

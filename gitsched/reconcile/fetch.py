@@ -210,12 +210,13 @@ def _read_source_commit(context: RunContext, branch: str | None, head: _HeadConf
 
 
 def write_worktree(repository: Repository) -> str:
-    """Write the tree of the files in the worktree without ignored ones and without other worktrees. The index does not change."""
+    """Return the tree of the files in the worktree without ignored ones and without other worktrees. The index and the objects of the
+    repository do not change."""
     root = Path(repository.root).resolve()
     linked = [Path(path).relative_to(root) for path in list_linked_worktrees(repository) if Path(path).is_relative_to(root)]
     excluded = [f":(exclude,literal){path}" for path in linked if path.parts]
     with tempfile.TemporaryDirectory() as directory:
-        index = {"GIT_INDEX_FILE": str(Path(directory) / "index")}
+        index = {"GIT_INDEX_FILE": str(Path(directory) / "index"), **repository.scratch.environment}
         for arguments in (["add", "--all", "--", ".", *excluded], ["write-tree"]):
             done = run_git(arguments, cwd=repository.root, extra_environment=index)
             if done.exit_code != 0:

@@ -212,7 +212,7 @@ def _write_output_tree(context: RunContext, fetched: Fetched, plan: Plan, reposi
             metadata.setdefault(FREEZE, NewBlob(f"{fetched.frozen}\n".encode()))
         if fetched.prefix:
             root = {fetched.prefix.rstrip("/"): None}
-            base = repository.write_tree(root, base=fetched.output_tree, read=context.source.repository)
+            base = repository.make_tree(root, base=fetched.output_tree, read=context.source.repository)
     return _write_files(context, fetched.prefix, repository, {**plan.files, GITATTRIBUTES_FILE: GITATTRIBUTES, **metadata}, base)
 
 
@@ -220,7 +220,7 @@ def _write_files(
     context: RunContext, prefix: str, repository: Repository, files: Mapping[str, PlannedFile | None], base: str | None
 ) -> str:
     placed = {f"{prefix}{path}": file for path, file in _write_patches(context, files).items()}
-    return repository.write_tree(placed, base=base, read=context.source.repository)
+    return repository.make_tree(placed, base=base, read=context.source.repository)
 
 
 def _write_patches(context: RunContext, files: Mapping[str, PlannedFile | None]) -> Mapping[str, WritableFile | None]:

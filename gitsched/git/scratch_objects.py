@@ -1,0 +1,38 @@
+"""A temporary directory of objects beside those of a repository, which stays as it is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pygit2
+
+
+class ScratchObjects:
+    """Objects that only this process needs. The repository reads them, too; the directory is removed with this object.
+
+    `environment` lets the git executable write here.
+    """
+
+    def __init__(self, repository: pygit2.Repository, objects: Path) -> None:
+        self._directory = TemporaryDirectory(prefix="gitsched-objects-")
+        self._repository = pygit2.init_repository(self._directory.name, bare=True)
+        own = Path(self._directory.name) / "objects"
+        self._repository.odb.add_disk_alternate(str(objects))
+        repository.odb.add_disk_alternate(str(own))
+        inherited = os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES")
+        alternates = os.pathsep.join((_quote(str(objects)), *((inherited,) if inherited else ())))
+        self.environment = {"GIT_OBJECT_DIRECTORY": str(own), "GIT_ALTERNATE_OBJECT_DIRECTORIES": alternates}
+
+    def write_index(self, index: pygit2.Index) -> str:
+        """Write the trees of an index that a merge has returned, and return the id of the root."""
+        return str(index.write_tree(self._repository))
+
+
+def _quote(path: str) -> str:
+    """Return a path as git reads it from a list of paths."""
+    if os.pathsep not in path and not path.startswith('"'):
+        return path
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
