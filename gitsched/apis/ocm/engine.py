@@ -83,7 +83,7 @@ class OcmEngine(PolicyEngine):
         )
         self.findings = (
             *find_availability_findings(self._clusters.tainted.values()),
-            *list_findings(self.run, self.fleet, self._compiler.list_exceeding),
+            *list_findings(self.run, self.fleet, self._compiler),
             *self._list_score_findings(scores),
         )
         self._placement_states = dict(self._list_placement_states())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.placement import Misconfiguration
@@ -13,15 +14,18 @@ from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, form
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.selection import SELECTION_FILTERS
 
+if TYPE_CHECKING:
+    from gitsched.apis.ocm.cel.cluster_expressions import ExpressionCompiler
+
 _MAX_LISTED = 5
 _POINTERS: Mapping[str, Pointer] = {"Predicate": ("spec", "predicates"), "TaintToleration": ("spec", "tolerations")}
 
 
-def list_findings(run: SchedulingRun, fleet: Fleet, list_exceeding: Callable[[Iterable[str]], list[str]]) -> Iterator[Finding]:
+def list_findings(run: SchedulingRun, fleet: Fleet, expressions: ExpressionCompiler) -> Iterator[Finding]:
     """Return the findings in the order of the Placements. Placements that choose no cluster for one reason are one finding."""
     without_decision: dict[str, list[Document]] = {}
     for result in run.results.values():
-        yield from _list_result_findings(result, list_exceeding)
+        yield from _list_result_findings(result, expressions)
         if result.choice is not None and not result.choice.selected and result.placement.number_of_clusters != 0:
             without_decision.setdefault(_describe_exclusions(result, fleet), []).append(result.placement.document)
     for reason, documents in without_decision.items():
@@ -33,7 +37,7 @@ def list_findings(run: SchedulingRun, fleet: Fleet, list_exceeding: Callable[[It
         yield from _list_skipped_findings(skipped)
 
 
-def _list_result_findings(result: PlacementResult, list_exceeding: Callable[[Iterable[str]], list[str]]) -> Iterator[Finding]:
+def _list_result_findings(result: PlacementResult, compiler: ExpressionCompiler) -> Iterator[Finding]:
     document = result.placement.document
     if result.misconfiguration is not None:
         misconfiguration = result.misconfiguration
@@ -48,7 +52,11 @@ def _list_result_findings(result: PlacementResult, list_exceeding: Callable[[Ite
     predicates = result.placement.predicates
     if isinstance(predicates, Misconfiguration):
         return
-    exceeding = list_exceeding(text for predicate in predicates for text in predicate.expressions)
+    texts = [text for predicate in predicates for text in predicate.expressions]
+    for text, error in compiler.list_failing(texts):
+        message = f"{document.key}: the CEL expression {text} fails for every cluster and matches none: {error}; correct it"
+        yield _make_finding("warning", "cel-failed", message, document)
+    exceeding = compiler.list_exceeding(texts)
     if exceeding:
         expressions = f"CEL expression{'s' if len(exceeding) > 1 else ''}"
         message = (

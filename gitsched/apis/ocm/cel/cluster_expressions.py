@@ -79,14 +79,20 @@ class CostBudget:
 class ClusterExpression:
     """One expression over one fleet, evaluated once for each cluster; equal only to itself. The first Placement that uses it pays."""
 
-    __slots__ = ("_budget", "_cluster_value", "_evaluated", "_matching", "_program", "exceeded_limit")
+    __slots__ = ("_budget", "_cluster_value", "_evaluated", "_failed", "_matching", "_program", "error", "exceeded_limit")
 
     def __init__(self, text: str, cluster_values: Callable[[int], ManagedClusterValue], budget: CostBudget) -> None:
         self._program = Program(text, {_CLUSTER_VARIABLE: "cluster"})
         self._cluster_value = cluster_values
-        self._evaluated = self._matching = 0
+        self._evaluated = self._matching = self._failed = 0
         self._budget = budget
         self.exceeded_limit = False
+        self.error = ""
+
+    @property
+    def fails_always(self) -> bool:
+        """Whether the evaluation has an error for each cluster for which it took place; `error` is one of them."""
+        return 0 < self._failed == self._evaluated.bit_count()
 
     @property
     def text(self) -> str:
@@ -102,9 +108,11 @@ class ClusterExpression:
     def _matches(self, cluster_value: ManagedClusterValue) -> bool:
         limit = self._budget.limit
         try:
-            matches, cost = self._program.evaluate({_CLUSTER_VARIABLE: cluster_value}, limit)
+            matches, cost, error = self._program.evaluate_with_error({_CLUSTER_VARIABLE: cluster_value}, limit)
         except CostLimitExceeded:
-            matches, cost, self.exceeded_limit = False, limit, True
+            matches, cost, error, self.exceeded_limit = False, limit, "", True
+        if error:
+            self._failed, self.error = self._failed + 1, self.error or error
         self._budget.charge(cost)
         return matches
 
@@ -136,6 +144,11 @@ class ExpressionCompiler:
         """Return those of the expressions that exceeded a cost limit for any cluster, shortened."""
         expressions = [self._compiled.get(text) for text in dict.fromkeys(texts)]
         return [_shorten(found.text) for found in expressions if isinstance(found, ClusterExpression) and found.exceeded_limit]
+
+    def list_failing(self, texts: Iterable[str]) -> list[tuple[str, str]]:
+        """Return those of the expressions whose evaluation fails for every cluster, shortened, each with an error."""
+        expressions = [self._compiled.get(text) for text in dict.fromkeys(texts)]
+        return [(_shorten(one.text), one.error[:200]) for one in expressions if isinstance(one, ClusterExpression) and one.fails_always]
 
     def _compile(self, text: str, budget: CostBudget) -> ClusterExpression | InvalidExpression:
         if text not in self._compiled:

@@ -72,12 +72,16 @@ class Program:
 
     def evaluate(self, variables: dict[str, Any], cost_limit: int) -> tuple[bool, int]:
         """Return whether the value is true (false for errors and other values) and the cost; CostLimitExceeded above `cost_limit`."""
-        activation = Activation(variables, cost_limit)
+        return self.evaluate_with_error(variables, cost_limit)[:2]
+
+    def evaluate_with_error(self, variables: dict[str, Any], cost_limit: int) -> tuple[bool, int, str]:
+        """Return the same as `evaluate`, and the error of the evaluation; "" if there is none."""
+        activation, error = Activation(variables, cost_limit), ""
         try:
             value = self._interpretable(activation)
-        except (EvaluationError, RecursionError):
-            value = False
-        return value is True, cost_limit - activation.remaining_cost
+        except (EvaluationError, RecursionError) as failure:
+            value, error = False, str(failure) or "an error"
+        return value is True, cost_limit - activation.remaining_cost, error
 
 
 def _compile(node: Node, scope: frozenset[str]) -> Interpretable:
