@@ -7,8 +7,9 @@ import lzma
 from pathlib import Path
 from typing import Any
 
-from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, is_same_json, parse_pointer
+from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, parse_pointer
 from gitsched.apis.karmada.overrides.overriders import override_image
+from gitsched.model.json_values import is_same_json
 
 CASES = [
     json.loads(line)
