@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from gitsched.decide.built_parts import PartOwners
 from gitsched.decide.companion_explanation import ExplainedCompanions, explain_companions
 from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.plan import gc_paused
 from gitsched.decide.plan_result import Plan, PlanDetails
 from gitsched.decide.reference_explanation import explain_references
 from gitsched.decide.workload_explanation import explain_workload, list_near_selections
@@ -50,7 +51,8 @@ def explain_resource(
     def explain(planned: Planned) -> Explanation | ClusterExplanation:
         return _explain(context, planned, kind, namespace, name, why_not)
 
-    planned, found = use_plan(context, fetch(context), settings.now, explain)
+    with gc_paused():
+        planned, found = use_plan(context, fetch(context), settings.now, explain)
     log_ignored_settings(planned.plan)
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from gitsched.decide.plan import gc_paused
 from gitsched.diff.resilience import compare_resilience
 from gitsched.git import Repository
 from gitsched.model.finding import Finding, list_faults
@@ -101,7 +102,8 @@ def _run_on_source(
         use(answered)
         return answered
 
-    planned, answered = use_plan(context, fetch(context), settings.now, use_answer)
+    with gc_paused():
+        planned, answered = use_plan(context, fetch(context), settings.now, use_answer)
     faults += list_faults(planned.plan.findings)
     log_ignored_settings(planned.plan)
     return answered
