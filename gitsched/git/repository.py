@@ -294,8 +294,8 @@ class Repository(CommitAncestry, MirroredRefs):
         """Write the objects again that `git gc` has removed, or may be about to remove."""
         is_collecting = self.is_collecting_garbage
         if self._written and (is_collecting or not self._has_on_disk(self._written)):
-            # `git gc` also removes the packs that it has found when it started. A pack is named by its content, which is the same in a process
-            # with the same decision, so this one gets an object of its own.
+            # `git gc` also removes the packs that it has found when it started. A pack is named by its content, which
+            # is the same in a process with the same decision, so this one gets an object of its own.
             name = f"pack {next(_pack_counter)} of process {os.getpid()} at {time.time_ns()}\n".encode()
             self._write_pack([*self._written.values(), (hash_object(BLOB, name), BLOB, name)])
 

@@ -37,7 +37,7 @@ def find_undone_edits(fetched: Fetched, tree: str) -> list[Finding]:
         ]
         undone = [path for path in undone if path not in METADATA_FILES and path != FREEZE]
         if undone:
-            findings.append(_make_finding(fetched, commit, undone))
+            findings.append(_make_finding(commit, undone))
     return findings
 
 
@@ -57,7 +57,7 @@ def _list_edits(repository: Repository, head: str | None) -> Iterator[Commit]:
         head = commit.parents[0] if commit.parents else None
 
 
-def _make_finding(fetched: Fetched, commit: Commit, paths: list[str]) -> Finding:
+def _make_finding(commit: Commit, paths: list[str]) -> Finding:
     names = format_names(paths, MAX_NAMED_PATHS)
     message = (
         f"commit {abbreviate_oid(commit.oid)} of {commit.author[:MAX_AUTHOR_LENGTH]} ({format_time(commit.time)}) changed {names} on the "

@@ -148,7 +148,9 @@ class ExpressionCompiler:
     def list_failing(self, texts: Iterable[str]) -> list[tuple[str, str]]:
         """Return those of the expressions whose evaluation fails for every cluster, shortened, each with an error."""
         expressions = [self._compiled.get(text) for text in dict.fromkeys(texts)]
-        return [(_shorten(one.text), one.error[:200]) for one in expressions if isinstance(one, ClusterExpression) and one.fails_always]
+        return [
+            (_shorten(one.text), one.error[:200]) for one in expressions if isinstance(one, ClusterExpression) and one.fails_always
+        ]
 
     def _compile(self, text: str, budget: CostBudget) -> ClusterExpression | InvalidExpression:
         if text not in self._compiled:
