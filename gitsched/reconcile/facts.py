@@ -146,6 +146,11 @@ def _read_branch(
     for entry in entries[:limit]:
         path = f"{branch.name}:{entry.path}"
         where = Location(path, 1, 1)
+        if entry.mode not in REGULAR_FILE_MODES:
+            broken.append((entry.path, branch))
+            message = "it is no regular file, such as a symbolic link: it is not read; replace it with a file"
+            yield Finding("warning", "facts-ignored", message, where)
+            continue
         if branch.cluster and reader.repository.blob_size(entry.blob) > MAX_CLUSTER_FILE_SIZE:
             broken.append((entry.path, branch))
             message = (
@@ -200,7 +205,7 @@ def _list_entries(repository: Repository, branch: FactsBranch) -> list[TreeEntry
     return [
         entry
         for entry in repository.entries(branch.commit.tree, limit=MAX_ENTRIES)
-        if entry.mode in REGULAR_FILE_MODES and not entry.unsafe and is_manifest_path(entry.path)
+        if not entry.unsafe and is_manifest_path(entry.path)
     ]
 
 

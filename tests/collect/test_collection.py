@@ -339,6 +339,16 @@ def test_a_cluster_gives_its_own_status_and_nothing_else(
     assert all(finding.severity != "error" for finding in result.plan.findings), "a cluster must not fail the runs of the fleet"
 
 
+def test_a_link_on_a_facts_branch_is_not_read(tmp_path: Path) -> None:
+    fleet = make_repository(tmp_path / "fleet", {"gitsched.yaml": CONFIG % OWN, "web.yaml": WEB, "c.yaml": KARMADA})
+    git(fleet, "switch", "-q", "--orphan", "cluster-facts/dub")
+    (fleet / "cluster.yaml").symlink_to("/etc/passwd")
+    git(fleet, "add", "-A")
+    git(fleet, "commit", "-qm", "Facts")
+    git(fleet, "switch", "-q", "main")
+    assert list_codes(plan(fleet, tmp_path)) == {"facts-ignored"}
+
+
 def test_facts_of_the_last_run_count_while_a_file_is_broken(tmp_path: Path) -> None:
     fleet = make_repository(tmp_path / "fleet", {"gitsched.yaml": CONFIG % OWN, "web.yaml": WEB, "c.yaml": KARMADA})
     write_branch(fleet, "cluster-facts/ash", make_facts("ash").replace('cpu: "9"', 'cpu: "1"'))
