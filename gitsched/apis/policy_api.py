@@ -377,7 +377,8 @@ class PolicyAPI:
     shared_workloads: SharedWorkloads | None = None
     """Workloads of tenants that the API decides together; by default, the documents of each tenant are decided on their own."""
     absence_codes: frozenset[str] = frozenset()
-    """Codes of findings that say that a document of the API selects or names nothing: a tenant may have what it selects."""
+    """Codes of findings that say that a document of the API selects or names nothing: a tenant may have what it selects,
+    and so may a build that failed."""
     serializable: bool = False
     """Whether the engine can be stored and continue in another process: it keeps nothing of its snapshot that `update` does not replace."""
     recorded_decisions: RecordDescription | None = None

@@ -96,6 +96,10 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         list_creators(details.missing) if details.missing else {},
         has_companions=details.companions is not NO_COMPANIONS,
         retained=retention.copies,
+        # What documents select and name may be among the objects that are not built.
+        hidden_codes=frozenset().union(*(api.absence_codes for api in policy_apis.values()))
+        if source.source.incomplete
+        else frozenset(),
     )
     last_valid = ((kept_path(path), render_last_valid(file, decisions.outcomes)) for path, file in source.source.last_valid.items())
     return build_plan(

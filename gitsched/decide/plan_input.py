@@ -32,7 +32,7 @@ class SourceTree(NamedTuple):
     says how kustomize roots were built. `variants` are what clusters get in place of templates: see
     `gitsched.model.variants`. `replaced` are documents as files have them, in whose place there is what builds make of them. `tenancy`
     says which tenant owns which document, and `tenants` are the Tenants that the next run trusts, as gitsched.json records them.
-    `unverified` are files without documents that may have had some in the last run.
+    `unverified` are files without documents that may have had some in the last run. `incomplete`: builds failed, whose objects are missing.
     """
 
     documents: tuple[RawDocument, ...]
@@ -47,6 +47,7 @@ class SourceTree(NamedTuple):
     unverified: tuple[str, ...] = ()
     tenancy: Tenancy | None = None
     tenants: tuple[Mapping[str, Any], ...] = ()
+    incomplete: bool = False
 
 
 class PlanInput(NamedTuple):

@@ -134,8 +134,9 @@ class Totals(NamedTuple):
     show. `kind_scopes` says for kinds that are not built in whether they are namespaced. `varied` are workloads with variants.
     `reference_findings` are those about objects that delivered manifests refer to, `creators` the delivered objects that may create an
     object which the source does not have. `has_companions` says whether an object of the source is of a kind of companions. `retained` are
-    copies that the output has only for an overlap. `held` are the stateful workloads
-    that keep their clusters. `engine_wakeups` are the times at which the engines have to check the same documents and output again; None
+    copies that the output has only for an overlap. `hidden_codes` are those of findings of engines that reports leave out.
+    `held` are the stateful workloads that keep their clusters.
+    `engine_wakeups` are the times at which the engines have to check the same documents and output again; None
     if they have to do so in the next run.
     """
 
@@ -163,6 +164,7 @@ class Totals(NamedTuple):
     creators: Mapping[Key, frozenset[Key]] = {}
     has_companions: bool = False
     retained: tuple[RetainedCopy, ...] = ()
+    hidden_codes: frozenset[str] = frozenset()
     held: Mapping[Key, HeldPlacement] = {}
     engine_wakeups: tuple[datetime, ...] | None = None
 
@@ -252,11 +254,12 @@ def compute_totals(
     creators: Mapping[Key, frozenset[Key]] | None = None,
     has_companions: bool = False,
     retained: tuple[RetainedCopy, ...] = (),
+    hidden_codes: frozenset[str] = frozenset(),
 ) -> Totals:
     """Return the totals of a complete plan.
 
     `file_findings` are the findings of source files by path, `other_findings` those that belong to no file that was read, and
-    `reference_findings` those about what delivered manifests refer to.
+    `reference_findings` those about what delivered manifests refer to. `hidden_codes` are those of findings of engines that are left out.
     """
     outcomes = decisions.outcomes
     engine_findings = tuple(finding for engine in decisions.engines for finding in engine.findings)
@@ -286,6 +289,7 @@ def compute_totals(
         creators=creators or {},
         has_companions=has_companions,
         retained=retained,
+        hidden_codes=hidden_codes,
         held={key: outcome.held for key, outcome in outcomes.items() if outcome.held is not None},
     )
 
@@ -294,7 +298,8 @@ def sort_findings(totals: Totals) -> tuple[Finding, ...]:
     """Return all findings of a plan in the order in which reports show them."""
     groups = (*totals.findings_by_file.values(), *totals.findings_by_workload.values())
     references = (finding for _, finding in totals.reference_findings)
-    findings = {*totals.other_findings, *totals.engine_findings, *references, *(finding for group in groups for finding in group)}
+    engines = (finding for finding in totals.engine_findings if finding.code not in totals.hidden_codes)
+    findings = {*totals.other_findings, *engines, *references, *(finding for group in groups for finding in group)}
     return tuple(sorted(findings, key=finding_sort_key))
 
 

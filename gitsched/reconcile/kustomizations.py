@@ -105,6 +105,7 @@ class KustomizedTree(NamedTuple):
             builds=record,
             variants={**bundles.variants, **self.variants},
             replaced=self.replaced,
+            incomplete=built.failed,
         )
         return cache._replace(
             source_tree=tree,

@@ -279,7 +279,11 @@ def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, la
     before = last.source_tree
     made = _make_tree_cache(tree, files, before.config, list(before.other_findings), list(last.built), {}, True, True)
     source_tree = made.source_tree._replace(
-        kustomized=before.kustomized, builds=before.builds, variants=before.variants, replaced=before.replaced
+        kustomized=before.kustomized,
+        builds=before.builds,
+        variants=before.variants,
+        replaced=before.replaced,
+        incomplete=before.incomplete,
     )
     return made._replace(
         source_tree=source_tree,
