@@ -235,6 +235,7 @@ def test_the_documented_commands_push_scores(
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "write-scores"
     variables = {"FLEET_URL": str(remote), "TOKEN": "dub-0123456789abcdef", "PATH": f"{tmp_path / 'bin'}:{environment['PATH']}"}
+    with_git = with_git.replace("https://git.example.com/shop/fleet.git", str(remote))
     (tmp_path / "tokens").write_text(f"dub {variables['TOKEN']}\n")
     for number, script in enumerate((with_git, with_git, with_http.replace("https://HOST", f"http://{site.address}"))):
         program.write_text(f"#!/bin/sh\ncat <<'END'\n{make_scores('dub', 10 + number)}END\n")
