@@ -22,6 +22,7 @@ from gitsched.build.remote_base import REMOTE, RemoteBase, parse_remote_base
 from gitsched.manifests.kustomization import list_plugin_paths, parse_plugins, read_chart
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, KustomizeChart, KustomizeReference
 from gitsched.manifests.kustomize_graph import resolve_path
+from gitsched.model.finding import format_count
 
 MAX_DIRECTORIES = 2_000
 """Kustomizations of one root."""
@@ -140,7 +141,7 @@ class _Resolver:
         more = len(found) - MAX_PROBLEMS
         if more > 0:
             last = found[MAX_PROBLEMS]
-            found[MAX_PROBLEMS:] = [last._replace(message=f"{last.message}; {self._root} has {more} more problems")]
+            found[MAX_PROBLEMS:] = [last._replace(message=f"{last.message}; {self._root} has {format_count(more, 'more problem')}")]
         return found
 
     def _locate(self, problem: BuildProblem) -> BuildProblem:

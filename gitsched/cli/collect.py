@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitsched.cli import exit_codes, options, output
+from gitsched.model.finding import format_part
 
 if TYPE_CHECKING:
     from gitsched.collect.collector import ClusterResult, Collection
@@ -232,7 +233,7 @@ def _format_result(result: ClusterResult, changed: bool) -> str:
     parts = [
         readiness,
         facts.version,
-        f"{facts.nodes.ready} of {facts.nodes.total} nodes ready" if facts.nodes else "",
+        f"{format_part(facts.nodes.ready, facts.nodes.total, 'node')} ready" if facts.nodes else "",
         f"cpu {facts.allocated['cpu']} of {facts.allocatable['cpu']} requested"
         if facts.allocated and "cpu" in facts.allocated and "cpu" in facts.allocatable
         else "",

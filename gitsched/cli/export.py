@@ -13,6 +13,7 @@ from gitsched.apis.export import Export, ExportInput, ExportOption
 from gitsched.apis.policy_api import PolicyAPI
 from gitsched.cli import options, output
 from gitsched.decide.registry import policy_apis
+from gitsched.model.finding import format_count
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body
@@ -101,7 +102,7 @@ def flux(
             path = directory / escape_segment(cluster) / f"{options.names[0]}.yaml"
             text = _format_stream(make_flux_objects(found.branch, cluster, options))
             output.write_file(path, text, make_directories=True)
-        output.show(f"wrote {len(selected)} file{'' if len(selected) == 1 else 's'} to {directory}\n")
+        output.show(f"wrote {format_count(len(selected), 'file')} to {directory}\n")
         return
     if len(selected) != 1:
         number = f"there are {len(selected)} clusters" if selected else "there is no cluster yet"

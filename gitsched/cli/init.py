@@ -307,14 +307,14 @@ def _list_named_clusters(found: RecognizedLayout, starter: StarterFiles) -> dict
 
 
 def _describe_documents(found: RecognizedLayout) -> str:
-    from gitsched.layouts.layout import count_words
+    from gitsched.model.finding import format_count
 
     counts = [
         (len(found.described), "cluster", "clusters"),
         (len(found.policies), "policy", "policies"),
         (len(found.kinds), "kind of workload", "kinds of workloads"),
     ]
-    shown = ", ".join(count_words(count, *words) for count, *words in counts if count)
+    shown = ", ".join(format_count(count, *words) for count, *words in counts if count)
     return f"Recognized documents of {shown}; what is missing is written.\n\n"
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitsched.cli import exit_codes, options, output
+from gitsched.model.finding import format_count
 
 if TYPE_CHECKING:
     from gitsched.reconcile.scores import ScoreFile, ScoreRun
@@ -55,7 +56,7 @@ def command(location: str, dry_run: bool, log_format: str, **chosen: Any) -> int
         else:
             if not run.branch and one.changed:
                 write_scores(root, location, one)
-            click.echo(f"{one.path}: scores of {one.clusters} clusters{'' if one.changed else ', unchanged'}")
+            click.echo(f"{one.path}: scores of {format_count(one.clusters, 'cluster')}{'' if one.changed else ', unchanged'}")
     if run.branch and not dry_run:
         click.echo(describe_commit(run))
     return exit_codes.TEMPORARY if any(one.failure for one in run.files) else exit_codes.DONE

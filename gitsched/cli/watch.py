@@ -168,7 +168,8 @@ class RunLog:
         self.source = found.source
 
     def _log_run(self, found: Review) -> None:
-        from gitsched.report.lines import abbreviate_oid, format_count
+        from gitsched.model.finding import format_count
+        from gitsched.report.lines import abbreviate_oid
 
         source, after, wakeup = found.source, None if found.race else found.after, found.next_wakeup
         next_wakeup = format_time(wakeup) if wakeup else None

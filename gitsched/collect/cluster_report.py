@@ -12,6 +12,7 @@ from gitsched.kubectl.proxy import ClusterReader
 from gitsched.model.cluster_report import MAX_UNHEALTHY, ClusterReport, Health, UnhealthyWorkload, WorkloadHealth
 from gitsched.model.document import Body, Key, as_object, get_field, list_objects
 from gitsched.model.errors import GitschedError
+from gitsched.model.finding import format_part
 
 _KUSTOMIZATIONS: Final = "/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations"
 _APPLICATIONS: Final = "/apis/argoproj.io/v1alpha1/applications"
@@ -164,8 +165,8 @@ def find_problem(kind: str, body: Body) -> tuple[WorkloadHealth, str] | None:
         updated = _get_count(status, "updatedReplicas")
         ready = _get_count(status, "availableReplicas" if kind == "Deployment" else "readyReplicas")
     if ready < wanted:
-        return "Progressing", f"{ready} of {wanted} replicas are ready"
-    return None if updated >= wanted else ("Progressing", f"{updated} of {wanted} replicas are updated")
+        return "Progressing", f"{format_part(ready, wanted, 'replica', 'is', 'are')} ready"
+    return None if updated >= wanted else ("Progressing", f"{format_part(updated, wanted, 'replica', 'is', 'are')} updated")
 
 
 def _get_count(members: Body, name: str) -> int:

@@ -14,9 +14,9 @@ from gitsched.collect.quantization import quantize_amounts, quantize_nodes, sett
 from gitsched.kubectl.proxy import ClusterReader
 from gitsched.model.cluster_facts import FALSE, TRUE, ClusterFacts, CollectedCluster, NodeCount, Readiness
 from gitsched.model.document import Body, as_object, get_field, list_objects
+from gitsched.model.finding import format_count, format_part
 from gitsched.model.pod_requests import sum_pod_requests
 from gitsched.model.quantity import MAX_AMOUNT, NANO, parse_quantity
-from gitsched.report.lines import format_count
 
 MAX_NODES, MAX_PODS = 20_000, 500_000
 """Objects that are read of one cluster: more than Kubernetes supports."""
@@ -157,7 +157,7 @@ def _decide_readiness(status: int, nodes: _Nodes) -> Readiness:
     if status != HTTPStatus.OK:
         return Readiness(FALSE, "APIServerNotReady", f"the API server answers /readyz with {status}")
     if nodes.total and not nodes.ready:
-        return Readiness(FALSE, "NodesNotReady", f"0 of {nodes.total} nodes are ready")
+        return Readiness(FALSE, "NodesNotReady", f"{format_part(0, nodes.total, 'node')} are ready")
     return Readiness(TRUE, "ClusterReady", "the API server and at least one node are ready" if nodes.total else "")
 
 

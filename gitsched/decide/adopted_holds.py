@@ -10,8 +10,7 @@ from gitsched.decide.plan_input import PlanInput
 from gitsched.model.changes import Move
 from gitsched.model.commit import RELEASE_TRAILER
 from gitsched.model.document import Document
-from gitsched.model.finding import Finding, locate_document
-from gitsched.report.lines import format_count
+from gitsched.model.finding import Finding, format_count, locate_document
 
 MAX_FINDINGS = 50
 """The number of objects that have a finding each; one more counts the others."""

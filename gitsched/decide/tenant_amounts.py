@@ -14,10 +14,10 @@ from gitsched.decide.tenant_admission import Violation
 from gitsched.kinds.replicas import MAX_REPLICAS
 from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Document, Key
+from gitsched.model.finding import format_count
 from gitsched.model.quantity import Quantity
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
-from gitsched.report.lines import format_count
 
 _EDITS: Final = ("replicas", "parallelism")
 """The last part of the path of an edit that sets a number of replicas."""

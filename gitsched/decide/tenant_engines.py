@@ -34,10 +34,9 @@ from gitsched.decide.tenant_views import TenantViews
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import Finding, format_count, locate_document
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome
-from gitsched.report.lines import format_count
 
 
 class TenantEngine(PolicyEngine):

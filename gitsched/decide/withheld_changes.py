@@ -13,7 +13,7 @@ from gitsched.decide.removals import RemovedPlacement
 from gitsched.decide.variant_outcomes import read_kept_paths
 from gitsched.model.changes import Move, WithheldChanges
 from gitsched.model.document import Body, Document, Key
-from gitsched.model.finding import Finding, format_names
+from gitsched.model.finding import Finding, format_count, format_names
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_KIND
 
@@ -136,10 +136,10 @@ def make_withheld_finding(withheld: WithheldChanges) -> Finding:
     why = [f"placements are frozen ({withheld.freeze})"] if withheld.freeze else []
     why += list(map(str, withheld.limits[:MAX_NAMED_WORKLOADS]))
     if len(withheld.limits) > MAX_NAMED_WORKLOADS:
-        why.append(f"{len(withheld.limits) - MAX_NAMED_WORKLOADS} more limits are exceeded")
+        why.append(f"{format_count(len(withheld.limits) - MAX_NAMED_WORKLOADS, 'more limit')} exceeded")
     names = format_names([str(move.key) for move in withheld.moves], MAX_NAMED_WORKLOADS)
     message = (
-        f"The changes of {len(withheld.moves)} workloads are withheld ({names}): {'; '.join(why)}. If they are intended, "
+        f"The changes of {format_count(len(withheld.moves), 'workload')} are withheld ({names}): {'; '.join(why)}. If they are intended, "
         f"{withheld.allowance}"
     )
     return Finding("error", "changes-withheld", message)

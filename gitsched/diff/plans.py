@@ -13,6 +13,7 @@ from gitsched.decide.removals import REMOVED_REASON, UNSELECTED_REASON
 from gitsched.model.changes import ManifestChange, Move, RecordChange
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
+from gitsched.model.finding import format_count
 from gitsched.model.scheduling import RecordTarget
 from gitsched.render.output_files import CLUSTERS, HUB, object_path
 from gitsched.report.lines import abbreviate_oid, format_clusters, format_key, list_limited
@@ -165,7 +166,7 @@ def _compare_manifest(entry: ManifestChange, source: str | None, read: ReadBlob)
 
     lines = list(unified_diff(old, new, lineterm=""))[2:]
     omitted = len(lines) - MAX_DIFF_LINES
-    note = f"{omitted} more lines not shown" if omitted > 0 else ""
+    note = f"{format_count(omitted, 'more line')} not shown" if omitted > 0 else ""
     return entry._replace(diff="\n".join(lines[:MAX_DIFF_LINES]), note=note)
 
 

@@ -10,6 +10,7 @@ from gitsched.apis.gitsched.config import GROUP, KIND, VERSION
 from gitsched.apis.schemas import shipped_schemas
 from gitsched.model.changes import SettingChange
 from gitsched.model.document import Body, as_object
+from gitsched.model.finding import format_count
 from gitsched.model.urls import strip_credentials
 
 MAX_CHANGES: Final = 200
@@ -72,7 +73,9 @@ def list_setting_changes(before: Mapping[str, Any], after: Mapping[str, Any]) ->
     omitted = found[MAX_CHANGES:]
     if omitted:
         sensitive = any(effect.sensitive for effect, *_ in omitted)
-        changes.append(SettingChange(f"{len(omitted)} more members", "", "", "They are not listed: compare the files.", sensitive))
+        changes.append(
+            SettingChange(format_count(len(omitted), "more member"), "", "", "They are not listed: compare the files.", sensitive)
+        )
     return changes
 
 

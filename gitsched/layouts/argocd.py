@@ -9,20 +9,11 @@ from typing import Final, NamedTuple
 
 from gitsched.layouts.argocd_generators import Parameters, fill_template, list_parameters
 from gitsched.layouts.helm_values import read_helm_values
-from gitsched.layouts.layout import (
-    DeployedPath,
-    DocumentRule,
-    Findings,
-    HelmRelease,
-    LeftOut,
-    Recognition,
-    Target,
-    choose_rules,
-    count_words,
-)
+from gitsched.layouts.layout import DeployedPath, DocumentRule, Findings, HelmRelease, LeftOut, Recognition, Target, choose_rules
 from gitsched.layouts.overlay_names import split_path
 from gitsched.layouts.repository_files import DeliveryDocument, RepositoryFiles, normalize_path
 from gitsched.model.document import Body, as_object, get_field, list_objects
+from gitsched.model.finding import format_count
 
 _GROUP: Final = "argoproj.io"
 _OWN_SERVER: Final = "https://kubernetes.default.svc"
@@ -99,7 +90,7 @@ def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Finding
         for (path, values_files, release), names in sorted(found.items())
     )
     counts = Counter(document.kind for document in documents)
-    shown = " and ".join(count_words(count, kind) for kind, count in counts.items())
+    shown = " and ".join(format_count(count, kind) for kind, count in counts.items())
     names = f"; destinations {', '.join(list(clusters)[:4])}{', ...' if len(clusters) > 4 else ''}" if clusters else ""
     reason = f"{shown}, such as {documents[0].place}{names}"
     return Findings((Recognition("Argo CD", reason),), deployed, clusters, tuple(left_out), rules=tuple(rules))

@@ -6,19 +6,11 @@ import json
 import posixpath
 from collections.abc import Collection, Iterator
 
-from gitsched.layouts.layout import (
-    DeployedPath,
-    DocumentRule,
-    Findings,
-    LeftOut,
-    Recognition,
-    Target,
-    choose_rules,
-    count_words,
-)
+from gitsched.layouts.layout import DeployedPath, DocumentRule, Findings, LeftOut, Recognition, Target, choose_rules
 from gitsched.layouts.overlay_names import split_path
 from gitsched.layouts.repository_files import DeliveryDocument, RepositoryFiles, normalize_path
 from gitsched.model.document import as_object, get_field, list_objects
+from gitsched.model.finding import format_count
 
 _KUSTOMIZATION = "kustomize.toolkit.fluxcd.io", "Kustomization"
 _SOURCE_GROUP = "source.toolkit.fluxcd.io"
@@ -80,7 +72,7 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
     ]
     shown = [f"{path} is cluster {name}" if path != "." else f"one cluster, here called {name}" for path, name in entries.items()]
     names = f"{', '.join(shown[:4])}{', ...' if len(shown) > 4 else ''}"
-    text = f"{count_words(len(kustomizations), 'Flux Kustomization')}, such as {kustomizations[0].place}; {names}"
+    text = f"{format_count(len(kustomizations), 'Flux Kustomization')}, such as {kustomizations[0].place}; {names}"
     return Findings(
         (Recognition("Flux", text),),
         tuple(deployed),

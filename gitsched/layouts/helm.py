@@ -6,10 +6,11 @@ import posixpath
 import re
 from collections.abc import Collection
 
-from gitsched.layouts.layout import DeployedPath, Findings, Recognition, Target, count_words
+from gitsched.layouts.layout import DeployedPath, Findings, Recognition, Target
 from gitsched.layouts.overlay_names import ENVIRONMENTS, is_base
 from gitsched.layouts.repository_files import CHART, RepositoryFiles, normalize_path
 from gitsched.model.document import get_field
+from gitsched.model.finding import format_count
 
 _VALUES = re.compile(r"values[-_.](?P<after>[\w.-]+)\.ya?ml|(?P<before>[\w.-]+)[-_.]values\.ya?ml")
 _DIRECTORIES = ("values", "environments", "envs")
@@ -38,7 +39,7 @@ def recognize_charts(files: RepositoryFiles, known_clusters: Collection[str]) ->
         if with_values
         else ""
     )
-    text = f"{count_words(len(charts), 'chart')}, such as {charts[0]}{values}"
+    text = f"{format_count(len(charts), 'chart')}, such as {charts[0]}{values}"
     clusters = {name: "" for entry in deployed for name in entry.target.names}
     return Findings((Recognition("Helm charts", text),), tuple(deployed), clusters)
 

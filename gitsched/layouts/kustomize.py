@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Final
 
-from gitsched.layouts.layout import DeployedPath, Findings, LeftOut, Recognition, Target, count_words
+from gitsched.layouts.layout import DeployedPath, Findings, LeftOut, Recognition, Target
 from gitsched.layouts.overlay_names import OverlayName, find_cluster_names, is_base, split_path
 from gitsched.layouts.repository_files import RepositoryFiles
 from gitsched.manifests.kustomize_graph import resolve_path
+from gitsched.model.finding import format_count
 
 _DELIVERY_KINDS: Final = frozenset(("Kustomization", "Application", "ApplicationSet", "AppProject"))
 """Kinds that say what Flux and Argo CD deploy. A HelmRelease or a source is an object that a directory may have."""
@@ -32,7 +33,7 @@ def recognize_overlays(files: RepositoryFiles, known_clusters: Collection[str]) 
     environments = _assign_environments(names.values())
     variants = [root for root, name in names.items() if name.is_variant]
     bundles = {name.bundle for name in names.values() if name.is_variant}
-    counts = f"{count_words(len(variants), 'overlay')} of {count_words(len(bundles), 'directory', 'directories')}"
+    counts = f"{format_count(len(variants), 'overlay')} of {format_count(len(bundles), 'directory', 'directories')}"
     text = f"{counts}, such as {variants[0]}; no other kustomization includes them"
     return Findings((Recognition("kustomize overlays", text),), deployed, environments, tuple(left_out))
 

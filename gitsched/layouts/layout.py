@@ -132,8 +132,3 @@ def choose_rules(
 
 def _find_common_directory(files: Iterable[str]) -> str:
     return posixpath.commonpath([posixpath.dirname(file) or "." for file in files])
-
-
-def count_words(number: int, word: str, plural: str = "") -> str:
-    """Return a number with a word in the singular or plural."""
-    return f"{number} {word if number == 1 else plural or f'{word}s'}"

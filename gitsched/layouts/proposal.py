@@ -7,8 +7,9 @@ import posixpath
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from gitsched.layouts.layout import DeployedPath, Layout, LeftOut, ProposedBundle, Target, count_words
+from gitsched.layouts.layout import DeployedPath, Layout, LeftOut, ProposedBundle, Target
 from gitsched.model.document import Body
+from gitsched.model.finding import format_count
 from gitsched.render.yaml import dump, quote
 
 DIRECTORY: Final = "fleet"
@@ -117,7 +118,7 @@ def describe_layout(layout: Layout) -> str:
     """Return what was recognized and why, what is proposed, and what is left out."""
     lines = [f"Recognized {recognition.layout}: {recognition.reason}." for recognition in layout.recognitions]
     if layout.bundles:
-        lines += ["", f"{count_words(len(layout.bundles), 'bundle')}:"]
+        lines += ["", f"{format_count(len(layout.bundles), 'bundle')}:"]
         lines += [f"  {bundle.name}: {_describe_variants(bundle)}" for bundle in layout.bundles[:MAX_LISTED]]
         lines += _count_more(len(layout.bundles), BUNDLES)
     if layout.build:
@@ -143,7 +144,7 @@ def _describe_left_out(layout: Layout) -> Iterator[str]:
     if by_reason:
         yield from ("", "Left out:")
     for reason, entries in by_reason.items():
-        yield f"  {count_words(len(entries), 'directory', 'directories')}: {reason}"
+        yield f"  {format_count(len(entries), 'directory', 'directories')}: {reason}"
         yield from (f"    {entry.place}{f': {entry.detail}' if entry.detail else ''}" for entry in entries[:MAX_EXAMPLES])
         if len(entries) > MAX_EXAMPLES:
             yield f"    and {len(entries) - MAX_EXAMPLES} more"

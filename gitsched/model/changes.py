@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from gitsched.model.finding import FieldOrigin, Finding, Location, format_names
+from gitsched.model.finding import FieldOrigin, Finding, Location, format_count, format_names, format_part
 
 if TYPE_CHECKING:
     from gitsched.model.document import Key
@@ -84,10 +84,8 @@ class ExceededLimit(NamedTuple):
 
     def __str__(self) -> str:
         if self.effect == "clustersUnready":
-            return (
-                f"{self.amount} of {self.size} clusters are not ready by reported facts alone, as if these were no longer collected "
-                f"(limit: {self.percent:g} %)"
-            )
+            clusters = format_part(self.amount, self.size, "cluster", "is", "are")
+            return f"{clusters} not ready by reported facts alone, as if these were no longer collected (limit: {self.percent:g} %)"
         where = {"fleet": "the fleet", "workload": self.name}.get(self.scope, f"{self.scope} {self.name or '(none)'}")
         if self.effect in ("removed", "moved"):
             what = (
@@ -95,11 +93,10 @@ class ExceededLimit(NamedTuple):
                 if self.scope == "cluster"
                 else f"would {'be removed from' if self.effect == 'removed' else 'move in'}"
             )
-            change = f"{self.amount} of {self.size} workloads {what} {where}"
+            change = f"{format_part(self.amount, self.size, 'workload')} {what} {where}"
         else:
-            change = (
-                f"{where} would {'lose' if self.effect == 'replicasLost' else 'get'} {self.amount} replicas, it has {self.size}"
-            )
+            verb, replicas = "lose" if self.effect == "replicasLost" else "get", format_count(self.amount, "replica")
+            change = f"{where} would {verb} {replicas}, it has {self.size}"
         passing = f"; only those of {format_names(self.owners)} are withheld" if self.owners else ""
         return f"{change} (limit: {self.percent:g} %){passing}"
 

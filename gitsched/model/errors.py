@@ -40,5 +40,5 @@ class DocumentFault(Exception):
     """Unexpected errors while some documents were handled, by document: bugs that concern only these."""
 
     def __init__(self, errors: Mapping[Key, Exception]) -> None:
-        super().__init__(f"{len(errors)} documents could not be handled")
+        super().__init__(f"documents that could not be handled: {len(errors)}")
         self.errors = errors

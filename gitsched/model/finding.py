@@ -1,4 +1,5 @@
-"""Findings about the input with their locations, and issues: what validation of one document reports before its file is known."""
+"""Findings about the input with their locations, issues (what validation of one document reports before its file is known), and texts of
+numbers and lists in messages."""
 
 from __future__ import annotations
 
@@ -154,3 +155,19 @@ def format_names(names: Sequence[str], limit: int = 3) -> str:
     shown = count_shown(len(names), limit)
     more = f" and {len(names) - shown:,} more" if len(names) > shown else ""
     return f"{', '.join(names[:shown])}{more}"
+
+
+def format_count(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun, in the singular for 1. The plural adds an s by default."""
+    return f"{number} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
+
+
+def format_part(part: int, total: int, noun: str, verb: str = "", plural: str = "") -> str:
+    """Return how many there are of all, such as "1 of 1 replica" and "1 of 3 replicas", with a verb that agrees with the part."""
+    text = f"{part:,} of {format_count(total, noun)}"
+    return f"{text} {choose_form(part, verb, plural)}" if verb else text
+
+
+def choose_form(number: int, singular: str, plural: str) -> str:
+    """Return the form of a word, such as a verb, that agrees with a number."""
+    return singular if number == 1 else plural

@@ -83,7 +83,7 @@ def count_quantity(resource: str, quantity: Quantity) -> int:
     return quantity.milli if resource == "cpu" else quantity.value
 
 
-def format_count(resource: str, count: int, *, binary: bool) -> str:
+def format_resource_amount(resource: str, count: int, *, binary: bool) -> str:
     """Format an amount that schedulers count as Kubernetes writes it."""
     return str(Quantity(count * 10**6 if resource == "cpu" else count * NANO, binary))
 

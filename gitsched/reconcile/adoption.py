@@ -16,7 +16,7 @@ from gitsched.kubectl.client import KubectlClient, KubectlOptions
 from gitsched.model.adoption import AdoptedObject, Adoption
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, format_count
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.output_commit import prepare_commit, publish, write
 from gitsched.reconcile.pipeline import log_ignored_settings, read_plan_input
@@ -24,7 +24,6 @@ from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.running_objects import ClusterInput, RunningObjectReader, list_cluster_directories
 from gitsched.render.run_metadata import write_commit_message
-from gitsched.report.lines import format_count
 
 STANDARD_INPUT = "-"
 

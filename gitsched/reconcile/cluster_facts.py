@@ -15,13 +15,12 @@ from gitsched.decide.registry import load_cluster_formats
 from gitsched.git import FactsBranch
 from gitsched.model.cluster_facts import FACTS_KIND, ClusterFacts
 from gitsched.model.cluster_report import CLUSTER_REPORT
-from gitsched.model.finding import Finding, Location, format_names, locate_origin
+from gitsched.model.finding import Finding, Location, format_count, format_names, locate_origin
 from gitsched.model.time import EPOCH, add_duration, format_time
 from gitsched.reconcile.facts import FactsDocuments, list_score_kinds, read_facts_documents
 from gitsched.reconcile.run import Facts, RunContext, SourceWithFacts
 from gitsched.reconcile.source_reader import SourceReader, make_origin
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
-from gitsched.report.lines import format_count
 
 MAX_SKEW = timedelta(minutes=5)
 """How far the clock of a collector may be ahead of the time of its commit without a finding."""

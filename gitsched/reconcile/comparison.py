@@ -22,7 +22,7 @@ from gitsched.git import Repository
 from gitsched.model.changes import Move, RecordChange, RetainedWorkload
 from gitsched.model.commit import Commit
 from gitsched.model.document import Key
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, format_count
 from gitsched.model.observation import read_observations
 from gitsched.model.scheduling import Outcome
 from gitsched.model.system_errors import is_bug
@@ -45,9 +45,7 @@ _MERGE_CONFLICT = (
     "{head} does not contain {base}, and they cannot be merged automatically: there are conflicts, or too little history was fetched. "
     "{head} is planned as it is, so the newer changes of {base} appear reversed."
 )
-_OUTPUT_LAG = (
-    "The output branch is not up to date with {base}: {moves} more workloads will move. This comparison does not include them."
-)
+_OUTPUT_LAG = "The output branch is not up to date with {base}: {moves} will move. This comparison does not include them."
 
 T = TypeVar("T")
 
@@ -164,7 +162,7 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
     later = _plan_commit(context, fetched._replace(source_commits=commits, base_tenants=earlier.tenants))
     before, run, decisions, repository = earlier.run, later.run, later.decisions, source.repository
     if before.plan.moves:
-        notes.append(_OUTPUT_LAG.format(base=name, moves=len(before.plan.moves)))
+        notes.append(_OUTPUT_LAG.format(base=name, moves=format_count(len(before.plan.moves), "more workload")))
     search = _Search()
     moves = tuple(list_moves_between(before.plan, run.plan, decisions.templates))
     records = compare_recorded(before.plan.recorded, run.plan.recorded)

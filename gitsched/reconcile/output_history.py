@@ -16,7 +16,7 @@ from gitsched.model.changes import RetainedCopy
 from gitsched.model.commit import Commit
 from gitsched.model.document import Key, as_object
 from gitsched.model.errors import GitschedError, Permanent
-from gitsched.model.finding import format_names
+from gitsched.model.finding import format_count, format_names
 from gitsched.model.history import HistoryEntry, HistoryFilter, SourceChange
 from gitsched.model.time import format_time, parse_time
 from gitsched.reconcile.fetch import fetch, read_source_config
@@ -26,7 +26,7 @@ from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.output_files import CLUSTERS, FREEZE, HYDRATOR_METADATA, RUN_METADATA
 from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
-from gitsched.report.lines import abbreviate_oid, format_count
+from gitsched.report.lines import abbreviate_oid
 from gitsched.report.retained_copies import describe_ended_copies, describe_retained_copies
 
 MAX_COMMITS = 100_000

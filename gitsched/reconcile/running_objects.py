@@ -19,8 +19,7 @@ from gitsched.manifests.dump import DumpedObject, DumpEnd, read_dump
 from gitsched.model.adoption import RunningObjects
 from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_api_group
 from gitsched.model.errors import GitschedError, Permanent
-from gitsched.model.finding import Finding, Location
-from gitsched.report.lines import format_count
+from gitsched.model.finding import Finding, Location, format_count
 
 MAX_LINE = 1 << 20
 """Bytes of a line that are read at once."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from gitsched.model.finding import count_shown, format_names
-from gitsched.report.lines import format_count
+from gitsched.model.finding import count_shown, format_count, format_names
 
 if TYPE_CHECKING:
     from gitsched.model.changes import Cause, Move

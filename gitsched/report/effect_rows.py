@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gitsched.model.changes import Move
-from gitsched.model.finding import count_shown, format_names
-from gitsched.report.lines import format_count, format_key
+from gitsched.model.finding import count_shown, format_count, format_names
+from gitsched.report.lines import format_key
 from gitsched.report.move_groups import MoveGroup, group_moves, list_group_clusters, name_workloads
 from gitsched.report.name_ranges import format_ranges
 

@@ -18,9 +18,9 @@ from gitsched.model.explanation import (
     ExplanationTable,
     ReplicaShare,
 )
-from gitsched.model.finding import count_shown
+from gitsched.model.finding import count_shown, format_count
 from gitsched.report.blocks import Block, ListBlock, Paragraph, TableBlock
-from gitsched.report.lines import fits_width, format_columns, format_count, format_key, list_limited, wrap, wrap_all
+from gitsched.report.lines import fits_width, format_columns, format_key, list_limited, wrap, wrap_all
 from gitsched.report.serialization import API_VERSION
 
 
@@ -349,8 +349,12 @@ def _workload_cells(workload: ClusterWorkload) -> Sequence[str]:
 
 
 def _describe_workload(workload: ClusterWorkload) -> str:
-    name, replicas, policy, remark = _workload_cells(workload)
-    parts = [f"{replicas} replicas" if replicas else "", f"by {policy}" if policy else "", remark]
+    name, _, policy, remark = _workload_cells(workload)
+    parts = [
+        format_count(workload.replicas, "replica") if workload.replicas is not None else "",
+        f"by {policy}" if policy else "",
+        remark,
+    ]
     return ": ".join(filter(None, (name, ", ".join(filter(None, parts)))))
 
 

@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from gitsched.model.document import Key
+from gitsched.model.finding import format_count
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, WorkloadStatus
 from gitsched.model.time import format_time
-from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_columns, format_count, format_key, list_limited
+from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_columns, format_key, list_limited
 from gitsched.report.rollouts import describe_rollouts, serialize_rollouts
 from gitsched.report.serialization import API_VERSION
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.explanation import ExplainedReference
+from gitsched.model.finding import format_count
 from gitsched.model.fleet_tree import ClusterTree, WorkloadTree
 from gitsched.model.time import format_time
 from gitsched.report.explanation import describe_reference
 from gitsched.report.fleet_status import serialize_cluster_status, serialize_workload_status
-from gitsched.report.lines import escape_unprintable, format_count, format_key, list_limited
+from gitsched.report.lines import escape_unprintable, format_key, list_limited
 from gitsched.report.retained_copies import describe_retained_copies
 from gitsched.report.serialization import API_VERSION
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from gitsched.model.document import Key
 from gitsched.model.explanation import Counterfactual, Explanation, ProposedChange
-from gitsched.model.finding import count_shown
+from gitsched.model.finding import count_shown, format_count
 from gitsched.model.holds import HeldPlacement, describe_release
-from gitsched.report.lines import format_clusters, format_count, format_key
+from gitsched.report.lines import format_clusters, format_key
 
 HELD_SHOWN = 20
 """The number of held workloads that are printed; JSON contains all."""

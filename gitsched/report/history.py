@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gitsched.model.finding import format_count
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.time import format_time
-from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable, format_clusters, format_count, format_key
+from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable, format_clusters, format_key
 from gitsched.report.serialization import API_VERSION, serialize_clusters, serialize_key, serialize_record_change
 from gitsched.report.summary import format_record_change
 

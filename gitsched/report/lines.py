@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.finding import SEVERITIES, Finding, count_shown, format_names
+from gitsched.model.finding import SEVERITIES, Finding, count_shown, format_count, format_names
 from gitsched.report.paint import Paint, paint_sign
 
 if TYPE_CHECKING:
@@ -116,11 +116,6 @@ def _paint_row(line: str, row: ChangeRow, paint: Paint | None) -> str:
     if paint is None:
         return line
     return paint_sign(line, row.mark, paint)
-
-
-def format_count(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun: "1 workload", "2,000 workloads"."""
-    return f"{number} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
 
 
 def list_limited(lines: Sequence[str], limit: int, more: str = "and {} more") -> list[str]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from gitsched.model.document import Body
-from gitsched.model.finding import format_names
+from gitsched.model.finding import format_count, format_names
 from gitsched.model.merge_patch import ApplyReport, ApplyResult, MergePatch
-from gitsched.report.lines import escape_unprintable, format_count
+from gitsched.report.lines import escape_unprintable
 
 CONTENDED = "another writer replaced the value that gitsched had set: turn off the scheduler in the cluster, see the Knative page"
 MAX_ITEMS = 8

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gitsched.model.changes import ManifestChange
-from gitsched.model.finding import format_names
-from gitsched.report.lines import CLUSTERS_SHOWN, escape_unprintable, format_count, wrap
+from gitsched.model.finding import format_count, format_names
+from gitsched.report.lines import CLUSTERS_SHOWN, escape_unprintable, wrap
 from gitsched.report.name_ranges import format_ranges
 from gitsched.report.paint import Paint, paint_diff, paint_start
 from gitsched.report.review import DeliveryChanges

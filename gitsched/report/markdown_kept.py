@@ -4,9 +4,9 @@ copies for an overlap, and placements that stay because of scheduling history. `
 from __future__ import annotations
 
 from gitsched.model.changes import RetainedWorkload
-from gitsched.model.finding import count_shown
+from gitsched.model.finding import count_shown, format_count
 from gitsched.model.markdown import format_code, format_text
-from gitsched.report.lines import format_clusters, format_count, format_key, list_limited
+from gitsched.report.lines import format_clusters, format_key, list_limited
 from gitsched.report.retained_copies import COPIES_SHOWN, describe_retained_copies
 from gitsched.report.review import Review
 

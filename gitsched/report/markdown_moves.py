@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from gitsched.model.changes import Cause, RecordChange
-from gitsched.model.finding import count_shown
+from gitsched.model.finding import count_shown, format_count
 from gitsched.model.markdown import format_code, format_text
 from gitsched.report.causes import Caused, list_cause_texts, list_reasons
-from gitsched.report.lines import format_clusters, format_count, format_key, format_replica_change
+from gitsched.report.lines import format_clusters, format_key, format_replica_change
 from gitsched.report.move_groups import (
     NAMES_SHOWN,
     MoveGroup,

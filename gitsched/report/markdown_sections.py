@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gitsched.model.finding import Finding, count_shown
+from gitsched.model.finding import Finding, count_shown, format_count
 from gitsched.model.markdown import format_code, format_code_block, format_text
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.report.causes import describe_unproved
-from gitsched.report.lines import abbreviate_oid, format_count, format_finding_counts, format_key
+from gitsched.report.lines import abbreviate_oid, format_finding_counts, format_key
 from gitsched.report.manifests import ManifestGroup, group_manifests
 from gitsched.report.markdown_kept import write_held, write_retained, write_retained_copies, write_rollouts
 from gitsched.report.markdown_moves import MAX_LINE, write_details, write_moves, write_reasons, write_record_changes

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.finding import count_shown, format_names
+from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.report.causes import identify_change, merge_causes
 from gitsched.report.lines import (
     MAX_SINGLE_MOVES,
     MOVE_ORDER,
     MOVE_SIGNS,
     classify_move,
-    format_count,
     format_key,
     shrinks,
     sort_moves,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from gitsched.model.changes import Move
-from gitsched.model.finding import count_shown
+from gitsched.model.finding import count_shown, format_count
 from gitsched.report.causes import describe_unproved, list_reasons
-from gitsched.report.lines import TABLE_CLUSTERS, count_omitted, format_changes, format_count, make_move_row, wrap, wrap_all
+from gitsched.report.lines import TABLE_CLUSTERS, count_omitted, format_changes, make_move_row, wrap, wrap_all
 from gitsched.report.move_groups import MoveGroup, describe_flows, describe_group, group_moves, name_workloads
 from gitsched.report.paint import Paint, paint_sign
 

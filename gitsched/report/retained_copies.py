@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gitsched.model.changes import RetainedCopy
-from gitsched.model.finding import format_names
+from gitsched.model.finding import format_count, format_names
 from gitsched.model.time import format_time
-from gitsched.report.lines import format_count, format_key, list_limited
+from gitsched.report.lines import format_key, list_limited
 from gitsched.report.name_ranges import format_ranges
 
 COPIES_SHOWN = 20

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, choose_form, format_count
 from gitsched.report.finding_codes import CodeDescription, find_description, strip_markup
 
 MAX_RESULTS = 5_000
@@ -37,7 +37,10 @@ def write_sarif(findings: Iterable[Finding], meanings: Sequence[CodeDescription]
     }
     omitted = len(entries) - len(shown)
     if omitted:
-        message = {"level": "warning", "message": {"text": f"{omitted} more findings are not in this file"}}
+        message = {
+            "level": "warning",
+            "message": {"text": f"{format_count(omitted, 'more finding')} {choose_form(omitted, 'is', 'are')} not in this file"},
+        }
         run["invocations"] = [{"executionSuccessful": True, "toolExecutionNotifications": [message]}]
     return json.dumps({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gitsched.model.finding import count_shown, format_names
+from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.simulation import ImpactChange, OverloadedCluster, Resilience, ResilienceChange, Simulation, WorkloadEffect
 from gitsched.report.effect_rows import count_hidden_effects, list_effect_rows
 from gitsched.report.lines import (
@@ -13,7 +13,6 @@ from gitsched.report.lines import (
     fits_width,
     format_changes,
     format_columns,
-    format_count,
     format_key,
     join_blocks,
     wrap,

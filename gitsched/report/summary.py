@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.finding import format_names
+from gitsched.model.finding import format_count, format_names
 from gitsched.report.lines import (
     CLUSTERS_SHOWN,
     ChangeRow,
     classify_move,
     count_replicas,
-    format_count,
     format_key,
     format_revision,
     list_limited,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gitsched.model.finding import Finding, count_shown
+from gitsched.model.finding import Finding, count_shown, format_count
 from gitsched.model.time import format_time
 from gitsched.report.lines import (
     MAX_SINGLE_MOVES,
@@ -18,7 +18,6 @@ from gitsched.report.lines import (
     escape_unprintable,
     format_changes,
     format_clusters,
-    format_count,
     format_finding_counts,
     format_key,
     format_revision,

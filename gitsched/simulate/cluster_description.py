@@ -9,7 +9,7 @@ from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Body, Key, get_field, read_labels
 from gitsched.model.explanation import AbsenceReason, ClusterExplanation, ClusterWorkload, EligibleWorkload, FreeResource
 from gitsched.model.finding import Finding
-from gitsched.model.quantity import format_count
+from gitsched.model.quantity import format_resource_amount
 from gitsched.model.scheduling import Outcome
 from gitsched.model.taints import parse_taint
 from gitsched.schedule.estimator import Capacity
@@ -118,7 +118,7 @@ def _count_increase(outcome: Outcome, running: Mapping[str, int | None], cluster
 
 
 def _format_amount(resource: str, count: int) -> str:
-    return format_count(resource, count, binary=resource in ("memory", "ephemeral-storage"))
+    return format_resource_amount(resource, count, binary=resource in ("memory", "ephemeral-storage"))
 
 
 def _explain_absences(baseline: Baseline, cluster: str) -> dict[Key, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gitsched.forge.commit_status import CommitStatus
 from gitsched.model.errors import GitschedError, Permanent
+from gitsched.model.finding import format_part
 from gitsched.report.review import Review
 from gitsched.watch.health import WatchHealth
 from gitsched.watch.loop import ReconcileAttempt
@@ -163,7 +164,7 @@ class WatchService:
         self._status_context = _format_context(review.branch)
         states = review.states
         head = review.after or review.before or ""
-        parts = [f"{states['placed']} of {len(review.outcomes)} workloads placed"]
+        parts = [f"{format_part(states['placed'], len(review.outcomes), 'workload')} placed"]
         parts += [f"{states[state]} {state}" for state in ("pending", "stale") if states[state]]
         errors = sum(finding.severity == "error" for finding in review.findings)
         parts += [f"{errors} error{'s' if errors > 1 else ''} in the source"] if errors else []

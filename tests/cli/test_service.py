@@ -294,7 +294,7 @@ def test_the_forge_receives_a_status_for_each_commit(
     assert [request.path.rpartition("/")[2] for request in api.seen] == [first, second], "an unchanged status is not sent again"
     states = [request.body["state"] for request in api.seen]
     assert states == ["success", {"github": "failure", "gitlab": "failed"}[kind]]
-    assert api.seen[0].body["description"] == "1 of 1 workloads placed"
+    assert api.seen[0].body["description"] == "1 of 1 workload placed"
     assert "1 error in the source" in api.seen[1].body["description"]
     assert {request.body.get("context", request.body.get("name")) for request in api.seen} == {"gitsched/placements"}
     site.process.wait_for(lambda: site.scrape()["gitsched_statuses_total{outcome=sent}"] == 2)

@@ -424,7 +424,7 @@ def test_a_cluster_pushes_signed_facts_and_its_report_with_the_rights_of_its_man
                 "namespace": "shop",
                 "name": "web",
                 "health": "Progressing",
-                "message": "1 of 3 replicas are ready",
+                "message": "1 of 3 replicas is ready",
             }
         ],
     }

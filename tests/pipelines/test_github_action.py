@@ -288,7 +288,7 @@ def test_a_schedule_commits_scores_to_the_facts_branch(hub: Hub, action: Action)
         done = action(hub.clone(), {"event_name": "schedule"}, mode="scores")
         assert done.code == 0, done.log
         assert (git("for-each-ref", "refs/heads/facts", at=hub.bare) != before) is changed
-        assert "scores/default.yaml: scores of 1 clusters" in done.summary
+        assert "scores/default.yaml: scores of 1 cluster" in done.summary
     done = action(hub.clone(), {"event_name": "schedule"})
     assert (done.code, "facts-missing" in done.log) == (0, False), "the reconcile reads the facts branch"
 

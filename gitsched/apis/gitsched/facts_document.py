@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from gitsched.model.cluster_facts import FACTS_KIND, ClusterFacts, NodeCount, Readiness
 from gitsched.model.document import Body, as_object
-from gitsched.model.finding import Issue, Pointer
+from gitsched.model.finding import Issue, Pointer, format_part
 from gitsched.model.quantity import MAX_AMOUNT, NANO, parse_quantity
 from gitsched.model.time import format_time, parse_time
 
@@ -31,7 +31,7 @@ def validate_facts(body: Body) -> Iterator[Issue]:
         yield from _check_amounts(name, status.get(name))
     nodes = as_object(status.get("nodes"))
     if nodes and nodes["ready"] > nodes["total"]:
-        message = f"{nodes['ready']} of {nodes['total']} nodes are ready: there cannot be more than all"
+        message = f"{format_part(nodes['ready'], nodes['total'], 'node', 'is', 'are')} ready: there cannot be more than all"
         yield Issue("error", "invalid-facts", message, ("status", "nodes", "ready"))
     metadata = as_object(body.get("metadata"))
     beyond: list[Pointer] = [("metadata", name) for name in ("labels", "annotations") if metadata.get(name)]

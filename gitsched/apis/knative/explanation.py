@@ -11,7 +11,7 @@ from gitsched.apis.knative.scheduler import VpodSchedulingResult
 from gitsched.apis.knative.vpods import read_node_name
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ExplanationTable, ReplicaShare
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import Finding, format_count, locate_document
 from gitsched.model.scheduling import CandidateResult
 from gitsched.schedule.vreplicas.autoscaler import find_scale_factor
 from gitsched.schedule.vreplicas.candidate_pods import CandidatePods
@@ -85,7 +85,7 @@ def _find_unschedulable_reason(ordinal: int, inputs: KnativeInputs, result: Vpod
     if ordinal in result.adapter.pods:
         return ""
     if ordinal >= result.adapter_state.replicas:
-        return f"the StatefulSet has {result.adapter_state.replicas} replicas"
+        return f"the StatefulSet has {format_count(result.adapter_state.replicas, 'replica')}"
     pod = inputs.adapter_pods.pods.get(ordinal)
     if pod is None:
         return "the Pod does not exist"

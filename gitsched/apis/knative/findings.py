@@ -10,7 +10,7 @@ from gitsched.apis.knative.names import ADAPTER_SUFFIX
 from gitsched.apis.knative.scheduler import VpodSchedulingResult, count_on_marked_pods
 from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Document
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import Finding, choose_form, format_count, format_part, locate_document
 from gitsched.model.time import format_time
 from gitsched.schedule.vreplicas.autoscaler import compute_scale_down
 from gitsched.schedule.vreplicas.state import VreplicasByOrdinal
@@ -55,7 +55,8 @@ def report_run(inputs: KnativeInputs, result: VpodSchedulingResult, sources: Eve
         pending = result.state.pending[name]
         if pending:
             reason = _describe_pending(pending, result.placeable_on_new_pods.get(name, pending))
-            message = f"{pending} of {inputs.scheduling_input.desired[name]} vreplicas of {name} are pending: {reason}"
+            part = format_part(pending, inputs.scheduling_input.desired[name], "vreplica")
+            message = f"{part} of {name} {choose_form(pending, 'is', 'are')} pending: {reason}"
             yield Finding("warning", "knative-pending", message, locate_document(document), document.key.resource)
         remaining = count_on_marked_pods(result.adapter, result.placements[name])
         if remaining:
@@ -71,7 +72,7 @@ def report_run(inputs: KnativeInputs, result: VpodSchedulingResult, sources: Eve
         yield Finding("info", "knative-evicted", message, locate_document(adapter), adapter.key.resource, is_change=True)
     if not cluster:
         message = (
-            f"{adapter.key} needs {result.adapter_state.replicas} replicas, but is not rendered for any cluster: "
+            f"{adapter.key} needs {format_count(result.adapter_state.replicas, 'replica')}, but is not rendered for any cluster: "
             "set knative.cluster, or run `gitsched apply knative --scale`"
         )
         yield Finding("info", "knative-no-cluster", message, locate_document(adapter), adapter.key.resource)
@@ -141,7 +142,7 @@ def describe_replicas(result: VpodSchedulingResult) -> str:
     state = result.state
     placed = sum(state.expected.values()) - sum(state.pending.values())
     pending = sum(state.pending.values())
-    return f"{placed} vreplicas placed, {pending} pending, {state.capacity} per pod"
+    return f"{format_count(placed, 'vreplica')} placed, {pending} pending, {state.capacity} per pod"
 
 
 def _describe_moves(inputs: KnativeInputs, result: VpodSchedulingResult) -> Iterator[Finding]:
@@ -162,9 +163,9 @@ def _describe_moves(inputs: KnativeInputs, result: VpodSchedulingResult) -> Iter
         )
         if moved_count:
             where = f"from {_format_placements(adapter.name, removed_from)} to {_format_placements(adapter.name, added_to)}"
-            message = (
-                f"{moved_count} of {sum(previous.values())} vreplicas of {name} move, {where}; other consumers are not affected"
-            )
+            part = format_part(moved_count, sum(previous.values()), "vreplica")
+            verb = choose_form(moved_count, "moves", "move")
+            message = f"{part} of {name} {verb}, {where}; other consumers are not affected"
             yield Finding("info", "knative-moved", message, locate_document(document), document.key.resource, is_change=True)
     if sum(map(bool, moved.values())) > 1:
         yield _summarize("knative-moved", "moved", moved, inputs)

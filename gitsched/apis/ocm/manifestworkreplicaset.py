@@ -22,7 +22,7 @@ from gitsched.model.document import (
     read_annotations,
     read_labels,
 )
-from gitsched.model.finding import FieldOrigin, Finding, locate_document
+from gitsched.model.finding import FieldOrigin, Finding, format_part, locate_document
 from gitsched.model.known_values import find_near
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.time import format_time
@@ -274,7 +274,7 @@ def _describe_reason(workload: OcmWorkload, rollout: WorkloadRollout, policy: st
     if not workload.revision or not pending:
         return policy
     current = sum(step.revision == workload.revision for step in progress.revisions.values())
-    return f"{policy}: {current} of {current + len(pending)} clusters have the current revision"
+    return f"{policy}: {format_part(current, current + len(pending), 'cluster', 'has', 'have')} the current revision"
 
 
 def _describe_no_clusters(workload: OcmWorkload, rollout: WorkloadRollout, placements: Mapping[Key, PlacementState]) -> str:

@@ -15,13 +15,13 @@ from markupsafe import Markup
 
 from gitsched.model.document import Key
 from gitsched.model.explanation import Explanation
-from gitsched.model.finding import count_shown
+from gitsched.model.finding import count_shown, format_count
 from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import format_time
 from gitsched.report.held import describe_held
-from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_count, sort_moves
+from gitsched.report.lines import abbreviate_oid, escape_unprintable, sort_moves
 from gitsched.report.move_groups import group_moves
 from gitsched.report.page.content import (
     build_finding_row,

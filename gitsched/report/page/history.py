@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from gitsched.model.finding import format_count
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.time import format_time
 from gitsched.report.history import describe_cause, describe_more_files, describe_reason, describe_source
-from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable, format_count
+from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable
 from gitsched.report.page import compute_csp_hash, load_template, read_resource, read_script
 from gitsched.report.page.content import build_move_row, build_record_change_row
 from gitsched.report.page.live import PAGES, LiveView

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from gitsched.model.changes import Move
+from gitsched.model.finding import format_count
 from gitsched.model.fleet_topology import ClusterSite, ResourceUse
 from gitsched.model.scheduling import Outcome
 from gitsched.report.lines import escape_unprintable
@@ -106,5 +107,8 @@ def build_place_rows(clusters: Iterable[Mapping[str, Any]], outcomes: Iterable[O
 
 
 def _format_delta(sign: str, workloads: int, replicas: int) -> str:
-    amounts = (f"{sign}{workloads} workloads" if workloads else "", f"{sign}{replicas} replicas" if replicas else "")
+    amounts = (
+        f"{sign}{format_count(workloads, 'workload')}" if workloads else "",
+        f"{sign}{format_count(replicas, 'replica')}" if replicas else "",
+    )
     return ", ".join(filter(None, amounts))

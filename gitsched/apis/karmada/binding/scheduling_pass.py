@@ -29,7 +29,7 @@ from gitsched.apis.karmada.interpreter import ReplicaRequirements, read_uid, rev
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document, get_field, list_objects
-from gitsched.model.finding import Finding, Severity, format_names, locate_document
+from gitsched.model.finding import Finding, Severity, format_count, format_names, format_part, locate_document
 from gitsched.model.scheduling import Assignment, Outcome, TargetCluster
 from gitsched.schedule import pipeline
 from gitsched.schedule.dispenser import prefers_descending
@@ -185,7 +185,7 @@ def _describe_unplaced_replicas(requirements: ReplicaRequirements, divided: bool
     """Return how many replicas are not assigned to a cluster; of a workload that is not divided all or none."""
     replicas = requirements.replicas or 0
     missing = replicas - sum(target.replicas for target in clusters) if divided or not clusters else 0
-    return f" ({missing} of {replicas} replicas are unplaced)" if missing > 0 else ""
+    return f" ({format_part(missing, replicas, 'replica', 'is', 'are')} unplaced)" if missing > 0 else ""
 
 
 def find_target_clusters(
@@ -256,8 +256,9 @@ def _report_missing_clusters(
     replicas = sum(assignment.replicas for assignment in missing)
     if requirements is not None and replicas:
         where = format_names(sorted(assignment.name for assignment in missing))
+        all_replicas = format_count(requirements.replicas or 0, "replica")
         message = (
-            f"{template.key} has {replicas} of its {requirements.replicas} replicas on {where}, without a Cluster document: "
+            f"{template.key} has {replicas} of its {all_replicas} on {where}, without a Cluster document: "
             "no manifest is written there; a WorkloadRebalancer that names the workload reschedules them"
         )
         return (Finding("warning", "cluster-gone", message, locate_document(template), template.key.resource),)

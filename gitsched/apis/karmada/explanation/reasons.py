@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.model.document import Document, get_field
 from gitsched.model.explanation import ReplicaShare
-from gitsched.model.finding import FieldOrigin, Pointer
-from gitsched.model.quantity import format_count
+from gitsched.model.finding import FieldOrigin, Pointer, format_count
+from gitsched.model.quantity import format_resource_amount
 from gitsched.model.scheduling import Affinity, AffinityGroup, Request, SpreadConstraint
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from gitsched.schedule.assignment import RankedCandidates, ReplicaDivision, Unschedulable, compute_static_weights, plan_divisions
@@ -36,9 +36,9 @@ def describe_capacity(request: Request, cluster: str, capacity: Capacity | None)
         return "capacity unknown, assumed to be sufficient"
     requested = request.find_resource_request(cluster)
     fits = estimate_replicas(capacity, requested)
-    pods = f"{max(capacity.free.get(PODS, 0), 0)} pods"
+    pods = format_count(max(capacity.free.get(PODS, 0), 0), "pod")
     if capacity.grades and requested is not None:
-        return f"capacity for {fits}: {pods}, {sum(grade.nodes for grade in capacity.grades)} modelled nodes"
+        return f"capacity for {fits}: {pods}, {format_count(sum(grade.nodes for grade in capacity.grades), 'modelled node')}"
     limits = [_describe_resource(capacity, resource, amount) for resource, amount in requested or () if resource != PODS]
     return f"capacity for {fits}: {', '.join([pods, *limits])}"
 
@@ -52,7 +52,7 @@ def _describe_resource(capacity: Capacity, resource: str, amount: int) -> str:
 
 def format_amount(resource: str, count: int) -> str:
     """Format an amount of a resource (cpu in thousandths) as Kubernetes does."""
-    return format_count(resource, count, binary=resource != "cpu")
+    return format_resource_amount(resource, count, binary=resource != "cpu")
 
 
 def describe_selection(request: Request, fleet: Fleet, ranked: RankedCandidates, chosen: list[int]) -> list[str]:
@@ -87,7 +87,10 @@ def describe_division(
             rule = "It has no replicas to divide: every cluster that passes gets the manifest."
             return [rule], tuple(ReplicaShare(name) for name in assigned)
         case "duplicated":
-            rule = f"Duplicated: every cluster that passes gets all {request.replicas} replicas, whether or not they fit."
+            all_replicas = "the replica, whether or not it fits"
+            if request.replicas != 1:
+                all_replicas = f"all {request.replicas} replicas, whether or not they fit"
+            rule = f"Duplicated: every cluster that passes gets {all_replicas}."
             return [rule], tuple(ReplicaShare(name, None, count) for name, count in assigned.items())
         case "static":
             weights = compute_static_weights(request, fleet, sorted(chosen))
@@ -132,7 +135,7 @@ def _describe_dispenser(request: Request, replicas: int) -> str:
     else:
         tie = f"to the first name, because {'the hash of its uid is even' if request.identity else 'it has no uid'}"
     how = "each goes to the largest weight / (2 × replicas so far + 1)"
-    return f"{replicas} replicas, {how}; a tie goes to fewer replicas, then {tie}."
+    return f"{format_count(replicas, 'replica')}, {how}; a tie goes to fewer replicas, then {tie}."
 
 
 def _describe_rounds(request: Request, fleet: Fleet, replicas: int, weights: list[tuple[int, int]]) -> list[str]:
