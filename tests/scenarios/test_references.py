@@ -35,7 +35,8 @@ def place(obj: dict[str, Any], clusters: list[str] | str, propagate: bool = Fals
         return text
     metadata = obj["metadata"]
     selector = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **metadata}
-    selector.pop("annotations", None)
+    for field in ("annotations", "labels"):
+        selector.pop(field, None)
     spec = {"resourceSelectors": [selector], "placement": {"clusterAffinity": {"clusterNames": clusters}}}
     if propagate:
         spec["propagateDeps"] = True
