@@ -44,7 +44,7 @@ def command(
     output.configure_logging(log_format)
     root = find_worktree_root(location)
     if root is None:
-        raise Permanent(f"{location} is not a worktree, so its files cannot be changed")
+        raise Permanent(f"{location} is not a worktree, so its files cannot be changed; select one with -C")
     with output.show_progress("Planning") as progress:
         settings = RunSettings(location=location, output=output_repository, trusted=False, progress=progress, **chosen)
         files = find_expired_documents(settings, root)
