@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.manifests.object_schema import ObjectSchema, make_object_schema
+from gitsched.model.document import get_field
 from gitsched.model.finding import Issue, Severity
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ class BuiltInKinds:
                 return self._check_kind(*key)
             described = f"is unknown to Kubernetes {self._version}, which refuses or drops it"
             schema = self._schemas[key] = ObjectSchema(make_object_schema(name, self.definitions), described, _SEVERITIES)
-        return schema.find_issues(body)
+        found = schema.find_issues(body)
+        return found or _check_pod_labels(body) if key[0] == "apps" else found
 
     def _check_kind(self, group: str, version: str, kind: str) -> list[Issue]:
         """Report a kind or version that this version of Kubernetes does not have, unless it may be newer."""
@@ -89,6 +91,19 @@ class BuiltInKinds:
             return []
         message = f"Kubernetes {self._version} has no kind {kind[:60]!r} in {written[:100]}; did you mean {matches[0]}?"
         return [Issue("error", "unknown-kind", message, ("kind",))]
+
+
+def _check_pod_labels(body: Body) -> list[Issue]:
+    """Report a workload whose selector does not select its own pods, which API servers refuse; nothing without labels of the pods."""
+    labels, selected = get_field(body, "spec", "template", "metadata", "labels"), get_field(body, "spec", "selector", "matchLabels")
+    if not (isinstance(labels, dict) and labels and isinstance(selected, dict)):
+        return []
+    for name, value in selected.items():
+        if labels.get(name) != value:
+            shown = f"{name}={labels[name]}"[:100] if name in labels else f"no label {name[:60]!r}"
+            message = f"the selector has {f'{name}={value}'[:100]}, and the pods of the template have {shown}: give both the same labels"
+            return [Issue("error", "invalid-field", message, ("spec", "selector", "matchLabels", name))]
+    return []
 
 
 def _join(group: str, version: str) -> str:

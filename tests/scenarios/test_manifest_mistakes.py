@@ -105,3 +105,16 @@ def test_of_what_kustomize_builds_the_result_counts(pair: Fleet) -> None:
     )
     assert len(found) == 2  # the other one says that the placement stays
     assert "replicas: 5" in pair.read(PATH)
+
+
+PODS = "  template:\n    metadata: {labels: {app: LABEL}}\n    spec: {containers: [{name: web, image: nginx}]}\n"
+
+
+def test_a_selector_selects_the_pods_of_its_template(pair: Fleet) -> None:
+    pair.commit({WEB: deployment("web") + PODS.replace("LABEL", "web")})
+    assert find(pair.reconcile()) == []
+    before = pair.read(PATH)
+    pair.commit({WEB: deployment("web") + PODS.replace("LABEL", "wed")}, hour=1)
+    error = find(pair.reconcile(1))[0]
+    assert "apps/web.yaml:8:33: error: the selector has app=web, and the pods of the template have app=wed" in error
+    assert pair.read(PATH) == before
