@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 FUZZ_SECONDS ?= 180
+# One more than there are cores: tests wait for processes and servers.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)))
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
@@ -22,7 +24,7 @@ test: $(VENV)/.dev ## ruff, mypy, import-linter and every test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@directory=$$(mktemp -d) && \
-		$(BIN)/python -m pytest -n auto --dist worksteal -rs --no-fold-skipped --basetemp="$$directory/tests" && \
+		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -rs --no-fold-skipped --basetemp="$$directory/tests" && \
 		{ rm -rf "$$directory" & } || { echo "the directories of the tests are in $$directory/tests" >&2; exit 1; }
 
 search: $(VENV)/.dev ## look for counterexamples of the tested properties for a long time, with random examples

@@ -22,7 +22,6 @@ TAINT = """\
 # No configuration, hooks or signing key of the user; fixed dates, so that two runs of the demo make the same commits.
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
-    "COLUMNS": str(WIDTH + len(str(ROOT))),  # room for the paths in messages
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_AUTHOR_NAME": "Pat Platform",
@@ -45,7 +44,8 @@ class Demo(NamedTuple):
     def show(self, command: str, lines: int | None = None, when: str = "") -> None:
         """Print a command, run it in the repository and print its first lines. `when` is the time of a commit."""
         print("$", command, flush=True)
-        environment = ENVIRONMENT | {"XDG_CACHE_HOME": str(self.directory / "cache")}
+        columns = WIDTH + len(str(self.directory))  # room for the path in messages
+        environment = ENVIRONMENT | {"XDG_CACHE_HOME": str(self.directory / "cache"), "COLUMNS": str(columns)}
         if when:
             environment |= {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
         program = re.sub("^gitsched ", lambda _: f"{shlex.quote(str(self.gitsched))} ", command)

@@ -101,7 +101,9 @@ def _check_pod_labels(body: Body) -> list[Issue]:
     for name, value in selected.items():
         if labels.get(name) != value:
             shown = f"{name}={labels[name]}"[:100] if name in labels else f"no label {name[:60]!r}"
-            message = f"the selector has {f'{name}={value}'[:100]}, and the pods of the template have {shown}: give both the same labels"
+            message = (
+                f"the selector has {f'{name}={value}'[:100]}, and the pods of the template have {shown}: give both the same labels"
+            )
             return [Issue("error", "invalid-field", message, ("spec", "selector", "matchLabels", name))]
     return []
 

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 from zlib import crc32
 
 import pygit2
 
+from gitsched.git.repository import Repository
 from gitsched.model.errors import GitschedError
 from gitsched.model.finding import Finding
 from gitsched.reconcile import Reconciler, RunResult, RunSettings, preview
@@ -130,7 +132,10 @@ class SourceHistory:
 def check_history(data: bytes) -> int:
     """Reconcile each commit of a history; return the number of files."""
     commits, count = split_history(data), 0
-    with tempfile.TemporaryDirectory(prefix="gitsched-fuzz-", dir=_find_directory()) as name:
+    with (
+        tempfile.TemporaryDirectory(prefix="gitsched-fuzz-", dir=_find_directory()) as name,
+        patch.object(Repository, "make_tree", Repository.write_tree),  # the trees of previews are read here
+    ):
         history = SourceHistory(Path(name))
         resident: Reconciler | None = None
         for number, changes in enumerate(commits):

@@ -37,6 +37,7 @@ findings = st.builds(
     texts,
     st.none() | st.builds(Location, texts.filter(lambda path: not path.startswith("/")), st.integers(1, 999), st.integers(1, 99)),
     st.none() | st.tuples(texts, st.text(st.characters(codec="utf-8")), texts),
+    field=st.none(),
 )
 
 

@@ -318,6 +318,13 @@ OCM: dict[str, Advice] = {
         by_cel("managedCluster.metadata.labels['env'] == 'prod'"),
         ON_ONE,
     ),
+    "a CEL expression that fails for every cluster": Advice(
+        "cel-failed",
+        "fails for every cluster and matches none: no such key: label",
+        by_cel("managedCluster.metadata.label.env == 'prod'"),
+        by_cel("managedCluster.metadata.labels['env'] == 'prod'"),
+        ON_ONE,
+    ),
     "an expression that costs too much": Advice(
         "cel-cost",
         "the limit is 4096",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
+from gitsched.git.repository import Repository
 from gitsched.model.errors import Permanent
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.comparison import compare_plans
@@ -74,6 +75,14 @@ def belongs_to_others(path: str) -> bool:
 
 def list_codes(run: RunResult) -> list[str]:
     return sorted({finding.code for finding in run.plan.findings if finding.code.startswith("tenant-")})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _trees_of_previews() -> Iterator[None]:
+    """Write the trees of previews to the repository, where the tests read them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Repository, "make_tree", Repository.write_tree)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -104,7 +104,7 @@ def test_a_key_that_is_not_a_string_is_a_finding(key: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("value", [date(2026, 1, 1), b"x"], ids=str)
+@pytest.mark.parametrize("value", [date(2026, 1, 1)], ids=str)
 def test_a_value_that_json_cannot_represent_is_a_finding(value: object) -> None:
     """Other YAML parsers convert unquoted dates."""
     (finding,) = gitsched.validate(
