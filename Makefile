@@ -85,7 +85,7 @@ $(VENV)/.dev: pyproject.toml .ci/install_helm.py | $(BIN)/python
 
 $(VENV)/.runners: pyproject.toml $(VENV)/.dev
 	$(PIP) install -e '.[runners]'
-	npm install --silent --no-save --ignore-scripts --prefix $(VENV) gitlab-ci-local@4.58.0
+	npm install --silent --no-save --prefix $(VENV) gitlab-ci-local@4.58.0
 	@touch $@
 
 # Without atheris, which has no wheel for every Python, inputs are mutated at random.
