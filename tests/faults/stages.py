@@ -64,9 +64,8 @@ class Stage(NamedTuple):
 
 
 def _make_karmada(image: str) -> dict[str, str]:
-    workloads = {
-        f"{name}.yaml": deployment(name) + f"  template: {{metadata: {{labels: {{v: {image}}}}}}}\n" for name in (BAD, "good")
-    }
+    template = "  template: {{metadata: {{labels: {{app: {}, v: {}}}}}}}\n"
+    workloads = {f"{name}.yaml": deployment(name) + template.format(name, image) for name in (BAD, "good")}
     clusters = {f"{name}.yaml": cluster(name) for name in ("ash", "bru")}
     return {"gitsched.yaml": UNGUARDED, **clusters, **workloads, "policy.yaml": policy("", name="all")}
 
