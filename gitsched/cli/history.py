@@ -110,7 +110,7 @@ def command(
 def _show_text(history: Any, limit: int) -> None:
     """Write each entry as soon as it is read."""
     from gitsched.report.history import write_entry
-    from gitsched.report.lines import escape_unprintable
+    from gitsched.report.lines import abbreviate_oid, escape_unprintable
 
     shown = False
     for note in history.list_notes():
@@ -123,4 +123,4 @@ def _show_text(history: Any, limit: int) -> None:
     if history.end:
         output.show_text(f"The history ends here: {escape_unprintable(history.end)}.\n")
     if history.next:
-        output.show_text(f"Older commits: --from {history.next[:10]}\n")
+        output.show_text(f"Older commits: --from {abbreviate_oid(history.next)}\n")

@@ -19,7 +19,7 @@ from gitsched.decide.skipped_workloads import OwnedRecords
 from gitsched.model.document import Body, Key
 from gitsched.model.errors import DocumentFault
 from gitsched.model.fault import describe_fault
-from gitsched.model.finding import Finding, locate_origin
+from gitsched.model.finding import INTERNAL_ERROR, Finding, locate_origin
 from gitsched.model.system_errors import is_bug
 
 T = TypeVar("T")
@@ -249,7 +249,7 @@ def make_fault_finding(document: RawDocument, error: BaseException) -> Finding:
         "report this bug with the id, and change or remove what is unusual in the document"
     )
     resource = document.kind, document.namespace, document.name
-    return Finding("error", "internal-error", message, locate_origin(document.origin) if document.origin else None, resource)
+    return Finding("error", INTERNAL_ERROR, message, locate_origin(document.origin) if document.origin else None, resource)
 
 
 def _make_record_finding(key: Key, error: BaseException) -> Finding:
@@ -257,4 +257,4 @@ def _make_record_finding(key: Key, error: BaseException) -> Finding:
         f"{describe_fault(error)} while the previous record {key} was read: it counts as missing, and what it describes is decided again; "
         "report this bug with the id"
     )
-    return Finding("error", "internal-error", message, None, key.resource)
+    return Finding("error", INTERNAL_ERROR, message, None, key.resource)

@@ -41,7 +41,7 @@ from gitsched.manifests.yaml_composer import (
 )
 from gitsched.manifests.yaml_nodes import Constructor, list_item_nodes, locate_field, locate_node
 from gitsched.model.document import Body, SourceSpans, mentions_config_map_data
-from gitsched.model.finding import Issue, Severity, ValidationResult
+from gitsched.model.finding import INTERNAL_ERROR, Issue, Severity, ValidationResult
 from gitsched.model.system_errors import is_bug
 
 __all__ = ["FileIssue", "ParsedDocument", "ParsedFile", "locate_field", "parse_file", "reject_large_file"]
@@ -201,7 +201,7 @@ class _FileParser:
             except Exception as error:
                 if not is_bug(error):
                     raise
-                self._add_error(_error_at(piece, "internal-error", _describe_bug(error)))
+                self._add_error(_error_at(piece, INTERNAL_ERROR, _describe_bug(error)))
                 continue
             if not is_document:
                 return ParsedFile("not-a-resource", reason="a template")
@@ -305,7 +305,7 @@ class _FileParser:
             except Exception as error:
                 if not is_bug(error):
                     raise
-                result = ValidationResult(body, (Issue("error", "internal-error", _describe_bug(error)),))
+                result = ValidationResult(body, (Issue("error", INTERNAL_ERROR, _describe_bug(error)),))
             checked = result.body
             reported_pointers = {issue.pointer for issue in issues}
             issues.extend(issue for issue in result.issues if issue.pointer not in reported_pointers)

@@ -22,7 +22,7 @@ from gitsched.git import Repository
 from gitsched.model.changes import Move, RecordChange, RetainedWorkload
 from gitsched.model.commit import Commit
 from gitsched.model.document import Key
-from gitsched.model.finding import Finding, format_count
+from gitsched.model.finding import INTERNAL_ERROR, Finding, format_count
 from gitsched.model.observation import read_observations
 from gitsched.model.scheduling import Outcome
 from gitsched.model.system_errors import is_bug
@@ -218,7 +218,7 @@ class _Search:
             message = (
                 f"{describe_fault(error)} while the causes of moves were searched: the moves are right; report this bug with the id"
             )
-            self.faults.append(Finding("error", "internal-error", message))
+            self.faults.append(Finding("error", INTERNAL_ERROR, message))
             return otherwise
 
 

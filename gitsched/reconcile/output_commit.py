@@ -21,7 +21,7 @@ from gitsched.diff.plans import (
 from gitsched.git import Repository, make_signer
 from gitsched.git.refs import read_note
 from gitsched.model.commit import NO_COMMIT
-from gitsched.model.finding import Finding
+from gitsched.model.finding import INTERNAL_ERROR, Finding
 from gitsched.model.planned_files import ExistingBlob, NewBlob, PatchedBlob, PlannedFile, WritableFile
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.caches import Caches, LastWritten
@@ -73,7 +73,7 @@ def _make_record_fault(error: Exception) -> Finding:
 
     message = f"{describe_fault(error)} while recorded decisions were compared with the last ones: the commit does not name what changed; "
     message += "report this bug with the id"
-    return Finding("error", "internal-error", message)
+    return Finding("error", INTERNAL_ERROR, message)
 
 
 class NewCommit(NamedTuple):

@@ -11,7 +11,7 @@ from gitsched.decide.validation import list_ignored_codes, split_unread_configs,
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS, FileIssue, ParsedDocument, ParsedFile, reject_large_file
 from gitsched.model.document import Origin
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import INTERNAL_ERROR, Finding, Location
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
@@ -80,7 +80,7 @@ class SourceReader:
                     source.blob(blob), path=path, validate=self._validate, editable=self._replica_paths, strict=self._strict
                 )
             )
-            if not any(issue.code == "internal-error" for issue in file.issues):  # another version may read it
+            if not any(issue.code == INTERNAL_ERROR for issue in file.issues):  # another version may read it
                 self._parse_cache.put(key, file)
         return file
 
@@ -103,7 +103,7 @@ def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
         from gitsched.model.fault import describe_fault  # only after a bug
 
         message = f"{describe_fault(error)} while this file was read: it counts as broken; report this bug with the id"
-        file = ParsedFile("invalid", (), (FileIssue("error", "internal-error", message, 1, 1),), unreadable=True)
+        file = ParsedFile("invalid", (), (FileIssue("error", INTERNAL_ERROR, message, 1, 1),), unreadable=True)
         return SourceFile(blob, file, (), (make_problem_finding(file.issues[0], path),), broken=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gitsched.model.changes import Move
@@ -18,36 +19,37 @@ EffectRow = tuple[str, str, str, str, str]
 """The workload, the clusters that lose and gain replicas, the number of missing replicas, and the reason."""
 
 
-def list_effect_rows(effects: Sequence[WorkloadEffect], most: int, clusters: int) -> list[EffectRow]:
-    """Return about `most` rows with about so many `clusters` by name; many workloads with the same reason are one row."""
-    by_key = {effect.key: effect for effect in effects}
-    groups = _group_effects(effects)
-    return [
-        format_effect_row(by_key[group.moves[0].key], clusters)
-        if group.is_single
-        else _format_group_row(group, [by_key[move.key] for move in group.moves])
-        for group in groups[: count_shown(len(groups), most)]
-    ]
+class EffectRows:
+    """The effects of an event as rows; many workloads with the same reason are one row."""
 
+    def __init__(self, effects: Sequence[WorkloadEffect]) -> None:
+        self._effects = {effect.key: effect for effect in effects}
 
-def count_hidden_effects(effects: Sequence[WorkloadEffect], most: int) -> int:
-    """Return the number of workloads that `list_effect_rows` leaves out."""
-    groups = _group_effects(effects)
-    return sum(len(group.moves) for group in groups[count_shown(len(groups), most) :])
+    @cached_property
+    def _groups(self) -> list[MoveGroup]:
+        """Groups and single workloads in the order of the effects."""
+        effects = self._effects.values()
+        position = {key: number for number, key in enumerate(self._effects)}
+        moves = [Move(each.key, each.before, each.after, each.reason, copy_replicas=each.replicas or 0) for each in effects]
+        return sorted(group_moves(moves), key=lambda group: min(position[move.key] for move in group.moves))
 
+    def list_rows(self, most: int, clusters: int) -> list[EffectRow]:
+        """Return about `most` rows with about so many `clusters` by name."""
+        return [
+            format_effect_row(self._effects[group.moves[0].key], clusters)
+            if group.is_single
+            else _format_group_row(group, [self._effects[move.key] for move in group.moves])
+            for group in self._groups[: count_shown(len(self._groups), most)]
+        ]
 
-def find_degraded_rows(effects: Sequence[WorkloadEffect]) -> frozenset[int]:
-    """Return the indices of rows with a workload that lacks replicas or has no cluster."""
-    degraded = {effect.key for effect in effects if effect.lost_replicas or effect.becomes_unplaced}
-    groups = enumerate(_group_effects(effects))
-    return frozenset(index for index, group in groups if any(move.key in degraded for move in group.moves))
+    def count_hidden(self, most: int) -> int:
+        """Return the number of workloads that `list_rows` leaves out."""
+        return sum(len(group.moves) for group in self._groups[count_shown(len(self._groups), most) :])
 
-
-def _group_effects(effects: Sequence[WorkloadEffect]) -> list[MoveGroup]:
-    """Return groups and single workloads in the order of the effects."""
-    position = {effect.key: number for number, effect in enumerate(effects)}
-    moves = [Move(each.key, each.before, each.after, each.reason, copy_replicas=each.replicas or 0) for each in effects]
-    return sorted(group_moves(moves), key=lambda group: min(position[move.key] for move in group.moves))
+    def find_degraded(self) -> frozenset[int]:
+        """Return the indices of rows with a workload that lacks replicas or has no cluster."""
+        degraded = {key for key, effect in self._effects.items() if effect.lost_replicas or effect.becomes_unplaced}
+        return frozenset(index for index, group in enumerate(self._groups) if any(move.key in degraded for move in group.moves))
 
 
 def _format_group_row(group: MoveGroup, effects: Sequence[WorkloadEffect]) -> EffectRow:
@@ -62,7 +64,7 @@ def _format_group_row(group: MoveGroup, effects: Sequence[WorkloadEffect]) -> Ef
     )
 
 
-def format_effect_row(effect: WorkloadEffect, shown: int) -> tuple[str, str, str, str, str]:
+def format_effect_row(effect: WorkloadEffect, shown: int) -> EffectRow:
     """Return the cells of one workload: its name, the clusters that lose and gain replicas, the number of missing replicas, the reason."""
     waiting = f"{effect.waiting} without capacity" if effect.waiting else ""
     removed = {name: count for name, count in effect.before.items() if name not in effect.after}

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from gitsched.model.document import Key
 from gitsched.model.finding import format_count
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, WorkloadStatus
 from gitsched.model.time import format_time
 from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_columns, format_key, list_limited
 from gitsched.report.rollouts import describe_rollouts, serialize_rollouts
-from gitsched.report.serialization import API_VERSION
+from gitsched.report.serialization import API_VERSION, serialize_key
 
 MAX_ROWS = 1_000
 """Rows of a table in text; JSON contains all."""
@@ -108,7 +107,7 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
         "rollouts": serialize_rollouts(status.rollouts),
         "workloads": [serialize_workload_status(one) for one in status.workloads],
         "unclaimed": [
-            {**_serialize_key(key), **({"nearest": status.nearest[key]} if key in status.nearest else {})}
+            {**serialize_key(key), **({"nearest": status.nearest[key]} if key in status.nearest else {})}
             for key in status.unclaimed
         ],
     }
@@ -117,7 +116,7 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
 def serialize_workload_status(one: WorkloadStatus) -> dict[str, Any]:
     """Return where a workload is as data."""
     return {
-        **_serialize_key(one.key),
+        **serialize_key(one.key),
         "policy": one.policy,
         "clusters": [{"name": name, "replicas": count} for name, count in one.clusters.items()],
         "waiting": list(one.waiting),
@@ -137,14 +136,10 @@ def serialize_cluster_status(one: ClusterStatus) -> dict[str, Any]:
         "since": _format_optional(report.since if report else None),
         "behind": one.behind,
         "unhealthy": [
-            {**_serialize_key(each.key), "health": each.health, "message": each.message}
+            {**serialize_key(each.key), "health": each.health, "message": each.message}
             for each in (report.unhealthy if report else ())
         ],
     }
-
-
-def _serialize_key(key: Key) -> dict[str, str]:
-    return key._asdict()
 
 
 def _format_optional(time: datetime | None) -> str | None:

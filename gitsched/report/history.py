@@ -8,15 +8,13 @@ from typing import Any
 from gitsched.model.finding import format_count
 from gitsched.model.history import HistoryEntry, PlacementMove, SourceChange
 from gitsched.model.time import format_time
-from gitsched.report.lines import abbreviate_oid, classify_move, escape_unprintable, format_clusters, format_key
+from gitsched.report.lines import MOVE_SIGNS, abbreviate_oid, classify_move, escape_unprintable, format_clusters, format_key
 from gitsched.report.serialization import API_VERSION, serialize_clusters, serialize_key, serialize_record_change
 from gitsched.report.summary import format_record_change
 
 MOVES_SHOWN = 20
 """The number of moves that the text lists for one commit; JSON has all that were read."""
 SOURCES_SHOWN = 5
-MARKS = {"first": "+", "lost": "-", "moved": "~", "resized": "~"}
-"""The marks of moves: a first placement, a workload that has no cluster any more, and any other change."""
 CAUSES = {
     "source": "a commit of the source",
     "facts": "facts about clusters",
@@ -31,7 +29,7 @@ def write_entry(entry: HistoryEntry, moves_shown: int = MOVES_SHOWN) -> str:
     lines = [f"{format_time(entry.time)}  {abbreviate_oid(entry.commit)}  {entry.summary}", *_list_origin(entry)]
     for found in entry.moves[:moves_shown]:
         move = found.move
-        mark = "?" if found.damage else MARKS[classify_move(move)]
+        mark = "?" if found.damage else MOVE_SIGNS[classify_move(move)]
         lines.append(f"  {mark} {format_key(move.key)}: {describe_clusters(found)}")
         reason = describe_reason(found)
         lines += [f"      {reason}"] if reason else []

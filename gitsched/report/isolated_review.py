@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gitsched.model.fault import describe_fault
-from gitsched.model.finding import Finding
+from gitsched.model.finding import INTERNAL_ERROR, Finding
 from gitsched.model.system_errors import is_bug
 from gitsched.report.review import Review
 
@@ -75,11 +75,11 @@ def _try(review: Review, field: str, entries: Sequence[Any], render: Callable[[R
 
 def _make_finding(entry: Any, error: Exception) -> Finding:
     key = getattr(entry, "key", None)
-    location = getattr(entry, "location", None) if isinstance(entry, Finding) else None
+    location = entry.location if isinstance(entry, Finding) else None
     resource = entry.resource if isinstance(entry, Finding) else getattr(key, "resource", None)
     name = f"{key}" if key is not None else "an entry"
     message = (
         f"{describe_fault(error)} while a report about {name} was written: the report leaves it out, and what was committed is not "
         "affected; report this bug with the id"
     )
-    return Finding("error", "internal-error", message, location, resource)
+    return Finding("error", INTERNAL_ERROR, message, location, resource)

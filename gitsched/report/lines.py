@@ -175,7 +175,7 @@ def format_clusters(replicas: Mapping[str, int | None], most: int = CLUSTERS_SHO
     if not replicas:
         return "nowhere"
     shown = [name if replicas[name] is None else f"{name} {replicas[name]}" for name in sorted(replicas)]
-    return ", ".join(shown) if len(shown) <= most else format_names(shown, most)
+    return format_names(shown, most)
 
 
 def format_replica_change(move: Move) -> str:

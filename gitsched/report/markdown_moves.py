@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from gitsched.model.changes import Cause, RecordChange
-from gitsched.model.finding import count_shown, format_count
+from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.markdown import format_code, format_text
 from gitsched.report.causes import Caused, list_cause_texts, list_reasons
 from gitsched.report.lines import format_clusters, format_key, format_replica_change
@@ -54,9 +54,7 @@ def _write_cells(group: MoveGroup) -> tuple[str, ...]:
 
 
 def _write_names(group: MoveGroup) -> str:
-    shown = count_shown(len(group.moves), NAMES_SHOWN)
-    names = ", ".join(format_code(format_key(move.key)) for move in group.moves[:shown])
-    return f"{names} and {len(group.moves) - shown:,} more" if len(group.moves) > shown else names
+    return format_names([format_code(format_key(move.key)) for move in group.moves], NAMES_SHOWN)
 
 
 def _write_ranges(names: Collection[str]) -> str:

@@ -52,9 +52,7 @@ class SavedPlan(NamedTuple):
     plan: Mapping[str, Any]
 
 
-def serialize_saved_plan(
-    review: Review, delivered: Mapping[str, str | None], plan: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def serialize_saved_plan(review: Review, delivered: Mapping[str, str | None]) -> dict[str, Any]:
     """Return a plan with what its digest covers: `delivered` has the content of each changed manifest, None if it is removed."""
     return {
         "apiVersion": API_VERSION,
@@ -62,7 +60,7 @@ def serialize_saved_plan(
         "format": FORMAT,
         "delivered": dict(sorted(delivered.items())),
         "manifestsOmitted": review.delivery.omitted,
-        "plan": plan or serialize_review(review),
+        "plan": serialize_review(review),
     }
 
 

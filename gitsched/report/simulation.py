@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.model.simulation import ImpactChange, OverloadedCluster, Resilience, ResilienceChange, Simulation, WorkloadEffect
-from gitsched.report.effect_rows import count_hidden_effects, list_effect_rows
+from gitsched.report.effect_rows import EffectRows
 from gitsched.report.lines import (
     TABLE_CLUSTERS,
     count_omitted,
@@ -211,16 +211,17 @@ def _write_effects(effects: Sequence[WorkloadEffect], width: int) -> list[str]:
     """Return a table if it fits into the width, else a few lines for each workload or group."""
     if not effects:
         return []
-    omitted = count_omitted(count_hidden_effects(effects, EFFECTS_SHOWN))
+    found = EffectRows(effects)
+    omitted = count_omitted(found.count_hidden(EFFECTS_SHOWN))
     for shown in (6, 3, 2):
-        rows = [EFFECT_HEADER, *list_effect_rows(effects, EFFECTS_SHOWN, shown)]
+        rows = [EFFECT_HEADER, *found.list_rows(EFFECTS_SHOWN, shown)]
         if fits_width(table := format_columns(rows), width):
             return [*table, *omitted]
         if fits_width(narrow := format_columns([row[:-1] for row in rows]), width):
             lines = [line for row, text in zip(rows, narrow, strict=True) for line in (text, *_write_reason(row[-1], width))]
             return [*lines, *omitted]
     lines = []
-    for name, removed, added, missing, reason in list_effect_rows(effects, EFFECTS_SHOWN, 6):
+    for name, removed, added, missing, reason in found.list_rows(EFFECTS_SHOWN, 6):
         parts = [
             f"removed from {removed}" if removed else "",
             f"added to {added}" if added else "",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gitsched.model.finding import count_shown
 from gitsched.model.simulation import Resilience, ResilienceChange, Simulation
 from gitsched.report.blocks import Block, Paragraph, TableBlock
-from gitsched.report.effect_rows import count_hidden_effects, find_degraded_rows, list_effect_rows
+from gitsched.report.effect_rows import EffectRows
 from gitsched.report.lines import count_omitted
 from gitsched.report.simulation import (
     EFFECT_HEADER,
@@ -35,12 +35,12 @@ _EFFECT_HEADER = tuple(name.capitalize() for name in EFFECT_HEADER)
 
 def list_simulation_blocks(value: Simulation) -> list[Block]:
     """Return the result of one scenario."""
-    effects, lost_copies = list_disruptive_effects(value), list_lost_copies(value)
+    effects, lost_copies = EffectRows(list_disruptive_effects(value)), list_lost_copies(value)
     return [
         Paragraph(describe_simulation(value)),
         *_limit_rows(
-            TableBlock(_EFFECT_HEADER, list_effect_rows(effects, MAX_ROWS, MAX_CLUSTERS), find_degraded_rows(effects)),
-            count_hidden_effects(effects, MAX_ROWS),
+            TableBlock(_EFFECT_HEADER, effects.list_rows(MAX_ROWS, MAX_CLUSTERS), effects.find_degraded()),
+            effects.count_hidden(MAX_ROWS),
         ),
         *([Paragraph(describe_lost_copies(lost_copies))] if lost_copies else ()),
         *_list_record_blocks(value),
@@ -67,10 +67,10 @@ def list_resilience_blocks(value: Resilience) -> list[Block]:
         *(Paragraph(note) for note in list_resilience_notes(value)),
     ]
     for row in (row for row in losses if row.degraded):
-        degraded = row.degraded
+        degraded = EffectRows(row.degraded)
         blocks.append(Paragraph(f"If {row.event}", heading=True))
         blocks += _limit_rows(
-            TableBlock(_EFFECT_HEADER, list_effect_rows(degraded, MAX_ROWS, MAX_CLUSTERS)), count_hidden_effects(degraded, MAX_ROWS)
+            TableBlock(_EFFECT_HEADER, degraded.list_rows(MAX_ROWS, MAX_CLUSTERS)), degraded.count_hidden(MAX_ROWS)
         )
         blocks += [Paragraph(describe_overcommitment(cluster)) for cluster in row.overloaded]
     return blocks

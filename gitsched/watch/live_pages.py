@@ -86,11 +86,14 @@ class LivePages:
         sites: Mapping[str, ClusterSite] = earlier.sites
         if run.plan.complete:  # an incremental plan changes no cluster
             facts, sites = run.plan.cluster_facts, read_topology(run.plan.decisions, review.moves)
+        version = _compute_version(review)
+        if self._state is not None and self._state.version == version and not run.plan.complete:
+            return  # the pages stay the same, so the outcomes need not be read
         # The outcomes of an incremental plan come from a cache file that only the thread of the runs may use.
         shown = review._replace(delivery=DeliveryChanges(), output_repository="", outcomes=tuple(review.outcomes))
         # The plan itself is not kept: its memory would be occupied while the next one is made.
         location = _Location(run.branch, run.git_directory, run.prefix)
-        self._state = _State(_compute_version(shown), location, shown, FleetView(facts, {}, sites))
+        self._state = _State(version, location, shown, FleetView(facts, {}, sites))
 
     def close(self) -> None:
         """Stop rendering."""
