@@ -76,15 +76,13 @@ def read_report(
 def _read_kustomizations(reader: ClusterReader, path: str, branch: str, before: ClusterReport | None) -> list[_Applied]:
     """Return what the Kustomizations of Flux say that have applied the branch, or have failed to."""
     failed = before.commit if before is not None and before.health == "Degraded" else ""
-    objects = _sort(
-        [body for body in reader.list_objects(path, limit=MAX_TOOL_OBJECTS) if _read_kustomization(body, branch, failed)]
-    )
-    if not objects:
+    objects = _sort(list(reader.list_objects(path, limit=MAX_TOOL_OBJECTS)))
+    applied = [(body, one) for body in objects if (one := _read_kustomization(body, branch, failed)) is not None]
+    if not applied:
         return []
-    owned = {entry for body in objects for entry in _list_inventory(body)}
+    owned = {entry for body, _ in applied for entry in _list_inventory(body)}
     unhealthy = tuple(_list_unhealthy(reader, owned))
-    applied = (_read_kustomization(body, branch, failed) for body in objects)
-    return [one._replace(unhealthy=unhealthy) for one in applied if one is not None]
+    return [one._replace(unhealthy=unhealthy) for _, one in applied]
 
 
 def _sort(objects: list[Body]) -> list[Body]:

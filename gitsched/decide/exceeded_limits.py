@@ -18,8 +18,7 @@ from gitsched.model.document import Key
 from gitsched.model.scheduling import Outcome
 
 if TYPE_CHECKING:
-    from gitsched.apis.gitsched.tenancy import Tenancy
-    from gitsched.decide.change_owners import FindOwner
+    pass
 
 
 def find_exceeding_changes(
@@ -49,11 +48,9 @@ def find_exceeding_changes(
         if outcome.key not in continued and (before := list_previous_replicas(outcome, had_workloads))
     ]
     placed += [PlacedWorkload(key, entry.workload.replicas) for key, entry in removed.items()]
-    tenancy = source.source.tenancy
-    find_former = source.guard.find_former_owner
-    withheld = _extend_withheld(guarded, placed, source.guard.choose_settings(own), decisions, tenancy, find_former)
+    withheld = _extend_withheld(source, guarded, placed, source.guard.choose_settings(own), decisions)
     later = source.guard.choose_later_settings(own, withheld) if withheld.moves else None
-    return withheld if later is None else _extend_withheld(guarded, placed, later, decisions, tenancy, find_former)
+    return withheld if later is None else _extend_withheld(source, guarded, placed, later, decisions)
 
 
 def _continue_move(move: Move, successor: Outcome) -> Move:
@@ -62,13 +59,8 @@ def _continue_move(move: Move, successor: Outcome) -> Move:
 
 
 def _extend_withheld(
-    guarded: GuardedMoves,
-    placed: list[PlacedWorkload],
-    config: GuardConfig,
-    decisions: DecisionSet,
-    tenancy: Tenancy | None,
-    find_former: FindOwner | None,
+    source: PlanInput, guarded: GuardedMoves, placed: list[PlacedWorkload], config: GuardConfig, decisions: DecisionSet
 ) -> WithheldChanges:
     """Return the changes that exceed a limit, and those of other workloads that follow the same decisions."""
-    withheld = find_withheld_changes(guarded, placed, config, tenancy, find_former)
+    withheld = find_withheld_changes(guarded, placed, config, source.source.tenancy, source.guard.find_former_owner)
     return extend_to_followers(withheld, (*guarded.counted, *guarded.failover), decisions) if withheld.moves else withheld

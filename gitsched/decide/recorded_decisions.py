@@ -79,14 +79,15 @@ def _index_descriptions() -> tuple[Mapping[GroupKind, list[PolicyAPI]], list[Pol
     return by_kind, others
 
 
-def may_be_described(path: str) -> bool:
-    """Return whether an API may describe the record at a path below status/."""
+def select_described(paths: Iterable[str]) -> Iterator[str]:
+    """Yield the paths below status/ of records that an API may describe."""
     by_kind, others = _index_descriptions()
-    group, _, rest = path.partition("/")
     kinds = {tuple(status_path(Key(*group_kind, "", "")).split("/")[1:3]) for group_kind in by_kind}
-    if (group, rest.partition("/")[0]) in kinds:
-        return True
-    return bool(others) and group not in {status_path(Key(reserved, "", "", "")).split("/")[1] for reserved in reserved_groups}
+    reserved = {status_path(Key(group, "", "", "")).split("/")[1] for group in reserved_groups}
+    for path in paths:
+        group, _, rest = path.partition("/")
+        if (group, rest.partition("/")[0]) in kinds or (others and group not in reserved):
+            yield path
 
 
 def _list_described(previous: Mapping[Key, Body]) -> Iterator[tuple[Key, Body]]:

@@ -199,16 +199,12 @@ def _describe(
     is_stopped = holds and not pending and bool(failed)
     state: RolloutState = "stopped" if is_stopped else "progressing" if holds or pending else "complete"
     if is_stopped:
-        waits = f"{_count(sorted(failed))} failed"
+        waits = f"{format_names(sorted(failed))} failed"
     elif holds:
-        waits = f"reports of {_count([one.cluster for one in pending])}" if pending else "a cluster that can begin"
+        waits = f"reports of {format_names([one.cluster for one in pending])}" if pending else "a cluster that can begin"
     else:
-        waits = f"reports of {_count([one.cluster for one in pending])}" if pending else ""
+        waits = f"reports of {format_names([one.cluster for one in pending])}" if pending else ""
     return RolloutStatus(spec.name, spec.strategy.type, state, waits, tuple(clusters))
-
-
-def _count(names: Sequence[str]) -> str:
-    return format_names(names)
 
 
 def _order_groups(spec: RolloutSpec, groups: Sequence[RolloutGroup]) -> list[RolloutGroup]:

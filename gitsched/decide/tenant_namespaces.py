@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import TypeVar
 
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
@@ -25,6 +26,7 @@ def make_namespace_filter(
     clusters = TenantClusters(catalog.api_documents, tenancy)
     owners = {escape_segment(key.name): tenancy.find_owner(key) for key in keys if (key.group, key.kind) == ("", "Namespace")}
 
+    @cache
     def select(cluster: str) -> Mapping[str, V]:
         return {
             directory: entry

@@ -1,5 +1,5 @@
 """Find selectors that Kubernetes refuses, and labels, fields, claims and names in selectors for clusters that no cluster of the source
-has, and suggest those that are meant; entered only for sources with selectors."""
+has, and suggest those that are meant; entered only for sources with selectors, variants or several APIs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ class _Requirement(NamedTuple):
 
 
 def list_unmatched(decisions: DecisionSet) -> Iterator[Finding]:
-    """Yield a warning for each value in the selectors of a plan that no cluster has."""
+    """Yield a warning for each invalid selector, for each value in selectors that no cluster has, and for each cluster that settings name
+    and that has nearly the name of another one."""
     named = {finding.resource for finding in decisions.findings if finding.resource and finding.code.endswith("-cluster-unknown")}
     refused = {finding.resource for finding in decisions.findings if finding.resource and finding.severity == "error"}
     catalog = decisions.catalog

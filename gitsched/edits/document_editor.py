@@ -14,10 +14,9 @@ from gitsched.edits.value_text import (
     TextStyle,
     has_lines,
     write_block,
-    write_entries,
     write_flow,
+    write_lines,
     write_literal,
-    write_members,
     write_scalar,
 )
 from gitsched.manifests.yaml_composer import YamlDocument
@@ -114,7 +113,7 @@ class DocumentEditor:
         column = int(first.start_mark.column)
         end = self._at.find_comment_end(self._at.find_block_end(value, self._at.find_colon(key)), column)
         self.certain = self.certain and not self._ends_in_literal(value) and not has_lines(added)
-        self._insert_lines(end, write_members(added, column, self._get_style()))
+        self._insert_lines(end, write_lines(added, column, self._get_style()))
 
     def _remove_members(self, node: Any, gone: list[bool]) -> None:
         """Remove members of a block mapping with their lines. `gone` says for each member whether it is removed; one stays at least."""
@@ -190,7 +189,7 @@ class DocumentEditor:
                 at = self._at.find_comment_end(at, column) if index == len(node.value) else at
             else:
                 at = self._at.find_comment_start(self._at.find_line_start(self._at.start(node)), column)
-            self._insert_lines(at, write_entries(entries, column, self._get_style()))
+            self._insert_lines(at, write_lines(entries, column, self._get_style()))
 
     # Flow collections
 
@@ -261,7 +260,7 @@ class DocumentEditor:
         new = write_block(after, place.column, style)
         if place.is_entry and new.lines and not new.head:  # a collection begins on the line of its dash
             column = place.column + 2 if start == end or is_literal(node) else int(node.start_mark.column)
-            lines = write_members(after, column, style) if isinstance(after, dict) else write_entries(after, column, style)
+            lines = write_lines(after, column, style)
             new = BlockText(lines[0].lstrip(" "), lines[1:])
         if is_literal(node):
             self._replace_literal(node, new, after)

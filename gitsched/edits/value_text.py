@@ -61,9 +61,9 @@ def write_scalar(value: Any, style: str | None) -> str:
 def write_block(value: Any, column: int, style: TextStyle) -> BlockText:
     """Return a value below a key, or below the dash of an entry, in this column."""
     if isinstance(value, dict) and value:
-        return BlockText("", _indent_lines(dump(value, style.entry_indent), column + style.member_indent))
+        return BlockText("", write_lines(value, column + style.member_indent, style))
     if isinstance(value, list) and value:
-        return BlockText("", _indent_lines(dump(value, style.entry_indent), column + style.entry_indent))
+        return BlockText("", write_lines(value, column + style.entry_indent, style))
     if isinstance(value, str) and "\n" in value:
         return write_literal(value, column + style.member_indent)
     return BlockText(dump(value).rstrip("\n"), [])
@@ -75,14 +75,9 @@ def write_literal(text: str, column: int) -> BlockText:
     return BlockText(head, [" " * column + line[2:] if line else "" for line in lines])
 
 
-def write_members(members: dict[str, Any], column: int, style: TextStyle) -> list[str]:
-    """Return the lines of members of a block mapping whose keys are in this column."""
-    return _indent_lines(dump(members, style.entry_indent), column)
-
-
-def write_entries(entries: list[Any], column: int, style: TextStyle) -> list[str]:
-    """Return the lines of entries of a block sequence whose dashes are in this column."""
-    return _indent_lines(dump(entries, style.entry_indent), column)
+def write_lines(value: dict[str, Any] | list[Any], column: int, style: TextStyle) -> list[str]:
+    """Return the lines of a block mapping whose keys are in this column, or of a block sequence whose dashes are."""
+    return _indent_lines(dump(value, style.entry_indent), column)
 
 
 def has_lines(value: Any) -> bool:

@@ -143,7 +143,7 @@ def read_note(repository: Repository, commit: str, ref: str = NOTES_REF) -> str 
 
 
 def _read_notes(repository: Repository, ref: str, head: str | None) -> str | None:
-    """Return the tree of the notes; None if there are none, or if they have lost objects, as after the end of a disk."""
+    """Return the tree of the notes; None if there are none, or if they have lost objects, as after a failure of a disk."""
     if head is None:
         return None
     from gitsched.git.repository import LostObject  # with the repository, this module is loaded already

@@ -155,7 +155,7 @@ class Repository(CommitAncestry, MirroredRefs):
         import pygit2
 
         try:
-            return oid in self._repo and bool(self._repo.read(oid)[0] == COMMIT) if _OID.fullmatch(oid) else False
+            return bool(_OID.fullmatch(oid)) and oid in self._repo and bool(self._repo.read(oid)[0] == COMMIT)
         except (KeyError, ValueError, pygit2.GitError):
             return False
 

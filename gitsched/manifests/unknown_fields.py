@@ -1,5 +1,4 @@
-"""Describe fields that a schema does not define, and decide which of them are errors because the document chooses by them; entered only for
-documents with such a field."""
+"""Describe fields that a schema does not define, and decide which of them are errors because the document chooses by them."""
 
 from __future__ import annotations
 
@@ -53,28 +52,24 @@ class UnknownFieldReport:
     def add(self, name: str, node: SchemaNode, holder: Body, pointer: Pointer, chooses: bool) -> None:
         """Report the field `name` of `holder`, an object of this node at `pointer`. `chooses`: everything in it chooses."""
         if len(self.issues) < MAX_ISSUES:
-            field = _UnknownField(name, node, holder, pointer, chooses)
+            field = _UnknownField(name, node, holder, pointer, chooses, _find_similar(name, node.known_names))
             self.issues.append(field.ignore(self._described) if self._choosing is None else self._choosing.describe(field))
 
 
 class _UnknownField(NamedTuple):
-    """A field that a schema does not define, with the object that has it."""
+    """A field that a schema does not define, with the object that has it. `near` is the most similar name of the object, or ""."""
 
     name: str
     node: SchemaNode
     holder: Body
     pointer: Pointer
     chooses: bool
+    near: str
 
     @property
     def shown(self) -> str:
         """The name for a message."""
         return repr(self.name if len(self.name) <= _MAX_SHOWN else self.name[: _MAX_SHOWN - 3] + "...")
-
-    @property
-    def near(self) -> str:
-        """The most similar name of the same object; "" if none is similar."""
-        return _find_similar(self.name, self.node.known_names)
 
     def ignore(self, described: str = IGNORED) -> Issue:
         """Return the warning that the field is ignored, or what is `described`."""
@@ -104,8 +99,8 @@ class ChoosingFields:
 
     def describe(self, field: _UnknownField) -> Issue:
         """Return the issue of an unknown field: an error if it may stand for one that chooses."""
-        near, elsewhere = field.near, self._find_elsewhere(field)
-        if not field.chooses and not self._may_choose(field, near, elsewhere):
+        elsewhere = self._find_elsewhere(field)
+        if not field.chooses and not self._may_choose(field, elsewhere):
             return field.ignore()
         if elsewhere:
             parent = self._parents[elsewhere.lower()]
@@ -114,7 +109,7 @@ class ChoosingFields:
                     f"it belongs into '{parent}': check the indentation" if parent else "it belongs to the top level"
                 )
             return field.refuse(f"did you mean '{elsewhere}'{f' in {parent!r}' if parent else ''}?")
-        return field.refuse(f"did you mean '{near}'?" if near else "correct or remove it")
+        return field.refuse(f"did you mean '{field.near}'?" if field.near else "correct or remove it")
 
     def _find_elsewhere(self, field: _UnknownField) -> str:
         """Return the choosing field of another object that a field stands for; "" if it rather stands for one of its own object."""
@@ -123,7 +118,7 @@ class ChoosingFields:
             return self._names[lower]
         return "" if field.near else _find_similar(field.name, self._names.values())
 
-    def _may_choose(self, field: _UnknownField, near: str, elsewhere: str) -> bool:
+    def _may_choose(self, field: _UnknownField, elsewhere: str) -> bool:
         """Return whether an unknown field of an object that does not choose itself may stand for a field that does.
 
         It may if it resembles one, or if it resembles nothing and the object lacks a field that chooses.
@@ -134,7 +129,7 @@ class ChoosingFields:
             return False
         if elsewhere:
             return True
-        return near in leading if near else any(name not in field.holder for name in leading)
+        return field.near in leading if field.near else any(name not in field.holder for name in leading)
 
     def _leads_to_choice(self, schema: Any) -> bool:
         """Return whether a schema or one of its parts chooses."""

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from gitsched.decide.catalog import RawDocument, make_raw_document
-from gitsched.decide.registry import policy_apis
 from gitsched.model.allow_list import METRICS, AllowList, name_token_source
 from gitsched.model.document import Body, as_object
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_origin
@@ -52,13 +51,6 @@ def find_contact_changes(context: RunContext, fetched: Fetched, documents: Itera
         more = f"{len(findings) - MAX_FINDINGS} more changes of whom documents have gitsched contact are not shown"
         findings = [*findings[:MAX_FINDINGS], Finding("warning", SENSITIVE_CONTACT, more, is_change=True)]
     return locate_finding_rules(findings, repository)
-
-
-def list_contact_documents(documents: Iterable[RawDocument]) -> list[RawDocument]:
-    """Return the documents that may name hosts: those about metrics, and definitions of scores."""
-    groups = {group for api in policy_apis.values() if api.metrics is not None for group in api.metrics.groups}
-    kinds = {api.scoring.definition for api in policy_apis.values() if api.scoring is not None}
-    return [document for document in documents if document.group in groups or (document.group, document.kind) in kinds]
 
 
 def list_contacts(body: Body) -> Iterator[tuple[Contact, Pointer]]:

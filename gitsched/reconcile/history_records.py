@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
-from gitsched.decide.recorded_decisions import compare_recorded, describe_records, may_be_described
+from gitsched.decide.recorded_decisions import compare_recorded, describe_records, select_described
 from gitsched.git import Repository
 from gitsched.manifests.parser import parse_file
 from gitsched.model.changes import Move, RecordChange
@@ -117,7 +118,7 @@ class CommitRecords:
         before, after = (self._find_tree(each.tree, STATUS) if each is not None else None for each in (parent, commit))
         if before == after:
             return ()
-        paths = [path for path in self._output.repository.changed_paths(before, after) if may_be_described(path)][:MAX_MOVES]
+        paths = list(islice(select_described(self._output.repository.changed_paths(before, after)), MAX_MOVES))
         old, new = (describe_records(self._read_bodies(tree, paths)) for tree in (before, after))
         return tuple(change for change in compare_recorded(old, new) if self._selects_record(change))
 

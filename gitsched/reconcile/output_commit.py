@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gitsched import __version__
 from gitsched.decide.commit_metadata import make_commit_message, render_metadata_files
@@ -219,7 +219,8 @@ def _write_output_tree(context: RunContext, fetched: Fetched, plan: Plan, reposi
 def _write_files(
     context: RunContext, prefix: str, repository: Repository, files: Mapping[str, PlannedFile | None], base: str | None
 ) -> str:
-    placed = {f"{prefix}{path}": file for path, file in _write_patches(context, files).items()}
+    written = _write_patches(context, files)
+    placed = {f"{prefix}{path}": file for path, file in written.items()} if prefix else written
     return repository.make_tree(placed, base=base, read=context.source.repository)
 
 
@@ -228,7 +229,7 @@ def _write_patches(context: RunContext, files: Mapping[str, PlannedFile | None])
         from gitsched.reconcile.patched_manifests import write_patches  # most plans patch nothing
 
         return write_patches(context, files)
-    return {path: file for path, file in files.items() if not isinstance(file, PatchedBlob)}
+    return cast("Mapping[str, WritableFile | None]", files)
 
 
 def _list_root_entries(repository: Repository, prefix: str, tree: str | None) -> set[tuple[str, tuple[str, int]]]:
@@ -263,7 +264,9 @@ def _make_note(context: RunContext, fetched: Fetched, commit: str) -> str:
     """Return the note for an output commit, which several output branches may share."""
     if fetched.record is None and not fetched.chosen_by_operator and not context.settings.output_branch:
         return make_source_note(fetched.source.oid)
-    from gitsched.reconcile.recorded_output import describe_outputs  # only if there was an earlier run
+    from gitsched.reconcile.recorded_output import (
+        describe_outputs,  # only after an earlier run, or if the operator chooses the output
+    )
 
     return make_source_note(fetched.source.oid, describe_outputs(context, fetched, commit))
 

@@ -29,13 +29,14 @@ def find_undone_edits(fetched: Fetched, tree: str) -> list[Finding]:
     for commit in _list_edits(repository, fetched.output_head):
         before = repository.commit(commit.parents[0]).tree if commit.parents else None
         undone = [
-            path.removeprefix(fetched.prefix)
+            name
             for path in repository.changed_paths(before, commit.tree)
             if path.startswith(fetched.prefix)
-            and repository.find_entry(commit.tree, path) == _find_head_entry(fetched, path)
-            and repository.find_entry(tree, path) != repository.find_entry(commit.tree, path)
+            and (name := path.removeprefix(fetched.prefix)) not in METADATA_FILES
+            and name != FREEZE
+            and (entry := repository.find_entry(commit.tree, path)) == _find_head_entry(fetched, path)
+            and repository.find_entry(tree, path) != entry
         ]
-        undone = [path for path in undone if path not in METADATA_FILES and path != FREEZE]
         if undone:
             findings.append(_make_finding(commit, undone))
     return findings

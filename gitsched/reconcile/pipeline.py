@@ -44,6 +44,7 @@ from gitsched.reconcile.source_tree import load
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
+    from gitsched.decide.catalog import RawDocument
     from gitsched.decide.plan_result import Plan
     from gitsched.model.finding import Finding
     from gitsched.reconcile.cache.caches import Caches
@@ -174,10 +175,10 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
 
         reported = report_settings(context, fetched, own, refuses=withholds)
     contacts: tuple[Finding, ...] = ()
-    if _may_change_contacts(fetched, source):
-        from gitsched.reconcile.contact_changes import find_contact_changes, list_contact_documents  # few sources query metrics
+    if contact_documents := _list_contact_documents(fetched, source):
+        from gitsched.reconcile.contact_changes import find_contact_changes  # few sources query metrics
 
-        contacts = find_contact_changes(context, fetched, list_contact_documents(source.documents))
+        contacts = find_contact_changes(context, fetched, contact_documents)
     if context.settings.progress is not None:
         context.settings.progress("observing", 0, 0)
     observed = observe(context, fetched, source, now)
@@ -226,14 +227,14 @@ def _needs_setting_report(context: RunContext, fetched: Fetched, config: Config)
     )
 
 
-def _may_change_contacts(fetched: Fetched, source: SourceTree) -> bool:
-    """Return whether the planned commit has documents that may name hosts, and differs from the trusted one."""
+def _list_contact_documents(fetched: Fetched, source: SourceTree) -> list[RawDocument]:
+    """Return the documents that may name hosts, about metrics and definitions of scores, of a commit that differs from the trusted one."""
     trusted = fetched.trusted.commit
     if trusted is None or trusted.tree == fetched.source.tree:
-        return False
+        return []
     groups = {group for api in policy_apis.values() if api.metrics is not None for group in api.metrics.groups}
     kinds = {api.scoring.definition for api in policy_apis.values() if api.scoring is not None}
-    return any(document.group in groups or (document.group, document.kind) in kinds for document in source.documents)
+    return [document for document in source.documents if document.group in groups or (document.group, document.kind) in kinds]
 
 
 def _make_plan(made_from: PlanInput, caches: Caches, use: Callable[[Plan], object] | None) -> tuple[Plan, bool]:

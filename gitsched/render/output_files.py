@@ -33,7 +33,9 @@ _LIMIT, _SHORTENED_LENGTH, _DIGEST_LENGTH = 200, 180, 16
 _UNSAFE = re.compile(r"[^a-z0-9.-]|^\.")
 # A name that looks like the shortened form of a longer name is shortened itself, so that the two paths cannot collide.
 _SHORTENED = re.compile(r".{180}-[0-9a-f]{16}")
-_APPS_KINDS = frozenset(("controllerrevision", "daemonset", "deployment", "replicaset", "statefulset"))
+APPS_KINDS = frozenset(("controllerrevision", "daemonset", "deployment", "replicaset", "statefulset"))
+"""Kinds of the group apps, which names of objects leave out."""
+REPLICAS_ANNOTATION = "gitsched.io/replicas"
 _TOP_LEVEL_DOMAINS = frozenset(("app", "cloud", "com", "dev", "io", "net", "org", "sh"))
 
 
@@ -108,7 +110,7 @@ def _object_name(group: str, kind: str, name: str) -> str:
     group = _UNSAFE.sub(_escape, group.lower())
     name = _UNSAFE.sub(_escape, name)
     # `apiVersion: v1, kind: Deployment` is a frequent mistake and must not get the path of the Deployment in apps.
-    if group == ("apps" if kind in _APPS_KINDS else ""):
+    if group == ("apps" if kind in APPS_KINDS else ""):
         return _shorten(f"{kind}-{name}")
     tail = f"{group or '_'}-{name}"
     if tail.count("-") > 1 and _find_group_end(tail) != len(group or "_"):
@@ -344,7 +346,7 @@ def _make_metadata(key: Key, part: list[ClusterDecision], index: int, count: int
     namespace, base = key.namespace or "default", object_name(key)
     annotations = {LOCAL_CONFIG: "true"}
     for name, values in (
-        ("gitsched.io/replicas", {one.cluster: one.replicas for one in part if one.replicas is not None}),
+        (REPLICAS_ANNOTATION, {one.cluster: one.replicas for one in part if one.replicas is not None}),
         ("gitsched.io/scores", {one.cluster: one.score for one in part if one.score is not None}),
     ):
         if values:

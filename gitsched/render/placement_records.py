@@ -7,10 +7,9 @@ import re
 from typing import NamedTuple
 
 from gitsched.model.document import Key, as_object, list_objects
+from gitsched.render.output_files import APPS_KINDS, REPLICAS_ANNOTATION
 
 _ESCAPED = re.compile(r"(?:_[0-9a-f]{2})+")
-_REPLICAS = "gitsched.io/replicas"
-_APPS_KINDS = frozenset(("controllerrevision", "daemonset", "deployment", "replicaset", "statefulset"))
 _GROUP_END = re.compile(r"\.(?:app|cloud|com|dev|io|net|org|sh)-")
 
 
@@ -36,9 +35,9 @@ def read_placement_record(bodies: list[dict[str, object]]) -> PlacementRecord:
             continue
         annotations = as_object(as_object(body.get("metadata")).get("annotations"))
         try:
-            replicas = as_object(json.loads(str(annotations.get(_REPLICAS) or "{}")))
+            replicas = as_object(json.loads(str(annotations.get(REPLICAS_ANNOTATION) or "{}")))
         except (ValueError, RecursionError):
-            replicas, damage = {}, f"its annotation {_REPLICAS} is no JSON"
+            replicas, damage = {}, f"its annotation {REPLICAS_ANNOTATION} is no JSON"
         for decision in list_objects(body.get("decisions")):
             name = as_object(decision.get("clusterProfileRef")).get("name")
             if not isinstance(name, str):
@@ -57,26 +56,22 @@ def read_placement_key(path: str) -> Key | None:
 
     A name that was shortened keeps the digest in its place.
     """
-    namespace, slash, file = path.partition("/")
+    directory, slash, file = path.partition("/")
     if not slash or "/" in file or not file.endswith(".yaml"):
         return None
     segment = file.removesuffix(".yaml")
     kind_end = next((index for index, letter in enumerate(segment) if letter in ".-"), -1)
     if kind_end < 1:
         return None
+    namespace = "" if directory == "_" else unescape_segment(directory)
     kind = unescape_segment(segment[:kind_end])
     tail = segment[kind_end + 1 :]
     if segment[kind_end] == "-":
-        return Key(
-            "apps" if kind in _APPS_KINDS else "",
-            kind,
-            "" if namespace == "_" else unescape_segment(namespace),
-            unescape_segment(tail),
-        )
+        return Key("apps" if kind in APPS_KINDS else "", kind, namespace, unescape_segment(tail))
     end = _GROUP_END.search(tail)
     group, name = (tail[: end.end() - 1], tail[end.end() :]) if end else tail.partition("-")[::2]
     group = "" if group == "_" else unescape_segment(group)
-    return Key(group, kind, "" if namespace == "_" else unescape_segment(namespace), unescape_segment(name))
+    return Key(group, kind, namespace, unescape_segment(name))
 
 
 def unescape_segment(text: str) -> str:
