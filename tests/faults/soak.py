@@ -1,5 +1,5 @@
 """Watch a local source, one that pushes, and a URL for minutes while commits arrive, and check memory, open files and the time until a
-commit is published: `python -m tests.faults.soak --minutes 10`."""
+commit is published: `python -m tests.faults.soak --minutes 10`, or `--minutes 60 --pause 5 url` for an hour of little load."""
 
 from __future__ import annotations
 
@@ -105,13 +105,15 @@ class Watched:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.soak", description=__doc__)
+    parser.add_argument("modes", nargs="*", choices=[*MODES, []], help="what is watched; all by default")
     parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds between two commits")
     options = parser.parse_args()
     os.environ.update(_PEOPLE, GIT_CONFIG_NOSYSTEM="1")
     failed = False
     with tempfile.TemporaryDirectory(prefix="soak-") as name:
         watched = []
-        for mode in MODES:
+        for mode in options.modes or MODES:
             (Path(name) / mode).mkdir()
             watched.append(Watched(mode, Path(name) / mode))
         end, number = time.monotonic() + 60 * options.minutes, 0
@@ -120,6 +122,7 @@ def main() -> int:
                 number += 1
                 for each in watched:
                     each.step(number)
+                time.sleep(options.pause)
         finally:
             for each in watched:
                 problems = each.finish()
