@@ -8,16 +8,17 @@ if it comes after the changes that are withheld. The same holds for a commit tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.gitsched.guard_config import MAX_PERCENT, GuardConfig, GuardLimit
-from gitsched.model.document import Key, as_object
+from gitsched.model.document import as_object
 from gitsched.model.finding import Finding, Location
 from gitsched.render.output_files import FREEZE
 
 if TYPE_CHECKING:
+    from gitsched.decide.change_owners import FindOwner
     from gitsched.model.changes import WithheldChanges
 
 MAX_UNVERIFIED = 1_000
@@ -58,7 +59,7 @@ class GuardInput(NamedTuple):
     limits: tuple[GuardLimit, ...] = ()
     allowed: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()
-    find_former_owner: Callable[[Key], str | None] | None = None
+    find_former_owner: FindOwner | None = None
 
     def choose_settings(self, own: GuardConfig) -> GuardConfig:
         """Return the settings for the changes of a commit with its `own` settings."""

@@ -6,6 +6,7 @@ comments, but writes every line anew (indentation, line breaks, blanks before co
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from gitsched.edits.document_editor import DocumentEditor
@@ -16,7 +17,7 @@ from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compos
 from gitsched.manifests.yaml_nodes import Constructor
 from gitsched.model.document import Body
 from gitsched.model.json_values import is_same_json
-from gitsched.model.planned_files import NewBlob, PatchedBlob, TextEdit
+from gitsched.model.planned_files import NewBlob, PatchedBlob, TextEdit, apply_text_edits
 from gitsched.render.yaml import dump
 
 
@@ -43,7 +44,7 @@ def _edit_text(text: str, file: PatchedBlob) -> str:
         raise NotEditable("the text of the file has escapes that YAML and JSON read differently")
     document = text[spans.start : spans.end]
     edits = list_scalar_edits(document, file.before, file.after)
-    edited = _edit_by_nodes(document, file) if edits is None else apply_text_edits(document, edits)
+    edited = _edit_by_nodes(document, file) if edits is None else _apply(document, edits)
     return f"{text[: spans.start]}{edited}{text[spans.end :]}" if spans.whole_file else edited
 
 
@@ -53,22 +54,17 @@ def _edit_by_nodes(text: str, file: PatchedBlob) -> str:
     if tree is None:
         raise NotEditable("the document cannot be separated from the rest of its file")
     editor = DocumentEditor(text, tree)
-    edited = apply_text_edits(text, editor.edit(file.before, file.after))
+    edited = _apply(text, editor.edit(file.before, file.after))
     if not editor.certain and not _has_value(edited, file.after):
         raise NotEditable("the edited text would have another value")
     return edited
 
 
-def apply_text_edits(text: str, edits: list[TextEdit]) -> str:
-    """Return the text with the edits, which are sorted. Raise NotEditable where they overlap."""
-    pieces: list[str] = []
-    position = 0
-    for start, end, new in edits:
-        if start < position:
-            raise NotEditable("two changes are in the same place")
-        pieces += (text[position:start], new)
-        position = end
-    return "".join((*pieces, text[position:]))
+def _apply(text: str, edits: Iterable[TextEdit]) -> str:
+    try:
+        return apply_text_edits(text, edits)
+    except ValueError:
+        raise NotEditable("two changes are in the same place") from None
 
 
 def _compose(text: str) -> YamlDocument | None:

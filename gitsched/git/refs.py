@@ -152,7 +152,7 @@ def _read_notes(repository: Repository, ref: str, head: str | None) -> str | Non
         tree = repository.commit(head).tree
         repository.list_directory(tree, "")
     except LostObject as error:
-        _log.warning("%s is not complete and begins anew: %s", ref, error)
+        _log.warning("%s has lost objects and is written again from the start: %s", ref, error)
         return None
     return tree
 

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Generic, NamedTuple, TypeVar
 
 from gitsched.model.errors import Permanent
-from gitsched.model.planned_files import END_OF_TEXT, EditedBlob, ExistingBlob, NewBlob, TextEdit, WritableFile
+from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob, TextEdit, WritableFile, apply_text_edits
 
 COMMIT, TREE, BLOB = 1, 2, 3
 _TYPE_NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob"}
@@ -246,17 +246,9 @@ def check_path(path: str) -> tuple[bytes, ...]:
 
 
 def apply_edits(data: bytes, spans: Sequence[TextEdit]) -> bytes:
-    """Replace spans of UTF-8 text, counted in characters; all other bytes, line ends included, stay."""
-    text = data.decode()
-    pieces: list[str] = []
-    position = 0
-    for start, stop, new in spans:
-        end = len(text) if stop == END_OF_TEXT else stop
-        if not position <= start <= end <= len(text):
-            raise ValueError(f"span {start}..{end} overlaps another or leaves the text of {len(text)} characters")
-        pieces += (text[position:start], new)
-        position = end
-    return "".join((*pieces, text[position:])).encode()
+    """Replace spans of UTF-8 text, counted in characters; all other bytes, line ends included, stay. Raise ValueError like
+    `apply_text_edits`."""
+    return apply_text_edits(data.decode(), spans).encode()
 
 
 def hash_file(read: Callable[[str], bytes], file: WritableFile) -> str:

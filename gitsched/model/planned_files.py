@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.model.json_values import is_same_json
@@ -27,6 +27,19 @@ class TextEdit(NamedTuple):
     start: int
     end: int
     text: str
+
+
+def apply_text_edits(text: str, edits: Iterable[TextEdit]) -> str:
+    """Return the text with the edits, which are sorted. Raise ValueError where they overlap or leave the text."""
+    pieces: list[str] = []
+    position = 0
+    for start, stop, new in edits:
+        end = len(text) if stop == END_OF_TEXT else stop
+        if not position <= start <= end <= len(text):
+            raise ValueError(f"span {start}..{end} overlaps another or leaves the text of {len(text)} characters")
+        pieces += (text[position:start], new)
+        position = end
+    return "".join((*pieces, text[position:]))
 
 
 class EditedBlob(NamedTuple):

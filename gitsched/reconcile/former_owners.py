@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from itertools import chain, islice
 from typing import Final
 
 from gitsched.apis.gitsched.tenancy import PLATFORM
 from gitsched.decide.catalog import KindScopes
+from gitsched.decide.change_owners import FindOwner
 from gitsched.model.document import Key
 from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.reconcile.source_notes import list_earlier_sources
@@ -18,7 +19,7 @@ MAX_COMMITS: Final = 5
 """Source commits of earlier runs that are searched, the newest first."""
 
 
-def make_owner_finder(context: RunContext, fetched: Fetched) -> Callable[[Key], str | None]:
+def make_owner_finder(context: RunContext, fetched: Fetched) -> FindOwner:
     """Return a function that returns the owner of an object in the newest earlier source commit that has it, PLATFORM for the platform;
     None if no available commit has it. Commits are read on demand."""
     source = context.source
