@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from gitsched.apis.policy_api import PolicyEngine, Snapshot
     from gitsched.model.document import Document, Key
     from gitsched.model.explanation import ProposedChange
     from gitsched.model.scheduling import Outcome
+    from gitsched.model.template_index import TemplateIndex
     from gitsched.schedule.estimator import Capacity
 
 
@@ -30,6 +32,48 @@ class DependencyTracking(Protocol):
 
     def decision_inputs(self, template: Document) -> tuple[object, ...]:
         """Return all other inputs of the decision about a workload, to be compared with ==; () for most workloads."""
+        ...
+
+
+DocumentPair = tuple["Document | None", "Document | None"]
+"""A document before and after a change; None where it does not exist."""
+
+
+class SnapshotChanges(NamedTuple):
+    """The documents that differ between the snapshot of the last plan and that of the next one, by key.
+
+    `api_documents` are those of policy APIs, of all groups; `templates` are all others. `template_index` has what selectors read of every
+    template of the last plan; `read_outcome` returns the outcome of a workload in the last plan, without its records and bodies, None if
+    no policy selected it. Reading all templates of the snapshot costs as much as a complete plan.
+    """
+
+    api_documents: Mapping[Key, DocumentPair]
+    templates: Mapping[Key, DocumentPair]
+    template_index: TemplateIndex
+    read_outcome: Callable[[Key], Outcome | None]
+
+
+class Continuation(NamedTuple):
+    """An engine for the new snapshot, the same object or another one, and the workloads that have to be decided again.
+
+    `affected` are all templates whose outcome may differ, besides those that changed themselves: more is allowed, fewer never.
+    """
+
+    engine: PolicyEngine
+    affected: frozenset[Key]
+
+
+@runtime_checkable
+class Continuing(Protocol):
+    """Capability of an engine that continues with changed documents of policy APIs, so that only affected workloads are decided again."""
+
+    def continue_with(self, snapshot: Snapshot, changes: SnapshotChanges, /) -> Continuation | None:
+        """Return the engine for another snapshot; None if only a new engine and a complete plan can tell what is affected.
+
+        It takes the place of `update` if a document of a policy API changed. A refused engine is discarded, so it may be half updated.
+        `findings`, `records`, `clusters`, `wakeup` and `time` of the returned engine are those of a new engine for the snapshot. A
+        DependencyTracking engine is asked afterwards what depends on the changed and affected workloads.
+        """
         ...
 
 
