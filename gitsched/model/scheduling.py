@@ -198,7 +198,8 @@ class Outcome(NamedTuple):
     `bundles` are the Bundles whose variants are rendered, and `kept_paths` the paths that the previous output has of them by cluster,
     relative to its directory. `variant_paths` are the directories that clusters get it from, for a workload with variants.
     `released` are clusters that must lose their copy at once, whether or not another cluster has one. `held` says why
-    a stateful workload keeps its clusters although its policy chooses others; None if it does not.
+    a stateful workload keeps its clusters although its policy chooses others; None if it does not. `absent` are clusters without a
+    document from which it is still being evicted; assignments to such clusters are findings.
     """
 
     key: Key
@@ -222,6 +223,7 @@ class Outcome(NamedTuple):
     variant_paths: Mapping[str, str] = {}
     released: frozenset[str] = frozenset()
     held: HeldPlacement | None = None
+    absent: frozenset[str] = frozenset()
 
     @property
     def replicas_by_cluster(self) -> dict[str, int | None]:

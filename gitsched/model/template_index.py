@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.model.document import Key
+
+if TYPE_CHECKING:
+    from gitsched.model.scheduling import Outcome
+
+
+class PlacementSummary(NamedTuple):
+    """What a plan keeps of the outcome of one workload. Many workloads have equal summaries, which a plan stores once.
+
+    `clusters` are all targets, also those where a copy remains until an eviction ends. A workload `is_settled` if it is placed, no finding
+    is about it, it is not held, no deadline is ahead and it is not being evicted from a cluster without a document. Its replicas are
+    `assigned` if they are divided among its clusters without a remainder.
+    """
+
+    api: str
+    policy: str
+    group: str
+    clusters: tuple[str, ...]
+    is_settled: bool
+    assigned: bool
 
 
 class TemplateEntry(NamedTuple):
     """What a plan keeps of one template.
 
     `annotations` are those in the domains of policy APIs, such as karmada.io and its subdomains. `policy` is the one of its outcome in the
-    last plan, "" if none selects it. `path` is the file that has it.
+    last plan, "" if none selects it. `path` is the file that has it. `placement` is None if no API decides the template.
     """
 
     api_version: str
@@ -20,7 +39,22 @@ class TemplateEntry(NamedTuple):
     annotations: Mapping[str, str]
     policy: str
     path: str
+    placement: PlacementSummary | None = None
 
 
 TemplateIndex = Mapping[Key, TemplateEntry]
 """The entries of all templates of a plan by key, also of those that no policy selects, in no particular order."""
+
+
+def summarize_placement(outcome: Outcome) -> PlacementSummary:
+    """Return what a plan keeps of an outcome."""
+    settled = outcome.state == "placed" and not (outcome.findings or outcome.held or outcome.wakeup or outcome.absent)
+    shares = [target.replicas or 0 for target in outcome.targets if not target.evicting]
+    return PlacementSummary(
+        outcome.api,
+        outcome.policy,
+        outcome.group,
+        tuple(target.cluster for target in outcome.targets),
+        settled,
+        bool(outcome.replicas) and sum(shares) == outcome.replicas,
+    )

@@ -158,6 +158,7 @@ def build_outcome(
         time=time,
         wakeup=_find_wakeup(state, failover, template, policy, result, time),
         findings=findings,
+        absent=frozenset(str(task.get("fromCluster")) for task in tasks) - state.fleet.index.keys() if tasks else frozenset(),
     )
 
 
