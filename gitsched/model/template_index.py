@@ -30,16 +30,15 @@ class PlacementSummary(NamedTuple):
 class TemplateEntry(NamedTuple):
     """What a plan keeps of one template.
 
-    `annotations` are those in the domains of policy APIs, such as karmada.io and its subdomains. `policy` is the one of its outcome in the
-    last plan, "" if none selects it. `path` is the file that has it. `placement` is None if no API decides the template.
+    `annotations` are those in the domains of policy APIs, such as karmada.io and its subdomains. `path`
+    is the file that has it. `placement` is None if no API decides the template.
     """
 
     api_version: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
-    policy: str
     path: str
-    placement: PlacementSummary | None = None
+    placement: PlacementSummary | None
 
 
 TemplateIndex = Mapping[Key, TemplateEntry]
