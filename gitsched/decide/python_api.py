@@ -14,12 +14,20 @@ from gitsched.decide.plan import gc_paused
 from gitsched.decide.validation import list_document_findings, list_ignored_codes, validate_document
 from gitsched.decide.workload_explanation import explain_workload
 from gitsched.manifests.schema import Strictness
-from gitsched.model.argument_types import check_choice, check_documents, check_mapping, check_text, check_time
+from gitsched.model.argument_types import (
+    check_choice,
+    check_document,
+    check_documents,
+    check_mapping,
+    check_text,
+    check_time,
+    list_documents,
+)
 from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.model.explanation import Explanation, GroupAttempt
 from gitsched.model.finding import Finding, finding_sort_key
-from gitsched.model.plain_documents import describe_defect, describe_unreadable, with_string_keys
+from gitsched.model.plain_documents import describe_defect, describe_kind, describe_unreadable, has_only_json, with_string_keys
 from gitsched.model.scheduling import CandidateResult
 from gitsched.model.system_errors import is_bug
 from gitsched.model.time import EPOCH, parse_time
@@ -111,11 +119,11 @@ def schedule(
     check_mapping(config, "config")
     check_mapping(observations, "observations")
     check_choice(strictness, "strictness", get_args(Strictness))
-    usable, unusable = _check_documents(documents, "document", describe_unreadable)
-    records_read, more = _check_documents(previous, "previous document", describe_defect)
+    usable, unusable = _check_documents(documents)
+    records_read, more = _check_previous(previous)
     unusable += more
     bodies, configs = _split_configs(usable)
-    time = now or _find_latest_time(bodies) or EPOCH
+    time = now or _find_latest_time([checked.body for checked in bodies]) or EPOCH
     findings: list[Finding] = []
     if config is None:
         config, findings = _read_config(configs)
@@ -127,8 +135,8 @@ def schedule(
         raise Permanent(str(error)) from error
     ignored = list_ignored_codes(settings)
     raw: list[RawDocument] = []
-    for body in bodies:
-        document, issues = _read_document(body, ignored, strictness)
+    for checked in bodies:
+        document, issues = _read_document(checked, ignored, strictness)
         raw.append(document)
         findings += issues
     records = {_make_key(body): body for body in records_read}
@@ -166,19 +174,28 @@ def schedule(
 def validate(documents: Iterable[Body], *, strictness: Strictness = "upstream") -> list[Finding]:
     """Return the findings of schemas and rules about plain documents, with `strictness` as in `schedule`. Nothing is scheduled."""
     check_choice(strictness, "strictness", get_args(Strictness))
-    usable, findings = _check_documents(documents, "document", describe_unreadable)
-    for body in usable:
-        findings += _read_document(body, frozenset(), strictness)[1]
+    usable, findings = _check_documents(documents)
+    for checked in usable:
+        findings += _read_document(checked, frozenset(), strictness)[1]
     return findings
 
 
-def _read_document(body: Body, ignored: frozenset[str], strictness: Strictness) -> tuple[RawDocument, list[Finding]]:
+class _CheckedDocument(NamedTuple):
+    """A document that can be read; `is_json` says that it has only what JSON has, so that its keys are strings."""
+
+    body: Body
+    is_json: bool
+
+
+def _read_document(checked: _CheckedDocument, ignored: frozenset[str], strictness: Strictness) -> tuple[RawDocument, list[Finding]]:
     """Return a document with its defaults, and the findings about it. One on which a bug shows is broken."""
+    body = checked.body
     try:
         result = validate_document(body, ignored, strictness)
         findings = list_document_findings(body, ignored, strictness) if result.issues else []
         broken = any(issue.severity == "error" for issue in result.issues)
-        return make_raw_document(with_string_keys(result.body), None, broken), findings
+        filled = result.body if checked.is_json else with_string_keys(result.body)
+        return make_raw_document(filled, None, broken), findings
     except Exception as error:
         if not is_bug(error):
             raise
@@ -188,27 +205,45 @@ def _read_document(body: Body, ignored: frozenset[str], strictness: Strictness) 
         return document, [make_fault_finding(document, error)]
 
 
-def _check_documents(documents: Iterable[Any], noun: str, describe: Callable[[Any], str]) -> tuple[list[Body], list[Finding]]:
+def _check_documents(documents: Iterable[Any]) -> tuple[list[_CheckedDocument], list[Finding]]:
     """Return the documents that can be read, and an error finding about each other one."""
-    usable: list[Body] = []
+    usable: list[_CheckedDocument] = []
     findings: list[Finding] = []
-    for number, body in enumerate(check_documents(documents, "previous" if "previous" in noun else "documents"), 1):
-        defect = describe(body)
+    for index, body in enumerate(list_documents(documents, "documents")):
+        is_json = has_only_json(body)
+        if not is_json:
+            check_document(body, "documents", index)
+        defect = describe_kind(body) if is_json else describe_unreadable(body)
         if defect:
-            findings.append(Finding("error", "invalid-document", f"{noun} {number} is not read: {defect}"))
+            findings.append(_make_unread_finding(f"document {index + 1}", defect))
         else:
-            usable.append(body)
+            usable.append(_CheckedDocument(body, is_json))
     return usable, findings
 
 
-def _split_configs(documents: Iterable[Body]) -> tuple[list[Body], list[Body]]:
+def _check_previous(documents: Iterable[Any]) -> tuple[list[Body], list[Finding]]:
+    """Return the documents of the last run that can be read, and an error finding about each other one."""
+    defects = [(body, describe_defect(body)) for body in check_documents(documents, "previous")]
+    usable = [body for body, defect in defects if not defect]
+    numbered = enumerate(defects, 1)
+    return usable, [_make_unread_finding(f"previous document {number}", defect) for number, (_, defect) in numbered if defect]
+
+
+def _make_unread_finding(what: str, defect: str) -> Finding:
+    return Finding("error", "invalid-document", f"{what} is not read: {defect}")
+
+
+def _split_configs(documents: Iterable[_CheckedDocument]) -> tuple[list[_CheckedDocument], list[Body]]:
     """Return the documents without the Configs among them, and the Configs."""
-    bodies: list[Body] = []
+    others: list[_CheckedDocument] = []
     configs: list[Body] = []
-    for body in documents:
-        is_config = body.get("kind") == KIND and parse_api_group(str(body.get("apiVersion") or "")) == GROUP
-        (configs if is_config else bodies).append(body)
-    return bodies, configs
+    for checked in documents:
+        body = checked.body
+        if body.get("kind") == KIND and parse_api_group(str(body.get("apiVersion") or "")) == GROUP:
+            configs.append(body)
+        else:
+            others.append(checked)
+    return others, configs
 
 
 def _read_config(configs: list[Body]) -> tuple[Mapping[str, Any], list[Finding]]:

@@ -16,6 +16,14 @@ _MAX_DEPTH = 300
 
 def check_documents(documents: Any, name: str) -> list[Body]:
     """Return documents as a list. Values that no YAML or JSON parser returns are a TypeError, also deep inside of a document."""
+    found = list_documents(documents, name)
+    for index, body in enumerate(found):
+        check_document(body, name, index)
+    return found
+
+
+def list_documents(documents: Any, name: str) -> list[Any]:
+    """Return documents as a list. What is not iterable, or one document in place of a list, is a TypeError."""
     if isinstance(documents, str | bytes | Mapping) or not isinstance(documents, Iterable):
         hint = (
             ": put it into a list"
@@ -27,17 +35,17 @@ def check_documents(documents: Any, name: str) -> list[Body]:
         raise TypeError(f"`{name}` is {_describe(documents)}, not a list of documents{hint}")
     if isinstance(documents, tuple) and hasattr(documents, "documents"):
         raise TypeError(f"`{name}` is {_describe(documents)}, not a list of documents: use its member `documents`")
-    found = list(documents)
-    for index, body in enumerate(found):
-        if not isinstance(body, dict):
-            hint = ": leave out empty documents of a YAML stream" if body is None else ""
-            raise TypeError(f"`{name}[{index}]` is {_describe(body)}, not a dict{hint}")
-        if not _is_plain(body):
-            path, value = _find_other(body, f"{name}[{index}]", 0) or (name, body)
-            raise TypeError(
-                f"`{path}` is {_describe(value)}: a document consists of dicts, lists, strings, numbers, booleans and None"
-            )
-    return found
+    return list(documents)
+
+
+def check_document(body: Any, name: str, index: int) -> None:
+    """Accept a document that a YAML or JSON parser may return. `index` is its position in the argument `name`."""
+    if not isinstance(body, dict):
+        hint = ": leave out empty documents of a YAML stream" if body is None else ""
+        raise TypeError(f"`{name}[{index}]` is {_describe(body)}, not a dict{hint}")
+    if not _is_plain(body):
+        path, value = _find_other(body, f"{name}[{index}]", 0) or (name, body)
+        raise TypeError(f"`{path}` is {_describe(value)}: a document consists of dicts, lists, strings, numbers, booleans and None")
 
 
 def check_time(time: Any, name: str) -> datetime | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
 from operator import is_
 from typing import Any
@@ -11,6 +12,39 @@ MAX_DEPTH = 200
 _KEY_TYPES = (str, int, float, type(None))
 """The types of keys that validation reports, or that it reads as strings. No JSON encoder accepts others."""
 _INTEGERS = range(-(2**63), 2**64)
+_JSON_SCALARS = frozenset({str, int, float, bool, type(None)})
+_MAX_WIDTH = 100_000
+"""Collections on one level of a document that `has_only_json` reads: shared parts count as often as they occur."""
+
+
+def has_only_json(body: Any) -> bool:
+    """Return whether a document has only what JSON has: dicts with strings as keys, lists, strings, numbers, booleans and None.
+
+    It is a quick answer about documents of the usual size, True only if `describe_unreadable` finds nothing but a lone surrogate in the
+    kind, and `with_string_keys` changes nothing.
+    """
+    if type(body) is not dict:
+        return False
+    level: list[Any] = [body]
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []
+        for value in level:
+            if type(value) is dict:
+                for name in value:
+                    if type(name) is not str:
+                        return False
+            for member in value.values() if type(value) is dict else value:
+                kind = type(member)
+                if kind is dict or kind is list:
+                    inner.append(member)
+                elif kind not in _JSON_SCALARS:
+                    return False
+            if len(inner) > _MAX_WIDTH:
+                return False
+        if not inner:
+            return True
+        level = inner
+    return False
 
 
 def describe_unreadable(body: Any) -> str:
@@ -30,6 +64,11 @@ def describe_unreadable(body: Any) -> str:
         members = (member for value in level for member in (value.values() if isinstance(value, dict) else value))
         # Shared parts count once, so that a document which contains itself is read in bounded time.
         level = list({id(member): member for member in members if isinstance(member, dict | list)}.values())
+    return describe_kind(body)
+
+
+def describe_kind(body: Mapping[str, Any]) -> str:
+    """Return what the kind of a document has that no file could have; "" if there is nothing."""
     identity = (body.get("apiVersion"), body.get("api"), body.get("kind"))
     return next(("the kind has a lone surrogate" for text in identity if isinstance(text, str) and _has_surrogate(text)), "")
 

@@ -62,18 +62,12 @@ def _parse_text(text: str) -> Quantity | None:
     match = _QUANTITY.fullmatch(text) if len(text) <= 64 else None
     if match is None:
         return None
-    from decimal import Decimal
-    from fractions import Fraction  # lazy: slow to import, and most runs do not need it
-
     sign, digits, exponent, suffix = match.groups()
-    amount = Fraction(Decimal(digits))
-    if exponent:
-        amount *= Fraction(10) ** int(exponent[1:])
-    elif suffix in _BINARY:
-        amount *= 1024 ** _BINARY[suffix]
-    else:
-        amount *= Fraction(1000) ** _DECIMAL[suffix or ""]
-    nano = -(-amount.numerator * NANO // amount.denominator)  # smaller fractions are rounded up, away from zero
+    whole, _, decimals = digits.partition(".")
+    unit = NANO * 1024 ** _BINARY[suffix] if suffix in _BINARY else NANO
+    power = (int(exponent[1:]) if exponent else 3 * _DECIMAL.get(suffix or "", 0)) - len(decimals)
+    amount = int(whole + decimals) * unit
+    nano = amount * 10**power if power >= 0 else -(-amount // 10**-power)  # smaller fractions are rounded up, away from zero
     return Quantity(-nano if sign == "-" else nano, suffix in _BINARY)
 
 

@@ -43,16 +43,16 @@ def rank_candidates(request: Request, group: AffinityGroup, fleet: Fleet, mask: 
     order: list[int] = []
     previous = fleet.mask(target.name for target in request.previous) if request.previous else 0
     for tier in tiers:
-        # The sort is stable, so equal candidates stay in name order.
+        # The sort is stable, also in reverse, so equal candidates stay in name order.
         if tier & previous:
-            order += sorted(fleet.members(tier & previous), key=lambda i: -(allocatable[i] + assigned[i]))
+            order += sorted(fleet.members(tier & previous), key=lambda i: allocatable[i] + assigned[i], reverse=True)
         order += _sort_by_allocatable(request, fleet, allocatable, tier & ~previous)
     return RankedCandidates(order, allocatable, assigned, tiers)
 
 
 def _sort_by_allocatable(request: Request, fleet: Fleet, allocatable: Sequence[int], mask: int) -> list[int]:
     key = ("by capacity", mask, request.resource_request, request.replicas, request.variants)
-    return fleet.get_or_compute(key, lambda: sorted(fleet.members(mask), key=lambda i: -allocatable[i]))
+    return fleet.get_or_compute(key, lambda: sorted(fleet.members(mask), key=allocatable.__getitem__, reverse=True))
 
 
 def _cached_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
@@ -64,6 +64,8 @@ def _estimate_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
     if not request.replicas:
         return [UNLIMITED] * len(fleet)
     estimates = fleet.estimate_for(request)
+    if UNLIMITED not in estimates:
+        return estimates
     return [request.replicas if capacity == UNLIMITED else capacity for capacity in estimates]
 
 
@@ -172,15 +174,17 @@ def _select_weights(request: Request, division: ReplicaDivision) -> ReplicaDivis
     """Return the division with the weights that apply: for aggregated, as few candidates as are sufficient, previous ones first."""
     # Karmada adds in 32 bits, and the capacity for a workload without replicas is unlimited: the sum can overflow and become
     # negative.
-    total = (sum(weight for _, weight in division.weights) + 2**31) % 2**32 - 2**31
+    weights = [weight for _, weight in division.weights]
+    total = (sum(weights) + 2**31) % 2**32 - 2**31
     if total < division.replicas:
         raise Unschedulable(
             f"failed to {_MODE_MESSAGES[division.mode]}: Clusters available replicas {total} are not enough to schedule."
         )
     if request.division != "aggregated":
         return division
-    order = [division.weights[position] for position in go_sort_descending([weight for _, weight in division.weights])]
-    order.sort(key=lambda entry: not division.assigned.get(entry[0]))
+    order = [division.weights[position] for position in go_sort_descending(weights)]
+    if division.assigned:
+        order.sort(key=lambda entry: not division.assigned.get(entry[0]))
     total = 0
     for count, (_, weight) in enumerate(order, 1):
         total += weight

@@ -68,9 +68,10 @@ class Estimator:
         """Return the estimate of each candidate, by index."""
         fits = self._free_column(PODS)
         for resource, amount in resource_request or ():
-            counts = [free // amount for free in self._free_column(resource)]
-            fits = [count if count < fit else fit for count, fit in zip(counts, fits, strict=True)]
-        fits = list(fits)
+            columns = zip(self._free_column(resource), fits, strict=True)
+            fits = [count if (count := free // amount) < fit else fit for free, fit in columns]
+        if not resource_request:
+            fits = list(fits)
         for i in self._single:
             fits[i] = estimate_replicas(self._capacities[i], resource_request)
         return fits

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import islice
 from typing import NamedTuple
 
 from gitsched.model.scheduling import Request, SpreadConstraint
@@ -38,13 +40,13 @@ def score_regions(
 ) -> list[Region]:
     """Return the regions of the feasible candidates with their scores."""
     names = fleet.get_or_compute("regions", lambda: [next(iter(c.fields.get("region", ())), None) for c in fleet.candidates])
-    members: dict[str, list[int]] = {}
+    members: defaultdict[str | None, list[int]] = defaultdict(list)
     for index in ranked.order:
-        name = names[index]
-        if name is not None:
-            members.setdefault(name, []).append(index)
+        members[names[index]].append(index)
     score = _score_divided_region if request.divides else _score_duplicated_region
-    return [Region(name, score(request, ranked, found, region, cluster), found) for name, found in members.items()]
+    return [
+        Region(name, score(request, ranked, found, region, cluster), found) for name, found in members.items() if name is not None
+    ]
 
 
 def _score_duplicated_region(
@@ -173,5 +175,5 @@ def _fill_regions(path: list[Region], ranked: RankedCandidates, maximum: int) ->
     first_of_each = [region.members[0] for region in path]
     remaining_members = {index for region in path for index in region.members[1:]}
     extra = min(len(first_of_each) + len(remaining_members), maximum) - len(first_of_each)
-    other_members = [index for index in ranked.order if index in remaining_members]
-    return first_of_each + other_members[: max(extra, 0)]
+    other_members = (index for index in ranked.order if index in remaining_members)
+    return first_of_each + list(islice(other_members, max(extra, 0)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from operator import ge
 from typing import Final
 
 
@@ -37,9 +38,10 @@ _UINT64_MASK: Final = (1 << 64) - 1
 
 def go_sort_descending(weights: Sequence[int]) -> list[int]:
     """Return the positions of `weights` in the order of Go's sort.Sort by weight, largest first."""
-    stable = sorted(range(len(weights)), key=lambda position: -weights[position])
+    if all(map(ge, weights, weights[1:])):
+        return list(range(len(weights)))  # sorted already, as most ranges are: Go leaves them as they are
     if len(weights) <= _MAX_INSERTION or len(set(weights)) == len(weights):
-        return stable
+        return sorted(range(len(weights)), key=weights.__getitem__, reverse=True)
     sorter = _PdqSorter(weights)
     sorter.sort(0, len(weights), len(weights).bit_length())
     return sorter.order

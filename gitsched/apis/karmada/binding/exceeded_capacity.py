@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gitsched.apis.karmada.binding.resource_binding import PreviousState
@@ -36,28 +36,68 @@ ExceededCapacity = Mapping[str, UncountedReplicas]
 """The replicas beyond the capacity, by cluster."""
 
 
+class _Estimate(NamedTuple):
+    """How many replicas of a workload fit on a cluster, how many would `fit_on_empty` cluster, and of which resources more is requested
+    there than allocatable."""
+
+    fits: int
+    fit_on_empty: int
+    overcommitted: tuple[str, ...]
+
+
+class _EstimatesByCluster(dict[str, _Estimate | None]):
+    """The estimates of clusters for replicas with one resource request, computed on first use; None without a known capacity.
+
+    It is not stored with the engine.
+    """
+
+    __slots__ = ("_allocatable", "_fleet", "_request")
+
+    def __init__(self, fleet: Fleet, request: ResourceRequest | None, allocatable: Mapping[str, Capacity]) -> None:
+        self._fleet, self._request, self._allocatable = fleet, request, allocatable
+
+    def __reduce__(self) -> tuple[type[_EstimatesByCluster], tuple[Fleet, ResourceRequest | None, Mapping[str, Capacity]]]:
+        return type(self), (self._fleet, self._request, self._allocatable)
+
+    def __missing__(self, cluster: str) -> _Estimate | None:
+        free, total = _find_capacity(self._fleet, cluster), self._allocatable.get(cluster)
+        estimate = None
+        if free is not None:
+            fit_on_empty = estimate_replicas(_ignore_unknown_pods(total), self._request) if total is not None else UNLIMITED
+            overcommitted = [name for name in (PODS, *dict(self._request or ())) if free.free.get(name, 0) < 0]
+            estimate = _Estimate(estimate_replicas(free, self._request), fit_on_empty, tuple(dict.fromkeys(overcommitted)))
+        self[cluster] = estimate
+        return estimate
+
+
 def annotate_exceeded_capacity(
-    fleet: Fleet, request: Request, previous: PreviousState, clusters: Iterable[Assignment]
+    fleet: Fleet,
+    request: Request,
+    previous: PreviousState,
+    clusters: Iterable[Assignment],
+    allocatable: Mapping[str, Capacity],
 ) -> dict[str, str]:
     """Return the annotation of a binding about clusters without capacity for the replicas added since their summary was reported.
 
-    `clusters` are the assignments after the pass. Nothing is returned if there are no such clusters.
+    `clusters` are the assignments after the pass, `allocatable` is what each cluster with a summary has in total. Nothing is returned if
+    there are no such clusters.
     """
     if request.division not in _DIVISIONS:
         return {}
     before = {assignment.name: assignment.replicas for assignment in previous.clusters}
     known = read_exceeded_capacity(previous.annotations)
+    find_estimate = _make_estimate_lookup(fleet, request, allocatable)
     exceeded = {}
-    for name, replicas in clusters:
-        capacity = _find_capacity(fleet, name)
-        if capacity is None:
-            continue
-        digest = _digest_capacity(capacity)
-        recorded = known.get(name)
+    for name, replicas in _skip_sufficient(fleet, request, clusters, known, allocatable):
+        estimate = find_estimate(name)
+        recorded = known.get(name) if name in before else None
         added = replicas - before.get(name, 0)
-        if recorded is not None and recorded.capacity == digest and name in before:
+        if estimate is None or (recorded is None and added <= estimate.fits):
+            continue
+        digest = _digest_capacity(fleet, name)
+        if recorded is not None and recorded.capacity == digest:
             added += recorded.replicas
-        if added > estimate_replicas(capacity, request.find_resource_request(name)):
+        if added > estimate.fits:
             exceeded[name] = UncountedReplicas(added, digest)
     return _write_exceeded_capacity(exceeded)
 
@@ -81,11 +121,11 @@ def find_full_clusters(
     groups = [affinity_group.name for affinity_group in request.groups]
     later = ", ".join(groups[groups.index(group) + 1 :] if group in groups else ())
     stays = f"it does not go to group {later}" if later else "no other cluster gets its replicas"
-    for name, replicas in clusters.items():
-        what = _describe_shortage(
-            fleet, name, request.find_resource_request(name), replicas, exceeded.get(name), allocatable.get(name)
-        )
-        if what:
+    find_estimate = _make_estimate_lookup(fleet, request, allocatable)
+    for name, replicas in _skip_sufficient(fleet, request, clusters.items(), exceeded, allocatable):
+        estimate, uncounted = find_estimate(name), exceeded.get(name)
+        if estimate is not None and (uncounted is not None or replicas > estimate.fit_on_empty or estimate.overcommitted):
+            what = _describe_shortage(name, replicas, uncounted, estimate)
             message = (
                 f"{template.key} {what}; {_DIVISIONS[request.division]} ignores capacity, as in Karmada, "
                 f"so {stays}; divide replicas by capacity (replicaSchedulingType: Divided with Aggregated or dynamicWeight)"
@@ -119,6 +159,57 @@ def _parse_entry(value: Any) -> UncountedReplicas | None:
     return UncountedReplicas(replicas, capacity) if valid and isinstance(replicas, int) and isinstance(capacity, str) else None
 
 
+def _skip_sufficient(
+    fleet: Fleet,
+    request: Request,
+    clusters: Iterable[tuple[str, int]],
+    exceeded: ExceededCapacity,
+    allocatable: Mapping[str, Capacity],
+) -> Iterable[tuple[str, int]]:
+    """Return clusters and replicas without those clusters that certainly have the capacity, by the estimates that ranked them.
+
+    Clusters whose capacity was `exceeded` before are kept. For a static weight that is all clusters, because it ranks
+    none.
+    """
+    if request.division != "duplicated" or not request.replicas:
+        return clusters
+    pooled, estimates = _find_pooled(fleet, allocatable), fleet.estimate_for(request)
+    return [
+        (name, replicas)
+        for name, replicas in clusters
+        if name not in pooled or not 0 < replicas <= estimates[pooled[name]] or name in exceeded
+    ]
+
+
+def _find_pooled(fleet: Fleet, allocatable: Mapping[str, Capacity]) -> Mapping[str, int]:
+    """Return the indices of the clusters without a resource model and with no more free than allocatable: those on which a replica fits
+    have more than nothing of each resource that it requests, and it fits there when they are empty."""
+
+    def is_pooled(name: str, capacity: Capacity | None) -> bool:
+        if capacity is None:
+            return True
+        total = allocatable[name].free if name in allocatable else {}
+        return not capacity.grades and all(amount <= total.get(resource, UNLIMITED) for resource, amount in capacity.free.items())
+
+    def find_pooled() -> dict[str, int]:
+        return {name: index for name, index in fleet.index.items() if is_pooled(name, fleet.candidates[index].capacity)}
+
+    return fleet.get_or_compute("pooled capacity", find_pooled)
+
+
+def _make_estimate_lookup(fleet: Fleet, request: Request, allocatable: Mapping[str, Capacity]) -> Callable[[str], _Estimate | None]:
+    """Return a function that returns the estimate of a cluster for a workload. It is computed once for equal resource requests."""
+
+    def find_estimates(resource_request: ResourceRequest | None) -> _EstimatesByCluster:
+        return fleet.get_or_compute(
+            ("capacity estimates", resource_request), lambda: _EstimatesByCluster(fleet, resource_request, allocatable)
+        )
+
+    if request.variants is None:
+        return find_estimates(request.resource_request).__getitem__
+    return lambda cluster: find_estimates(request.find_resource_request(cluster))[cluster]
+
+
 def _find_capacity(fleet: Fleet, cluster: str) -> Capacity | None:
     capacity = fleet.candidates[fleet.index[cluster]].capacity if cluster in fleet.index else None
     return _ignore_unknown_pods(capacity) if capacity is not None else None
@@ -129,32 +220,25 @@ def _ignore_unknown_pods(capacity: Capacity) -> Capacity:
     return capacity if PODS in capacity.free else capacity._replace(free={**capacity.free, PODS: UNLIMITED})
 
 
-def _digest_capacity(capacity: Capacity) -> str:
-    text = json.dumps([sorted(capacity.free.items()), capacity.grades], separators=(",", ":"))
+def _digest_capacity(fleet: Fleet, cluster: str) -> str:
+    """Return the digest of the free capacity of a cluster with a known one."""
+    return fleet.get_or_compute(("capacity digest", cluster), lambda: _compute_digest(_find_capacity(fleet, cluster)))
+
+
+def _compute_digest(capacity: Capacity | None) -> str:
+    text = json.dumps([sorted(capacity.free.items()), capacity.grades] if capacity is not None else None, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _describe_shortage(
-    fleet: Fleet,
-    cluster: str,
-    resource_request: ResourceRequest | None,
-    replicas: int,
-    uncounted: UncountedReplicas | None,
-    allocatable: Capacity | None,
-) -> str:
-    """Say what a cluster lacks for the replicas of a workload; "" if nothing is lacking."""
-    free = _find_capacity(fleet, cluster)
-    if free is None:
-        return ""
+def _describe_shortage(cluster: str, replicas: int, uncounted: UncountedReplicas | None, estimate: _Estimate) -> str:
+    """Say what a cluster lacks for the replicas of a workload."""
     if uncounted is not None:
-        plural, fits = "s" if uncounted.replicas > 1 else "", estimate_replicas(free, resource_request)
-        return f"exceeds the capacity of cluster {cluster}: {uncounted.replicas} replica{plural} added, capacity for {fits}"
-    fits = estimate_replicas(_ignore_unknown_pods(allocatable), resource_request) if allocatable is not None else UNLIMITED
-    if replicas > fits:
+        plural = "s" if uncounted.replicas > 1 else ""
+        return (
+            f"exceeds the capacity of cluster {cluster}: {uncounted.replicas} replica{plural} added, capacity for {estimate.fits}"
+        )
+    if replicas > estimate.fit_on_empty:
         plural = "s" if replicas > 1 else ""
-        return f"exceeds the size of cluster {cluster}: {replicas} replica{plural}, and {fits} would fit if it were empty"
-    overcommitted = [name for name in (PODS, *dict(resource_request or ())) if free.free.get(name, 0) < 0]
-    if overcommitted:
-        resources = " and ".join(dict.fromkeys(overcommitted))
-        return f"stays in cluster {cluster}, which is full: more {resources} is requested there than allocatable, so pods wait"
-    return ""
+        return f"exceeds the size of cluster {cluster}: {replicas} replica{plural}, and {estimate.fit_on_empty} would fit if it were empty"
+    resources = " and ".join(estimate.overcommitted)
+    return f"stays in cluster {cluster}, which is full: more {resources} is requested there than allocatable, so pods wait"

@@ -164,7 +164,7 @@ def _run_held_pass(
     timers = find_failback_timers(state, template, policy, requirements, current, result, time)
     annotations = failover.write_annotations(template, policy, previous, result, time) if failover is not None else {}
     if state.fleet.has_capacity:
-        annotations |= annotate_exceeded_capacity(state.fleet, request, previous, clusters)
+        annotations |= annotate_exceeded_capacity(state.fleet, request, previous, clusters, state.inventory.allocatable)
     result = result._replace(failback_timers=timers, annotations=annotations)
     body = write_binding(template, policy, requirements, current, result)
     if failover is not None and (reports := failover.list_reports(template.key)):

@@ -76,7 +76,7 @@ def run_pass(
     result = result._replace(failback_timers=find_failback_timers(state, template, policy, requirements, current, result, time))
     annotations = failover.write_annotations(template, policy, previous, result, time) if failover is not None else {}
     if state.fleet.has_capacity:
-        annotations |= annotate_exceeded_capacity(state.fleet, request, previous, result.clusters)
+        annotations |= annotate_exceeded_capacity(state.fleet, request, previous, result.clusters, state.inventory.allocatable)
     result = result._replace(annotations=annotations)
     body = write_binding(template, policy, requirements, current, result)
     if dependencies is not None:
