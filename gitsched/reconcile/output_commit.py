@@ -26,6 +26,7 @@ from gitsched.model.planned_files import ExistingBlob, NewBlob, PatchedBlob, Pla
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.caches import Caches, LastWritten
 from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
+from gitsched.reconcile.cache.plan_file import PlanFile
 from gitsched.reconcile.fetch import open_records
 from gitsched.reconcile.run import CompleteState, Fetched, Planned, Published, RunContext, Written
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
@@ -191,7 +192,7 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
     header = PlanCacheHeader(fetched.cache_key, source_tree, output_tree, tuple(api_documents), plan.totals, fetched.facts.digest)
     serializable = {api.name for api in policy_apis.values() if api.serializable}
     persistent = all(engine.name in serializable for engine in decisions.engines)
-    cache = PlanCache(caches.get_plan_path(fetched.cache_key), header, persistent=persistent)
+    cache = PlanCache(header, PlanFile(caches.get_plan_path(fetched.cache_key)) if persistent else None)
     cache.fill(state.source_paths, *make_plan_rows(*plan.details), api_documents, decisions.engines)
     return cache
 

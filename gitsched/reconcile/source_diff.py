@@ -20,7 +20,8 @@ from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.allowances import read_releases
-from gitsched.reconcile.cache.plan_cache import CorruptCacheError, PlanCache
+from gitsched.reconcile.cache.plan_cache import PlanCache
+from gitsched.reconcile.cache.row_format import CorruptCacheError
 from gitsched.reconcile.fetch import find_output_blob, open_records
 from gitsched.reconcile.run import Fetched, Planned, RunContext, StateUpdate
 from gitsched.reconcile.source_locations import locate_plan_findings

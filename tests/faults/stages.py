@@ -34,7 +34,7 @@ _PACKAGE = str(Path(gitsched.__file__).parent)
 _FRAME = ("cli/", "git/", "reconcile/fetch.py")
 """Modules whose functions are the frame of a run: without the previous output nothing can be kept."""
 _METADATA = ("README.md", "gitsched.json", "hydrator.metadata")
-_CACHES = ("manifests/parsed_file.py", "reconcile/cache/plan_cache.py", "decide/plan_state.py")
+_CACHES = ("manifests/parsed_file.py", "reconcile/cache/plan_cache.py", "reconcile/cache/plan_file.py", "decide/plan_state.py")
 """Modules of caches: what fails there costs work, and changes nothing."""
 _UNREADABLE = ("make_raw_document", "make_origin")
 """What fails here leaves a file without any document that is known, so placements are frozen."""

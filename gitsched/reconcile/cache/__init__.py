@@ -18,6 +18,6 @@
 |                                           | build, repository, parser options         |           |                                    |
 
 On disk, in the cache directory of the user: A is `parsed-<build>.sqlite3`, B is `plan-<key>.sqlite3`, C is `built.sqlite3`, D is
-`roots-<key>.pickle`. `Caches` holds all of them; `storage` decides which files are trusted, `plan_cache` serializes the rows of B and
-D. `DecisionCache` and `RenderCache` belong to the pure package `decide`, which receives them as arguments.
+`roots-<key>.pickle`. `Caches` holds all of them; `storage` decides which files are trusted, `plan_file` has the rows of B, and `row_format`
+serializes those of B and D. `DecisionCache` and `RenderCache` belong to the pure package `decide`, which receives them as arguments.
 """

@@ -11,6 +11,7 @@ from gitsched.decide.plan import InMemoryCaches
 from gitsched.manifests.parsed_file import NOT_YAML, ParsedFile
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.plan_cache import PlanCache
+from gitsched.reconcile.cache.plan_file import PlanFile
 from gitsched.reconcile.cache.storage import RowFile, check_cache_directory, identify_build
 
 if TYPE_CHECKING:
@@ -132,7 +133,10 @@ class Caches:
         It is removed from here, because an incremental plan changes it. The run puts it back once the plan is published.
         """
         cache, self.plan = self.plan, None
-        return cache if cache is not None and cache.header.cache_key == key else PlanCache.open(self.get_plan_path(key), key)
+        if cache is not None and cache.header.cache_key == key:
+            return cache
+        file = PlanFile.open(self.get_plan_path(key))
+        return PlanCache.open(file, key) if file is not None else None
 
     def get_plan_path(self, key: str) -> Path:
         """Return the file of the plan cache."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gitsched.decide.catalog import RawDocument
 from gitsched.model.finding import Finding
-from gitsched.reconcile.cache.plan_cache import CorruptCacheError, deserialize, serialize
+from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize, serialize
 from gitsched.reconcile.cache.storage import discard_file, identify_build, is_private, remove_temporary_files
 
 _log = logging.getLogger("gitsched.reconcile")

@@ -1,0 +1,169 @@
+"""The rows of a plan state in one SQLite file, so that a new process reads only the rows that a change affects.
+
+The file is a cache: it may be deleted at any time. It is read only where no other user could have written it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from gitsched.reconcile.cache.row_format import CorruptCacheError
+from gitsched.reconcile.cache.storage import discard_file, is_private, remove_temporary_files
+
+if TYPE_CHECKING:
+    import sqlite3
+
+_log = logging.getLogger("gitsched.reconcile")
+_CREATE_TABLE = "CREATE TABLE rows (kind TEXT, name TEXT, position INTEGER, data BLOB, PRIMARY KEY (kind, name)) WITHOUT ROWID"
+_UPSERT = "INSERT INTO rows VALUES (?, ?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET data = excluded.data"
+_DELETE = "DELETE FROM rows WHERE kind = ? AND name = ?"
+Row = tuple[str, str, int, bytes | None]
+"""Kind, name, position among the rows of this kind, and content; None to remove the row. The position of an existing row stays."""
+T = TypeVar("T")
+
+
+class RowStore(Protocol):
+    """Rows of a plan state by kind and name. Reading raises CorruptCacheError once the rows are no longer those that were opened."""
+
+    def read(self, kind: str, name: str) -> bytes | None:
+        """Return the content of a row."""
+        ...
+
+    def read_all(self, kind: str) -> Iterable[tuple[str, bytes]]:
+        """Return the names and contents of all rows of a kind, by position."""
+        ...
+
+    def create(self, rows: Iterable[Row]) -> None:
+        """Write all rows of a new state."""
+        ...
+
+    def update(self, rows: Iterable[Row], is_known: Callable[[bytes | None], bool]) -> bool:
+        """Write changed rows. Return False, and write nothing, unless the stored header is the one that the state was read with."""
+        ...
+
+    def discard(self, error: Exception) -> None:
+        """Report that the stored rows are not readable, so that they are not read again."""
+        ...
+
+
+class PlanFile:
+    """A RowStore in a SQLite file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection: sqlite3.Connection | None = None
+        self._version = 0
+
+    def __del__(self) -> None:
+        # Otherwise sqlite keeps the file open after the connection is gone, and a process has a limited number of open files.
+        if self._connection is not None:
+            self._connection.close()
+
+    @classmethod
+    def open(cls, path: Path) -> PlanFile | None:
+        """Return the file if it exists and is readable."""
+        if not is_private(path):
+            return None
+        import sqlite3  # only when there is something to load
+
+        file = cls(path)
+        try:
+            file._connection = sqlite3.connect(path, timeout=5, isolation_level=None)
+            file._version = _read_version(file._connection)
+        except sqlite3.Error as error:
+            file.discard(error)
+            return None
+        return file
+
+    def read(self, kind: str, name: str) -> bytes | None:
+        """See `RowStore`."""
+
+        def select(connection: sqlite3.Connection) -> bytes | None:
+            found = connection.execute("SELECT data FROM rows WHERE kind = ? AND name = ?", (kind, name)).fetchone()
+            return found[0] if found else None
+
+        return self._query(select, None)
+
+    def read_all(self, kind: str) -> list[tuple[str, bytes]]:
+        """See `RowStore`."""
+        query = "SELECT name, data FROM rows WHERE kind = ? ORDER BY position, name"
+        return self._query(lambda connection: connection.execute(query, (kind,)).fetchall(), [])
+
+    def create(self, rows: Iterable[Row]) -> None:
+        """Write a new file and rename it: other processes read either the old file or the new one. OSError if that fails."""
+        import sqlite3
+
+        try:
+            self._create(rows)
+        except sqlite3.Error as error:
+            raise OSError(f"the cache {self.path} was not written: {error}") from error
+
+    def _create(self, rows: Iterable[Row]) -> None:
+        import sqlite3
+
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        remove_temporary_files(self.path)
+        temporary = self.path.with_suffix(f".{os.getpid()}")
+        temporary.unlink(missing_ok=True)
+        connection = sqlite3.connect(temporary, isolation_level=None)
+        temporary.chmod(0o600)
+        for statement in ("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", _CREATE_TABLE, "BEGIN"):
+            connection.execute(statement)
+        connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", sorted(rows))  # in the order of the table
+        connection.execute("COMMIT")
+        connection.close()
+        temporary.replace(self.path)
+
+    def update(self, rows: Iterable[Row], is_known: Callable[[bytes | None], bool]) -> bool:
+        """Write changed rows in one transaction. OSError if that fails. See `RowStore`."""
+        import sqlite3
+
+        try:
+            return self._update(rows, is_known)
+        except sqlite3.Error as error:
+            raise OSError(f"the cache {self.path} was not written: {error}") from error
+
+    def _update(self, rows: Iterable[Row], is_known: Callable[[bytes | None], bool]) -> bool:
+        import sqlite3
+
+        if self._connection is None:
+            self._connection = sqlite3.connect(self.path, timeout=5, isolation_level=None)
+        self._connection.execute("BEGIN IMMEDIATE")
+        found = self._connection.execute("SELECT data FROM rows WHERE kind = 'header'").fetchone()
+        known = is_known(found[0] if found else None)
+        if known:
+            written = list(rows)
+            self._connection.executemany(_UPSERT, [row for row in written if row[3] is not None])
+            self._connection.executemany(_DELETE, [row[:2] for row in written if row[3] is None])
+        self._connection.execute("COMMIT")
+        return known
+
+    def discard(self, error: Exception) -> None:
+        """Delete the file."""
+        _log.warning("the cache %s is not readable and will be rebuilt: %s", self.path, error)
+        discard_file(self.path)
+
+    def _query(self, read: Callable[[sqlite3.Connection], T], default: T) -> T:
+        if self._connection is None:
+            return default
+        import sqlite3
+
+        try:
+            found = read(self._connection)
+            version = _read_version(self._connection)
+        except sqlite3.Error as error:
+            self.discard(error)
+            raise CorruptCacheError(str(error)) from error
+        if version != self._version:
+            raise CorruptCacheError("another process has changed these rows")
+        return found
+
+
+def _read_version(connection: sqlite3.Connection) -> int:
+    """Return a number that changes when another connection writes to the file."""
+    version: int = connection.execute("PRAGMA data_version").fetchone()[0]
+    return version

@@ -1,0 +1,101 @@
+"""The format of cached rows: pickles with a checksum that can contain only gitsched's own types.
+
+Engines are graphs of objects of many types that refer to each other, which no format of plain values keeps. So rows are pickles, read
+with an unpickler that creates only instances of the core's classes and calls no function.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from hashlib import blake2b
+from typing import Any
+
+from gitsched.apis.policy_api import EMPTY_SNAPSHOT, Snapshot
+
+_ALLOWED_MODULES = (
+    "gitsched.apis.",
+    "gitsched.model.",
+    "gitsched.decide.",
+    "gitsched.kinds.",
+    "gitsched.render.",
+    "gitsched.schedule.",
+    "gitsched.reconcile.cache.plan_cache",
+    "gitsched.reconcile.cache.root_documents",
+)
+"""The modules whose classes may be unpickled: those that do no I/O, and those of caches."""
+_ALLOWED_TYPES = frozenset(
+    {
+        ("collections", "Counter"),
+        ("datetime", "date"),
+        ("datetime", "datetime"),
+        ("datetime", "timedelta"),
+        ("datetime", "timezone"),
+        ("builtins", "complex"),
+        ("builtins", "frozenset"),
+        ("builtins", "set"),
+    }
+)
+_DIGEST_SIZE = 16
+
+
+class CorruptCacheError(Exception):
+    """A row cannot be read, so the complete plan cache is discarded."""
+
+
+def serialize(value: Any) -> bytes:
+    """Serialize a value as a row."""
+    return _compute_digest(data := pickle.dumps(value, pickle.HIGHEST_PROTOCOL)) + data
+
+
+def serialize_engines(engines: Any) -> bytes:
+    """Serialize policy engines as a row. Snapshots are left out: they hold a repository, and the next run has its own."""
+    buffer = io.BytesIO()
+    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(engines)
+    return _compute_digest(data := buffer.getvalue()) + data
+
+
+def deserialize(row: Any) -> Any:
+    """Deserialize a row. Raise CorruptCacheError if its checksum is wrong or it contains other types."""
+    if not isinstance(row, bytes) or _compute_digest(data := row[_DIGEST_SIZE:]) != row[:_DIGEST_SIZE]:
+        raise CorruptCacheError("a row is not what was written")
+    try:
+        return _Unpickler(io.BytesIO(data)).load()
+    except (
+        pickle.UnpicklingError,
+        ArithmeticError,
+        AttributeError,
+        EOFError,
+        ImportError,
+        LookupError,
+        MemoryError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise CorruptCacheError(str(error)) from error
+
+
+def _compute_digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=_DIGEST_SIZE).digest()
+
+
+class _Pickler(pickle.Pickler):
+    def persistent_id(self, value: Any) -> str | None:
+        return "snapshot" if isinstance(value, Snapshot) else None
+
+
+class _Unpickler(pickle.Unpickler):
+    """Create only instances of the core's classes and plain values; call no function that a file names."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in _ALLOWED_TYPES:
+            return super().find_class(module, name)
+        found = super().find_class(module, name) if f"{module}.".startswith(_ALLOWED_MODULES) and "." not in name else None
+        if not isinstance(found, type) or found.__module__ != module:
+            raise pickle.UnpicklingError(f"{module}.{name} is not an allowed type")
+        return found
+
+    def persistent_load(self, _identity: Any) -> Snapshot:
+        """Return an empty snapshot, so that an engine finds everything changed against it."""
+        return EMPTY_SNAPSHOT
