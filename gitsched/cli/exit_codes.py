@@ -9,7 +9,7 @@ from gitsched.model.errors import Conflict, GitschedError, Temporary
 if TYPE_CHECKING:
     pass
 
-DONE, FINDINGS, USAGE, BUG, TEMPORARY, INTERRUPTED = 0, 1, 2, 3, 4, 130
+DONE, FINDINGS, USAGE, BUG, TEMPORARY, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 130, 143
 CHANGES = USAGE
 """The exit code with --detailed-exitcode if there are changes, or expired documents."""
 
@@ -21,6 +21,7 @@ MEANINGS = {
     BUG: "a bug in gitsched",
     TEMPORARY: "temporary failure: a remote did not answer, or five concurrent updates in a row prevented the push",
     INTERRUPTED: "interrupted",
+    TERMINATED: "ended by SIGTERM; `watch` and `apply --watch` exit with 0",
 }
 
 

@@ -15,7 +15,7 @@ from gitsched.model.time import format_time
 if TYPE_CHECKING:
     from gitsched.reconcile import RunSettings
     from gitsched.report.review import Review
-    from gitsched.watch import ReconcileAttempt, Wakeup
+    from gitsched.watch import GracefulShutdown, ReconcileAttempt
     from gitsched.watch.service import WatchService
 
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     default=20.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long a started run may continue after SIGTERM or SIGINT.",
+    help="How long a run that publishes its commit may continue after SIGTERM or SIGINT.",
 )
 @service_options.SERVICE
 @options.SOURCE
@@ -65,8 +65,8 @@ def command(
 ) -> int:
     """Reconcile when the source changes or a deadline passes.
 
-    Errors are logged, and the next run tries again. SIGTERM exits with 0, SIGINT (Ctrl-C) with 130. A started run is completed first;
-    it is aborted after --grace seconds or at a second signal, which leaves no partial output.
+    Errors are logged, and the next run tries again. SIGTERM exits with 0, SIGINT (Ctrl-C) with 130. Either ends a run that is not
+    publishing yet; one that publishes its commit is aborted after --grace seconds or at a second signal. No partial output is left.
     """
     from gitsched.reconcile import RunSettings
 
@@ -80,7 +80,7 @@ def command(
     wakeup = Wakeup()
     with handle_signals(wakeup, timedelta(seconds=grace)) as handler:
         times = (timedelta(seconds=interval), timedelta(seconds=debounce))
-        if not handler.complete(lambda: _run(settings, service, wakeup, fail_on, times)):
+        if not handler.complete(lambda: _run(settings, service, handler, fail_on, times)):
             output.LOGGER.warning("run aborted", extra={"fields": {"event": "abandoned"}})
     output.LOGGER.info("stopped", extra={"fields": {"event": "end"}})
     return exit_codes.INTERRUPTED if handler.signal_number == signal.SIGINT else exit_codes.DONE
@@ -101,7 +101,7 @@ def _run_once(settings: RunSettings, fail_on: output.FailOn) -> int:
 def _run(
     settings: RunSettings,
     chosen: service_options.ServiceOptions,
-    wakeup: Wakeup,
+    shutdown: GracefulShutdown,
     fail_on: output.FailOn,
     times: tuple[timedelta, timedelta],
 ) -> None:
@@ -109,12 +109,13 @@ def _run(
     from gitsched.reconcile import Reconciler
     from gitsched.watch import watch
 
-    reconciler = Reconciler(settings)
+    reconciler = Reconciler(settings._replace(progress=shutdown.follow_run))
+    wakeup = shutdown.wakeup
     service = service_options.open_service(chosen, reconciler, wakeup, fail_on)
     try:
         output.LOGGER.info("watching %s", redact(settings.location), extra={"fields": {"event": "start"}})
         interval, debounce = times
-        watch(reconciler, interval=interval, debounce=debounce, listener=WatchListener(RunLog(), service), wakeup=wakeup)
+        watch(reconciler, interval=interval, debounce=debounce, listener=WatchListener(RunLog(), service, shutdown), wakeup=wakeup)
     finally:
         service.close()
 
@@ -124,6 +125,7 @@ class WatchListener(NamedTuple):
 
     run_log: RunLog
     service: WatchService
+    shutdown: GracefulShutdown
 
     def begin(self) -> None:
         """Start an attempt; nothing is logged."""
@@ -131,6 +133,7 @@ class WatchListener(NamedTuple):
 
     def end(self, attempt: ReconcileAttempt) -> None:
         """End an attempt; the loop logs errors."""
+        self.shutdown.end_run()
         from gitsched.reconcile.run import make_review
 
         found = make_review(attempt.run) if attempt.run is not None else None

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
+PUBLISHING = "publishing the commit"
+"""The only stage of a run that writes what others see; a run that ends before it has changed nothing."""
 Progress = Callable[[str, int, int], None]
 """Is called with a stage, the number of entries that are done, and their total; 0 of 0 for a stage without entries.
 

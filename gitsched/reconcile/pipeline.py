@@ -18,6 +18,7 @@ from gitsched.decide.plan_input import PlanInput, SourceTree
 from gitsched.decide.plan_state import compute_plan_times
 from gitsched.decide.registry import policy_apis
 from gitsched.model.errors import Conflict
+from gitsched.model.progress import PUBLISHING
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.allowances import list_allowed_changes, read_releases
 from gitsched.reconcile.fetch import fetch, read_previous_output
@@ -84,7 +85,7 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
         published = None
         if not (preview or written.refused):
             if context.settings.progress is not None:
-                context.settings.progress("publishing the commit", 0, 0)
+                context.settings.progress(PUBLISHING, 0, 0)
             try:
                 published = publish(context, fetched, planned, written, commit)
             except Conflict as conflict:

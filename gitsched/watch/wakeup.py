@@ -1,5 +1,5 @@
-"""Wake up the waiting watch process from other threads and signal handlers, and shut it down gracefully: let the current run
-finish, with a time limit."""
+"""Wake up the waiting watch process from other threads and signal handlers, and shut it down gracefully: end a run that has not published
+anything, and let one that publishes finish, with a time limit."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType
+from typing import Literal
+
+from gitsched.model.progress import PUBLISHING
 
 _MAX_POLL_SECONDS = 3600.0
 """Maximum seconds of one poll call, whose timeout is a 32-bit number."""
@@ -75,6 +78,7 @@ class Wakeup:
 
 _ABORT_RETRY_SECONDS = 5.0
 """Seconds until RunAborted is raised again in a run that did not end: longer than git needs to terminate."""
+_Stage = Literal["waiting", "planning", "publishing"]
 
 
 class RunAborted(BaseException):
@@ -87,6 +91,17 @@ class GracefulShutdown:
     def __init__(self, wakeup: Wakeup, grace: timedelta) -> None:
         self.wakeup, self.grace, self.signal_number = wakeup, grace, 0
         self._may_abort = True
+        self._stage: _Stage = "waiting"
+
+    def follow_run(self, stage: str, _done: int, _total: int) -> None:
+        """Note the stage of a run: its `progress`. A run that is to end does not begin another stage before it publishes."""
+        self._stage = "publishing" if stage == PUBLISHING else "planning"
+        if self.signal_number and self._stage == "planning":
+            self._abort()
+
+    def end_run(self) -> None:
+        """Note that no run is in progress."""
+        self._stage = "waiting"
 
     def complete(self, work: Callable[[], None]) -> bool:
         """Do the work until `wakeup` is stopped; return False if it is aborted. Later signals abort nothing."""
@@ -101,14 +116,14 @@ class GracefulShutdown:
         return True
 
     def handle_signal(self, number: int, _frame: FrameType | None) -> None:
-        """Request the end; a second signal aborts the run."""
+        """Request the end. This aborts a run that does not publish yet; a second signal aborts any."""
         if self.signal_number:
             return self._abort()
         self.signal_number = number
         self.wakeup.stop()
         # Zero would disable the timer.
         signal.setitimer(signal.ITIMER_REAL, max(self.grace.total_seconds(), 0.001), _ABORT_RETRY_SECONDS)
-        return None
+        return self._abort() if self._stage == "planning" else None
 
     def handle_timeout(self, _number: int, _frame: FrameType | None) -> None:
         """Abort the run after the grace period."""
@@ -121,7 +136,8 @@ class GracefulShutdown:
 
 @contextmanager
 def handle_signals(wakeup: Wakeup, grace: timedelta) -> Iterator[GracefulShutdown]:
-    """Stop `wakeup` on SIGTERM and SIGINT; a run that has not finished after `grace` raises RunAborted. Only for the main thread."""
+    """Stop `wakeup` on SIGTERM and SIGINT. RunAborted is raised in a run that does not publish yet, and in one that has not finished after
+    `grace`. Only for the main thread."""
     shutdown = GracefulShutdown(wakeup, grace)
     handlers = {
         signal.SIGTERM: shutdown.handle_signal,

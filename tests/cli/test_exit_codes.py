@@ -100,15 +100,16 @@ def test_errors_of_the_system_are_no_bugs(
     assert capsys.readouterr().err.strip() == message
 
 
-def test_an_interrupt_during_the_start_shows_no_traceback() -> None:
+@pytest.mark.parametrize(("end", "code"), [("raise KeyboardInterrupt", 130), ("os.kill(os.getpid(), signal.SIGTERM)", 143)])
+def test_an_interrupt_during_the_start_shows_no_traceback(end: str, code: int) -> None:
     script = (
-        "import sys\n"
+        "import os, signal, sys\n"
         "class Finder:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'gitsched.cli': raise KeyboardInterrupt\n"
+        f"        if name == 'gitsched.cli': {end}\n"
         "sys.meta_path.insert(0, Finder())\n"
         "from gitsched.__main__ import main\n"
         "sys.exit(main())\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=Path.cwd())
-    assert (done.returncode, done.stderr) == (130, "")
+    assert (done.returncode, done.stderr) == (code, "")

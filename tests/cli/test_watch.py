@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import pytest
 
 from gitsched.model.errors import Conflict, Permanent, Temporary
+from gitsched.model.progress import PUBLISHING
 from gitsched.watch import (
     MAX_BACKOFF,
     ReconcileAttempt,
@@ -210,6 +211,32 @@ def test_lock_files_are_not_changes(tmp_path: Path) -> None:
 
 def interrupt() -> None:
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("stage", "completed"), [("deciding workloads", False), (PUBLISHING, True)])
+def test_a_signal_ends_a_run_that_does_not_publish_yet(stage: str, completed: bool) -> None:
+    with handle_signals(Wakeup(), timedelta(hours=1)) as shutdown:
+
+        def run() -> None:
+            shutdown.follow_run("fetching", 0, 0)
+            shutdown.follow_run(stage, 0, 0)
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.01)
+
+        assert shutdown.complete(run) is completed
+
+
+def test_a_signal_between_two_runs_aborts_nothing() -> None:
+    with handle_signals(Wakeup(), timedelta(hours=1)) as shutdown:
+
+        def run() -> None:
+            shutdown.follow_run("fetching", 0, 0)
+            shutdown.end_run()
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.01)
+
+        assert shutdown.complete(run)
+        assert shutdown.wakeup.stopped
 
 
 def test_signals_abort_runs_but_not_the_shutdown_after_them() -> None:

@@ -78,7 +78,9 @@ class Scene(NamedTuple):
         """Return the lock files and temporary files that have stayed. The lock of a clone stays: it is only held while it is open."""
         locks = {path.with_suffix(".lock") for path in (self.work / "cache").glob("*.git")}
         left = {path for path in self._list_files() if _TEMPORARY.search(str(path)) or self.work / "tmp" in path.parents} - locks
-        # `git gc` removes temporary objects of a killed process in the user's own repositories.
+        # `git gc` removes temporary objects of a killed process in the user's own repositories. Locks of a killed server stay in the remote
+        # until a push to the same ref says so.
+        left = {path for path in left if not (self.work / "remote.git" in path.parents and path.suffix == ".lock")}
         return sorted(str(path.relative_to(self.work)) for path in left if "cache" in path.parts or "/tmp_" not in str(path))
 
     def _list_files(self) -> Iterator[Path]:

@@ -189,9 +189,12 @@ def test_temporary_files_of_killed_processes_are_removed(make_fleet: Callable[[s
     for path in (left, current):
         path.write_bytes(b"incomplete")
     os.utime(left, (0, 0))
+    journal = Path(f"{plan}-journal")
+    journal.write_bytes(bytes(512))  # SQLite deletes one that has entries when it opens the file
     fleet.commit({"policies/all.yaml": policy("second")}, hour=2)
     fleet.reconcile(2)
     assert not left.exists()
+    assert not journal.exists()
     assert current.exists(), "another process may be writing it"
 
 

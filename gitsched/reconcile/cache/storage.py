@@ -101,14 +101,22 @@ def discard_file(path: Path) -> None:
     """Delete a cache file, or log that it cannot be deleted: a run works without it."""
     try:
         path.unlink(missing_ok=True)
+        _delete_journal(path)
     except OSError as error:
         _log.warning("the cache %s cannot be deleted: %s", path, error.strerror)
 
 
+def _delete_journal(path: Path) -> None:
+    """Delete the journal that a killed process left behind. SQLite would restore pages from it into another file of the same name."""
+    Path(f"{path}-journal").unlink(missing_ok=True)
+
+
 def remove_temporary_files(path: Path) -> None:
-    """Delete the files that killed processes left behind while they wrote a new version of a cache file: `PATH_STEM.PROCESS_ID`."""
+    """Delete what killed processes left behind, before a new version of a cache file takes its place: the journal of the file, and other
+    new versions, `PATH_STEM.PROCESS_ID`."""
     oldest = time.time() - _MIN_TEMPORARY_AGE
     with contextlib.suppress(OSError):
+        _delete_journal(path)
         for found in path.parent.glob(f"{glob.escape(path.stem)}.*"):
             process = found.suffix[1:]
             if process.isdecimal() and int(process) != os.getpid() and found.stat().st_mtime < oldest:
