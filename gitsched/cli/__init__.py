@@ -112,12 +112,17 @@ def cli(ctx: click.Context, location: str | None) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. Without arguments, the process is expected to exit afterwards."""
+    """Run one command and return its exit code. Without arguments, the process is expected to exit afterwards.
+
+    Such a process does not collect garbage: each collection after a run would check all of its objects. `watch` runs for long and does.
+    """
+    if arguments is not None:
+        return _run(arguments)
+    gc.disable()
     try:
         return _run(arguments)
     finally:
-        if arguments is None:
-            gc.freeze()  # skip the garbage collection at interpreter exit
+        gc.freeze()  # the interpreter collects garbage when it exits, whether or not the collector is disabled
 
 
 def _run(arguments: Sequence[str] | None) -> int:

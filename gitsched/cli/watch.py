@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -109,6 +110,7 @@ def _run(
     from gitsched.reconcile import Reconciler
     from gitsched.watch import watch
 
+    gc.enable()
     reconciler = Reconciler(settings._replace(progress=shutdown.follow_run))
     wakeup = shutdown.wakeup
     service = service_options.open_service(chosen, reconciler, wakeup, fail_on)
