@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from gitsched.apis.capabilities import ChangeProposal, Companions, ExpiredDocument, HealthReport
+from gitsched.apis.capabilities import ChangeProposal, Companions, Continuation, ExpiredDocument, HealthReport, SnapshotChanges
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS
 from gitsched.apis.karmada.binding.resource_binding import (
@@ -46,6 +47,9 @@ from gitsched.model.variants import BUNDLE_KIND
 from gitsched.schedule import pipeline
 from gitsched.schedule.estimator import Capacity
 
+if TYPE_CHECKING:
+    from gitsched.apis.karmada.continuation.state_continuation import ContinuedState
+
 _MAX_DEADLINES = 64
 """Maximum number of missed deadlines that one run handles for a workload."""
 
@@ -55,19 +59,33 @@ class KarmadaEngine(PolicyEngine):
 
     name = names.API_NAME
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        state = self.state = KarmadaState(snapshot)
+    def __init__(self, snapshot: Snapshot, continued: tuple[KarmadaEngine, ContinuedState] | None = None) -> None:
+        """Read a snapshot. An engine that continues another one, which is given with its new state, takes over what that knows of
+        templates, and reads none."""
+        before, made = continued if continued is not None else (None, None)
+        state = self.state = KarmadaState(snapshot) if made is None else made.state
         kinds = (*snapshot.documents, *((key.group, key.kind) for key in snapshot.quarantined))
         self._policy_warnings = find_policy_warnings(
             state.policies.policies.values(),
             state.settings.preemption,
             state.fleet.names,
-            snapshot.templates,
+            {key: template.api_version for key, template in snapshot.templates.items()} if made is None else made.api_versions,
             kinds,
         )
         # Without propagateDeps, Lazy policies and priority classes, no decision depends on another object.
-        self.dependencies = DependenciesDistributor(state, self) if state.has_dependencies or state.has_followers else None
+        self.dependencies: DependenciesDistributor | None = None
+        if state.has_dependencies or state.has_followers:
+            distributor = before.dependencies if before is not None else None
+            self.dependencies = (
+                DependenciesDistributor(state, self) if distributor is None else distributor.continue_with(state, self)
+            )
         self._reconcile_rebalancers()
+
+    def continue_with(self, snapshot: Snapshot, changes: SnapshotChanges, /) -> Continuation | None:
+        from gitsched.apis.karmada.continuation.state_continuation import continue_state  # most changes are of templates
+
+        made = continue_state(self.state, snapshot, changes)
+        return None if made is None else Continuation(KarmadaEngine(snapshot, (self, made)), made.affected)
 
     def update(self, snapshot: Snapshot, /) -> bool:
         before = self.state.reschedule_triggers

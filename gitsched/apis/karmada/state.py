@@ -26,7 +26,7 @@ from gitsched.apis.karmada.policy.broken_policies import BrokenPolicies
 from gitsched.apis.karmada.policy.policy_options import apply_activation_preference, find_preempting_policy
 from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, PropagationPolicy, is_skipped, parse_policy
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS, RescheduleTriggers
-from gitsched.apis.karmada.settings import SETTINGS
+from gitsched.apis.karmada.settings import SETTINGS, KarmadaConfig
 from gitsched.apis.policy_api import Snapshot
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key, read_annotations
@@ -36,6 +36,7 @@ from gitsched.model.taints import NO_EXECUTE
 from gitsched.model.variants import WorkloadVariants
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
     from gitsched.apis.karmada.variant_requirements import VariantRequirements
 
 
@@ -50,7 +51,9 @@ class KarmadaState:
     """Data from the documents and the previous output of one commit.
 
     `snapshot` and `reschedule_triggers` are replaced when the engine is updated; everything else depends only on documents that make a
-    new engine necessary. No other object keeps a reference to the snapshot: the engine is cached on disk without it.
+    new state necessary. No other object keeps a reference to the snapshot: the engine is cached on disk without it.
+
+    A state that continues another one (`before`) reads no template: companions follow as before, and `autoscalers` are given.
     """
 
     __slots__ = (
@@ -60,6 +63,7 @@ class KarmadaState:
         "_variant_requirements",
         "added_taints",
         "autoscalers",
+        "brings_dependencies",
         "broken_policies",
         "declared_paths",
         "fleet",
@@ -77,7 +81,9 @@ class KarmadaState:
         "unready_clusters",
     )
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(
+        self, snapshot: Snapshot, before: KarmadaState | None = None, autoscalers: AutoscalerIndex = NO_AUTOSCALERS
+    ) -> None:
         settings = snapshot.config.settings_of(SETTINGS)
         self.replace_snapshot(snapshot)
         self.settings = settings
@@ -125,18 +131,18 @@ class KarmadaState:
             if (key.group, key.kind) in [(names.POLICY_GROUP, kind) for kind in kinds] and key in snapshot.quarantined
         ]
         self.broken_policies = BrokenPolicies(broken) if broken else None
-        self.has_followers = _has_followers(snapshot, [policy.document for policy in policies])
+        self.brings_dependencies = any(policy.is_lazy or policy.spec.get("propagateDeps") for policy in policies)
+        self.has_followers: bool = (
+            _has_followers(snapshot, [policy.document for policy in policies]) if before is None else before.has_followers
+        )
         has_overrides = bool(snapshot.duplicates) or any(kind in snapshot.documents for kind in OVERRIDE_KINDS)
         self.overrides = read_overrides(snapshot, self.fleet) if has_overrides else NO_OVERRIDES
-        copies = (copy for documents in snapshot.duplicate_templates.values() for copy in documents)
-        scalers = [template for template in (*snapshot.templates.values(), *copies) if template.key[:2] in AUTOSCALER_KINDS]
-        self.autoscalers = AutoscalerIndex(scalers, settings.autoscaler_limits == "divide") if scalers else NO_AUTOSCALERS
-        self.declared_paths = {
-            (workload.api_version, workload.kind): WorkloadPaths(
-                _split_path(workload.replicas_path), _split_path(workload.pod_template_path)
-            )
-            for workload in snapshot.config.workloads
-        }
+        self.autoscalers = _read_autoscalers(snapshot, settings) if before is None else autoscalers
+        self.declared_paths = _read_declared_paths(snapshot.config)
+
+    def has_settings_of(self, config: Config) -> bool:
+        """Return whether the settings of Karmada, and the kinds of workloads that gitsched.yaml declares, are those of this state."""
+        return self.settings == config.settings_of(SETTINGS) and self.declared_paths == _read_declared_paths(config)
 
     def replace_snapshot(self, snapshot: Snapshot) -> None:
         """Continue with a snapshot whose policies and Clusters are those of the last one."""
@@ -265,6 +271,21 @@ def _count_other_clusters(snapshot: Snapshot) -> Mapping[tuple[str, str], int]:
     from gitsched.apis.karmada.cluster.missing_clusters import count_other_clusters  # almost every source has a Cluster
 
     return count_other_clusters(snapshot)
+
+
+def _read_autoscalers(snapshot: Snapshot, settings: KarmadaConfig) -> AutoscalerIndex:
+    copies = (copy for documents in snapshot.duplicate_templates.values() for copy in documents)
+    scalers = [template for template in (*snapshot.templates.values(), *copies) if template.key[:2] in AUTOSCALER_KINDS]
+    return AutoscalerIndex(scalers, settings.autoscaler_limits == "divide") if scalers else NO_AUTOSCALERS
+
+
+def _read_declared_paths(config: Config) -> dict[tuple[str, str], WorkloadPaths]:
+    return {
+        (workload.api_version, workload.kind): WorkloadPaths(
+            _split_path(workload.replicas_path), _split_path(workload.pod_template_path)
+        )
+        for workload in config.workloads
+    }
 
 
 def _has_followers(snapshot: Snapshot, policies: Iterable[Document]) -> bool:

@@ -33,13 +33,13 @@ def find_policy_warnings(
     policies: Collection[PropagationPolicy],
     preemption: bool,
     cluster_names: Collection[str],
-    templates: Mapping[Key, Document],
+    templates: Mapping[Key, str],
     other_kinds: Iterable[tuple[str, str]],
 ) -> tuple[Finding, ...]:
     """Return the findings about policies.
 
-    `preemption` says whether the settings enable it; `cluster_names` are those of all Clusters. `other_kinds` are groups and kinds of
-    objects that are not templates or are quarantined.
+    `preemption` says whether the settings enable it; `cluster_names` are those of all Clusters. `templates` has the apiVersion of each
+    template; `other_kinds` are groups and kinds of objects that are not templates or are quarantined.
     """
     return (
         *find_suspended_policies(policies),
@@ -73,14 +73,15 @@ class SelectableResources:
     Labels are not indexed, so the findings change only when objects are added or removed.
     """
 
-    def __init__(self, templates: Mapping[Key, Document], other_kinds: Iterable[tuple[str, str]]) -> None:
-        """`other_kinds` are groups and kinds of objects that are not templates or are quarantined."""
+    def __init__(self, templates: Mapping[Key, str], other_kinds: Iterable[tuple[str, str]]) -> None:
+        """`templates` has the apiVersion of each template; `other_kinds` are groups and kinds of objects that are not templates or are
+        quarantined."""
         self.versions: dict[str, set[str]] = {}
         self._namespaces: set[tuple[str, str, str]] = set()
         self._templates = templates
-        for key, document in templates.items():
-            self.versions.setdefault(key.kind, set()).add(document.api_version)
-            self._namespaces.add((document.api_version, key.kind, key.namespace))
+        for key, api_version in templates.items():
+            self.versions.setdefault(key.kind, set()).add(api_version)
+            self._namespaces.add((api_version, key.kind, key.namespace))
         self._other_kinds, self._lookups = frozenset(other_kinds), 0
         self.kinds = NameSuggestions(self.versions, _KIND_SIMILARITY)
 
@@ -120,9 +121,9 @@ class SelectableResources:
     def _names(self) -> Mapping[tuple[str, str, str], set[str]]:
         """The names of each kind by namespace, and under "" in all namespaces; computed on first use."""
         names: dict[tuple[str, str, str], set[str]] = {}
-        for key, document in self._templates.items():
+        for key, api_version in self._templates.items():
             for namespace in {key.namespace, ""}:
-                names.setdefault((document.api_version, key.kind, namespace), set()).add(key.name)
+                names.setdefault((api_version, key.kind, namespace), set()).add(key.name)
         return names
 
 

@@ -10,6 +10,7 @@ so they are decided first although outcomes are computed in the order of names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from typing import Protocol
 
 from gitsched.apis.companions import CompanionFollowers
@@ -52,17 +53,26 @@ class DependenciesDistributor:
     __slots__ = ("_decider", "_dependencies", "_followers", "_outcomes", "_priority_classes", "_propagates", "_state")
 
     def __init__(self, state: KarmadaState, decider: WorkloadDecider) -> None:
-        self._state, self._decider = state, decider
-        policies = state.policies.policies.values()
-        self._priority_classes = frozenset({policy.priority_class_name for policy in policies} - {""})
-        # A Lazy or a quarantined policy may have had propagateDeps when bindings were last written.
-        self._propagates = any(policy.spec.get("propagateDeps") or policy.is_lazy for policy in policies) or any(
-            key.group == names.POLICY_GROUP for key in state.snapshot.quarantined
-        )
-        self._dependencies = DependencyIndex(state.snapshot.templates if self._propagates else {}, self)
+        self._set_state(state, decider)
         templates = state.snapshot.templates
+        self._dependencies = DependencyIndex(templates if self._propagates else {}, self)
         self._followers = CompanionFollowers(templates, state.snapshot.config) if state.has_followers else None
+
+    def _set_state(self, state: KarmadaState, decider: WorkloadDecider) -> None:
+        self._state, self._decider = state, decider
+        self._priority_classes = frozenset({policy.priority_class_name for policy in state.policies.policies.values()} - {""})
+        # A Lazy or a quarantined policy may have had propagateDeps when bindings were last written.
+        quarantined = any(key.group == names.POLICY_GROUP for key in state.snapshot.quarantined)
+        self._propagates = state.brings_dependencies or quarantined
         self._outcomes: dict[Key, Outcome | None] = {}
+
+    def continue_with(self, state: KarmadaState, decider: WorkloadDecider) -> DependenciesDistributor:
+        """Return the distributor of another state. It knows the references and companions of the same templates, and takes them over: this
+        distributor is no longer of use."""
+        other = copy(self)
+        other._set_state(state, decider)
+        other._dependencies.set_reader(other)
+        return other
 
     def __getstate__(self) -> tuple[None, dict[str, object]]:
         """Return what is stored with an engine: the outcomes belong to a snapshot."""

@@ -58,6 +58,10 @@ class DependencyIndex:
         for template in templates.values():
             self._add(template, templates)
 
+    def set_reader(self, reader: ReferenceReader) -> None:
+        """Read references with another reader from now on. Those that are known stay."""
+        self._reader = reader
+
     def list_dependents(self, template: Document) -> list[Key]:
         """Return the workloads that refer to an object, in the order of their bindings.
 
@@ -65,6 +69,12 @@ class DependencyIndex:
         """
         if not self._dependents:
             return []
+        key, found = template.key, self._list_referring(template)
+        reach = self._reach.get(key)
+        return sorted(found - reach.objects - {key} if reach is not None else found, key=binding_key)
+
+    def _list_referring(self, template: Document) -> set[Key]:
+        """Return the workloads that refer to an object, or to the Secret that its controller writes."""
         key = template.key
         found = set(self._dependents.get(key, ()))
         secret = find_written_secret_key(template) if self._writers else None
@@ -73,8 +83,7 @@ class DependencyIndex:
         for reference in self._by_labels.get((key.namespace, key.kind), ()):
             if reference.matches(template):
                 found |= self._dependents[reference]
-        reach = self._reach.get(key)
-        return sorted(found - reach.objects - {key} if reach is not None else found, key=binding_key)
+        return found
 
     def is_cut(self, key: Key) -> bool:
         """Return whether a workload refers to more objects than are followed."""
@@ -88,6 +97,8 @@ class DependencyIndex:
         users: set[Key] = set()
         for key in workloads:
             users |= self._users.get(key, set())
+            if key not in self._users and key in templates:  # an object that came: what refers to it reaches what it refers to
+                users.update(self._list_referring(templates[key]))
             for secret in self._update_writer(key, templates.get(key)):
                 users |= self._dependents.get(secret, set())
         touched: set[Key] = set()

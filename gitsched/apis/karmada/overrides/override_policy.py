@@ -149,6 +149,10 @@ class OverrideIndex:
                 results.append(target if manifest is None else target._replace(body=manifest))
         return tuple(results), tuple(_make_finding(template, *failure) for failure in failures.values())
 
+    def selects(self, template: Document) -> bool:
+        """Return whether a policy with rules selects an object."""
+        return bool(self._match_policies(template))
+
     def names_kind(self, template: Document) -> bool:
         """Return whether a policy selects an object by its kind, and not only because it selects everything."""
         key = template.key

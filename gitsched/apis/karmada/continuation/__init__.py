@@ -1,0 +1,1 @@
+"""Continuation of an engine with changed documents: which workloads a change can affect."""

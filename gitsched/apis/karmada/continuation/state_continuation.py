@@ -1,0 +1,127 @@
+"""Continue a state with changed policies, override policies, Clusters, ClusterTaintPolicies and reported bindings.
+
+The new state reads all documents of the API again, and takes over what the old one knows of templates. What the old one knows of clusters
+is compared with what the new one knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from gitsched.apis.capabilities import DocumentPair, SnapshotChanges
+from gitsched.apis.karmada import names
+from gitsched.apis.karmada.autoscalers import AUTOSCALER_KINDS, NO_AUTOSCALERS, AutoscalerIndex
+from gitsched.apis.karmada.binding.resource_binding import binding_key
+from gitsched.apis.karmada.continuation.cluster_changes import find_affected_by_clusters
+from gitsched.apis.karmada.continuation.policy_changes import find_affected_by_overrides, find_affected_by_policies
+from gitsched.apis.karmada.state import KarmadaState
+from gitsched.apis.policy_api import Snapshot
+from gitsched.kinds.companion_kinds import COMPANION_KINDS
+from gitsched.kinds.companion_targets import read_follows
+from gitsched.model.document import Key
+
+_REBALANCER = (names.APPS_GROUP, names.REBALANCER)
+_BINDINGS = ((names.WORK_GROUP, names.BINDING), (names.WORK_GROUP, names.CLUSTER_BINDING))
+
+
+class ContinuedState(NamedTuple):
+    """The state for a new snapshot, the workloads that have to be decided again, and the apiVersion of each template."""
+
+    state: KarmadaState
+    affected: frozenset[Key]
+    api_versions: Mapping[Key, str]
+
+
+def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotChanges) -> ContinuedState | None:
+    """Return the state for a snapshot and the workloads that its changes can affect; None if only a new engine can tell."""
+    if not _can_continue(before, snapshot, changes):
+        return None
+    after = KarmadaState(snapshot, before, _add_autoscalers(before, changes))
+    if not _has_same_needs(before, after) or after.reschedule_triggers.pending:
+        return None
+    affected = {
+        *find_affected_by_policies(before, after, changes),
+        *find_affected_by_overrides(before, after, changes),
+        *find_affected_by_clusters(before, after, changes.template_index),
+        *_find_reported(changes),
+    }
+    removed = {key for key, (_, template) in changes.templates.items() if template is None}
+    return ContinuedState(after, frozenset(affected - removed), _list_api_versions(changes))
+
+
+def _can_continue(before: KarmadaState, snapshot: Snapshot, changes: SnapshotChanges) -> bool:
+    """Return whether nothing has changed that concerns all workloads or a time at which workloads are scheduled again."""
+    is_plain = not (
+        snapshot.quarantined
+        or snapshot.broken
+        or snapshot.duplicates
+        or snapshot.duplicate_templates
+        or snapshot.variants
+        or snapshot.fixed
+        or snapshot.has_adopted
+        or snapshot.tenancy is not None
+        or before.broken_policies is not None
+        or before.reschedule_triggers.pending
+    )
+    return (
+        is_plain
+        and before.has_settings_of(snapshot.config)
+        and not any(key[:2] == _REBALANCER for key in changes.api_documents)
+        and _keeps_followers(before, snapshot, changes)
+    )
+
+
+def _keeps_followers(before: KarmadaState, snapshot: Snapshot, changes: SnapshotChanges) -> bool:
+    """Return whether companions follow workloads as before: no changed policy or companion has a say in it, and the first or last companion
+    does not decide whether any follows."""
+    pairs = [
+        *changes.api_documents.items(),
+        *((key, pair) for key, pair in changes.templates.items() if key[:2] in COMPANION_KINDS),
+    ]
+    if any(document is not None and read_follows(document.body) is not None for _, pair in pairs for document in pair):
+        return False
+    came_or_went = any(key[:2] in COMPANION_KINDS and None in pair for key, pair in changes.templates.items())
+    return before.has_followers or not (snapshot.config.follow_targets and came_or_went)
+
+
+def _has_same_needs(before: KarmadaState, after: KarmadaState) -> bool:
+    """Return whether decisions depend on other objects in the same ways, and both times on the Clusters of Karmada alone."""
+    return (before.has_dependencies, before.brings_dependencies) == (after.has_dependencies, after.brings_dependencies) and not (
+        before.other_clusters or after.other_clusters
+    )
+
+
+def _list_api_versions(changes: SnapshotChanges) -> Mapping[Key, str]:
+    """Return the apiVersion of every template of the new snapshot."""
+    versions = {key: entry.api_version for key, entry in changes.template_index.items()}
+    for key, (_, template) in changes.templates.items():
+        if template is None:
+            versions.pop(key, None)
+        else:
+            versions[key] = template.api_version
+    return versions
+
+
+def _add_autoscalers(before: KarmadaState, changes: SnapshotChanges) -> AutoscalerIndex:
+    """Return the autoscalers of the new snapshot. An index that has any reads those that changed when it is asked what they affect."""
+    if before.autoscalers is not NO_AUTOSCALERS:
+        return before.autoscalers
+    added = [
+        template for _, template in changes.templates.values() if template is not None and template.key[:2] in AUTOSCALER_KINDS
+    ]
+    return AutoscalerIndex(added, before.settings.autoscaler_limits == "divide") if added else NO_AUTOSCALERS
+
+
+def _find_reported(changes: SnapshotChanges) -> Iterator[Key]:
+    """Yield the templates whose bindings, which report health or come from a hub, have changed in the source."""
+    bindings = {key for key, pair in changes.api_documents.items() if key[:2] in _BINDINGS and _differ(pair)}
+    namespaces = {key.namespace for key in bindings}
+    for key in changes.template_index if bindings else ():
+        if key.namespace in namespaces and binding_key(key) in bindings:
+            yield key
+
+
+def _differ(pair: DocumentPair) -> bool:
+    before, after = pair
+    return before is None or after is None or before.body != after.body

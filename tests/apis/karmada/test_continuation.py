@@ -1,0 +1,329 @@
+"""An engine that continues with changed documents decides as a new one, and decides only what a change can affect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gitsched.apis.gitsched.config import parse_config
+from gitsched.decide.validation import validate_document
+from tests.apis.continuation import World, run_history
+from tests.apis.karmada.conftest import API_VERSIONS
+from tests.search_depth import count_examples
+
+CLUSTERS = ("c1", "c2", "c3", "c4", "c5", "c6")
+LABELS = ("env", "tier", "unread")
+SETTINGS: tuple[dict[str, Any], ...] = (
+    {},
+    {},
+    {"preemption": True},
+    {"failback": "WhenUnschedulable"},
+    {"failback": {"AfterStabilization": "3m"}},
+    {"failover": "cluster"},
+    {"missingFacts": "strict"},
+    {"enableEmptyWorkloadPropagation": True},
+    {"autoscalerLimits": "divide"},
+)
+
+
+def document(kind: str, name: str, namespace: str = "", **more: Any) -> tuple[tuple[str, str, str], Any]:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {}), **more.pop("metadata", {})}
+    version = {"HorizontalPodAutoscaler": "autoscaling/v2", "Service": "v1"}.get(kind) or API_VERSIONS[kind]
+    return (kind, namespace, name), {"apiVersion": version, "kind": kind, "metadata": metadata, **more}
+
+
+def make_valid(make: Callable[[], Any]) -> Any:
+    """Return the first of the documents that a function makes which is valid."""
+    while True:
+        key, body = make()
+        if not any(issue.severity == "error" for issue in validate_document(body).issues):
+            return key, body
+
+
+class WorldBuilder:
+    """Makes and changes random worlds."""
+
+    def __init__(self, dice: Random) -> None:
+        self.dice, self.world = dice, World()
+        self.makers = {
+            "Cluster": (self.make_cluster, 6),
+            "PropagationPolicy": (self.make_policy, 3),
+            "ClusterPropagationPolicy": (self.make_cluster_policy, 3),
+            "OverridePolicy": (self.make_override, 1),
+            "ClusterOverridePolicy": (self.make_cluster_override, 1),
+            "ClusterTaintPolicy": (self.make_taint_policy, 1),
+            "ResourceBinding": (self.make_binding, 1),
+            "Deployment": (self.make_deployment, 5),
+            "ConfigMap": (self.make_config_map, 2),
+            "HorizontalPodAutoscaler": (self.make_autoscaler, 1),
+            "Service": (self.make_service, 1),
+            "PriorityClass": (self.make_priority_class, 1),
+        }
+
+    def chance(self, share: float) -> bool:
+        return self.dice.random() < share
+
+    def build(self) -> World:
+        for make, count in self.makers.values():
+            for _ in range(self.dice.randint(count // 2, count)):
+                self.world.update([make_valid(make)])
+        return self.world
+
+    def change(self, world: World) -> None:
+        """Add, replace, edit or remove one to three documents."""
+        for _ in range(self.dice.choice((1, 1, 1, 2, 3))):
+            kind = self.dice.choice(("Cluster", "Cluster", *self.makers))
+            known = [key for key in sorted(world) if key[0] == kind]
+            if known and self.chance(0.2) and not (kind == "Cluster" and len(known) == 1):
+                del world[self.dice.choice(known)]
+            elif known and kind == "Cluster" and self.chance(0.7):
+                self.edit_cluster(world, self.dice.choice(known))
+            else:
+                world.update([make_valid(self.makers[kind][0])])
+
+    def edit_cluster(self, world: World, key: tuple[str, str, str]) -> None:
+        """Replace one part of a Cluster."""
+        _, other = make_valid(lambda: self.make_cluster(key[2]))
+        part = self.dice.choice(("metadata", "spec", "status"))
+        world[key] = {name: value for name, value in {**world[key], part: other.get(part)}.items() if value is not None}
+
+    def make_cluster(self, name: str = "") -> Any:
+        dice = self.dice
+        taints = [
+            {"key": dice.choice(("maintenance", "full")), "effect": dice.choice(("NoSchedule", "NoSchedule", "NoExecute"))}
+            for _ in range(dice.choice((0, 0, 0, 1, 2)))
+        ]
+        status: dict[str, Any] = {}
+        if self.chance(0.5):
+            kinds = dice.choice((["Deployment"], ["Deployment", "DaemonSet"], ["DaemonSet"]))
+            status["apiEnablements"] = [
+                {"groupVersion": "apps/v1", "resources": [{"kind": kind} for kind in kinds]},
+                {"groupVersion": "v1", "resources": [{"kind": "ConfigMap"}, {"kind": "Service"}]},
+            ]
+        if self.chance(0.5):
+            status["resourceSummary"] = {
+                "allocatable": {"cpu": dice.choice(("2", "8")), "pods": dice.choice(("3", "20"))},
+                "allocated": {"cpu": dice.choice(("0", "1", "9"))},
+            }
+        if self.chance(0.4):
+            status["conditions"] = [
+                {"type": "Ready", "status": dice.choice(("True", "True", "False", "Unknown"))},
+                {"type": "Disk", "status": dice.choice(("True", "False"))},
+            ]
+        spec: dict[str, Any] = {"syncMode": "Push", "region": dice.choice(("r1", "r2", "")), "provider": dice.choice(("p1", ""))}
+        if len({(taint["key"], taint["effect"]) for taint in taints}) == len(taints):
+            spec["taints"] = taints
+        labels = {label: dice.choice("ab") for label in LABELS if self.chance(0.7)}
+        return document("Cluster", name or dice.choice(CLUSTERS), spec=spec, status=status, metadata={"labels": labels})
+
+    def make_affinity(self) -> dict[str, Any]:
+        dice = self.dice
+        found: dict[str, Any] = {}
+        if self.chance(0.3):
+            found["clusterNames"] = sorted(dice.sample(CLUSTERS, 3))
+        if self.chance(0.2):
+            found["exclude"] = [dice.choice(CLUSTERS)]
+        if self.chance(0.6):
+            found["labelSelector"] = dice.choice(
+                (
+                    {"matchLabels": {dice.choice(("env", "tier")): dice.choice("ab")}},
+                    {"matchExpressions": [{"key": "env", "operator": dice.choice(("Exists", "DoesNotExist"))}]},
+                )
+            )
+        if self.chance(0.1):
+            found["fieldSelector"] = {"matchExpressions": [{"key": "region", "operator": "In", "values": ["r1"]}]}
+        return found
+
+    def make_placement(self) -> dict[str, Any]:
+        dice = self.dice
+        found: dict[str, Any] = {}
+        if self.chance(0.4):
+            found["clusterAffinities"] = [
+                {
+                    "affinityName": name,
+                    **self.make_affinity(),
+                    **(
+                        {"overflowAffinities": [{"affinityName": f"{name}-more", **self.make_affinity()}]}
+                        if self.chance(0.2)
+                        else {}
+                    ),
+                }
+                for name in ("g1", "g2", "g3")[: dice.randint(1, 3)]
+            ]
+        elif self.chance(0.7):
+            found["clusterAffinity"] = self.make_affinity()
+        if self.chance(0.4):
+            found["clusterTolerations"] = [
+                {
+                    "key": "maintenance",
+                    "operator": "Exists",
+                    **({"effect": "NoExecute", "tolerationSeconds": dice.choice((60, 600))} if self.chance(0.4) else {}),
+                }
+            ]
+        scheduling = dice.choice(
+            (
+                None,
+                {"replicaSchedulingType": "Duplicated"},
+                {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"},
+                {
+                    "replicaSchedulingType": "Divided",
+                    "replicaDivisionPreference": "Weighted",
+                    "weightPreference": {"dynamicWeight": "AvailableReplicas"},
+                },
+                {
+                    "replicaSchedulingType": "Divided",
+                    "replicaDivisionPreference": "Weighted",
+                    "weightPreference": {
+                        "staticWeightList": [
+                            {"targetCluster": {"labelSelector": {"matchLabels": {"tier": "a"}}}, "weight": 2},
+                            {"targetCluster": {"labelSelector": {"matchLabels": {"tier": "b"}}}, "weight": 1},
+                        ]
+                    },
+                },
+            )
+        )
+        if scheduling:
+            found["replicaScheduling"] = scheduling
+        if self.chance(0.25):
+            spreads = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": dice.randint(1, 3)}]
+            if self.chance(0.5):
+                spreads.append({"spreadByField": "region", "minGroups": 1, "maxGroups": 2})
+            found["spreadConstraints"] = spreads
+        return found
+
+    def make_selector(self, kinds: tuple[str, ...]) -> dict[str, Any]:
+        kind = self.dice.choice(kinds)
+        selector: dict[str, Any] = {"apiVersion": "apps/v1" if kind == "Deployment" else "v1", "kind": kind}
+        if self.chance(0.3):
+            selector["name"] = f"{'web' if kind == 'Deployment' else 'data'}{self.dice.randint(1, 5)}"
+        elif self.chance(0.5):
+            selector["labelSelector"] = {"matchLabels": {"app": self.dice.choice("xy")}}
+        return selector
+
+    def make_policy_spec(self) -> dict[str, Any]:
+        dice = self.dice
+        spec: dict[str, Any] = {
+            "resourceSelectors": [self.make_selector(("Deployment", "Deployment", "ConfigMap")) for _ in range(dice.randint(1, 2))],
+            "placement": self.make_placement(),
+        }
+        if self.chance(0.3):
+            spec["priority"] = dice.randint(0, 3)
+        if self.chance(0.2):
+            spec["preemption"] = "Always"
+        if self.chance(self.lazy_share):
+            spec["activationPreference"] = "Lazy"
+        if self.chance(self.propagating_share):
+            spec["propagateDeps"] = True
+        if self.chance(0.1):
+            spec["dependentOverrides"] = ["o1"]
+        if self.chance(0.1):
+            spec["suspension"] = dice.choice(({"dispatching": True}, {"dispatchingOnClusters": {"clusterNames": ["c1"]}}))
+        if self.chance(0.1):
+            spec["failover"] = {"cluster": {"purgeMode": dice.choice(("Directly", "Gracefully"))}}
+        return spec
+
+    lazy_share = propagating_share = 0.0
+
+    def make_policy(self) -> Any:
+        return document("PropagationPolicy", self.dice.choice(("p1", "p2", "p3")), "default", spec=self.make_policy_spec())
+
+    def make_cluster_policy(self) -> Any:
+        return document("ClusterPropagationPolicy", self.dice.choice(("cp1", "cp2", "cp3")), spec=self.make_policy_spec())
+
+    def make_override_spec(self) -> dict[str, Any]:
+        path = self.dice.choice(("/metadata/annotations", "/metadata/annotations", "/spec/absent/field"))
+        plaintext = [{"path": path, "operator": "add", "value": {"o": self.dice.choice("12")}}]
+        rule: dict[str, Any] = {"overriders": {"plaintext": plaintext}}
+        if self.chance(0.7):
+            rule["targetCluster"] = self.make_affinity()
+        spec: dict[str, Any] = {"overrideRules": [rule]}
+        if self.chance(0.7):
+            spec["resourceSelectors"] = [self.make_selector(("Deployment", "ConfigMap"))]
+        return spec
+
+    def make_override(self) -> Any:
+        return document("OverridePolicy", self.dice.choice(("o1", "o2")), "default", spec=self.make_override_spec())
+
+    def make_cluster_override(self) -> Any:
+        return document("ClusterOverridePolicy", self.dice.choice(("o1", "o2")), spec=self.make_override_spec())
+
+    def make_taint_policy(self) -> Any:
+        spec: dict[str, Any] = {
+            "addOnConditions": [{"conditionType": "Disk", "operator": "In", "statusValues": ["False"]}],
+            "removeOnConditions": [{"conditionType": "Disk", "operator": "In", "statusValues": ["True"]}],
+            "taints": [{"key": self.dice.choice(("disk", "maintenance")), "effect": "NoSchedule"}],
+        }
+        if self.chance(0.5):
+            spec["targetClusters"] = self.make_affinity()
+        return document("ClusterTaintPolicy", self.dice.choice(("t1", "t2")), spec=spec)
+
+    def make_binding(self) -> Any:
+        status = [
+            {"clusterName": name, "health": self.dice.choice(("Healthy", "Unhealthy"))} for name in self.dice.sample(CLUSTERS, 2)
+        ]
+        name = f"web{self.dice.randint(1, 5)}"
+        resource = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": name}
+        return document(
+            "ResourceBinding", f"{name}-deployment", "default", spec={"resource": resource}, status={"aggregatedStatus": status}
+        )
+
+    def make_deployment(self) -> Any:
+        dice = self.dice
+        container: dict[str, Any] = {"name": "main", "image": f"web:{dice.randint(1, 3)}"}
+        if self.chance(0.5):
+            container["resources"] = {"requests": {"cpu": dice.choice(("1", "3"))}}
+        if self.chance(0.3):
+            container["envFrom"] = [{"configMapRef": {"name": f"data{dice.randint(1, 3)}"}}]
+        labels = {"app": dice.choice("xy")}
+        spec = {
+            "replicas": dice.choice((0, 1, 3, 5)),
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        }
+        return document(
+            "Deployment",
+            f"web{dice.randint(1, 5)}",
+            dice.choice(("default", "default", "other")),
+            spec=spec,
+            metadata={"labels": labels},
+        )
+
+    def make_config_map(self) -> Any:
+        labels = {"app": self.dice.choice("xy")}
+        return document(
+            "ConfigMap",
+            f"data{self.dice.randint(1, 3)}",
+            "default",
+            data={"a": self.dice.choice("12")},
+            metadata={"labels": labels},
+        )
+
+    def make_autoscaler(self) -> Any:
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"web{self.dice.randint(1, 5)}"}
+        spec = {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": self.dice.randint(3, 9)}
+        return document("HorizontalPodAutoscaler", "hpa", "default", spec=spec)
+
+    def make_service(self) -> Any:
+        return document("Service", "front", "default", spec={"selector": {"app": self.dice.choice("xy")}, "ports": [{"port": 80}]})
+
+    def make_priority_class(self) -> Any:
+        return document("PriorityClass", "high", value=self.dice.randint(1, 9))
+
+
+def play(seed: int, steps: int) -> tuple[int, int]:
+    dice = Random(seed)
+    builder = WorldBuilder(dice)
+    if dice.random() < 0.4:
+        builder.lazy_share, builder.propagating_share = dice.choice(((0.0, 0.3), (0.2, 0.2), (0.2, 0.0)))
+    config = parse_config({"karmada": dice.choice(SETTINGS)})
+    return run_history(builder.build(), config, builder.change, steps)
+
+
+@settings(max_examples=count_examples(6))
+@given(st.integers(0, 1 << 32))
+def test_any_change(seed: int) -> None:
+    play(seed, 4)
