@@ -7,7 +7,7 @@ import re
 import shlex
 import time
 import time as clock
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -140,6 +140,18 @@ def read_note(repository: Repository, commit: str, ref: str = NOTES_REF) -> str 
         if found is not None:
             return repository.blob(found[0]).decode("utf-8", "replace")
     return None
+
+
+def list_noted_commits(repository: Repository, ref: str = NOTES_REF) -> Iterator[str]:
+    """Yield the ids of the objects that have a note."""
+    tree = _read_notes(repository, ref, repository.resolve_ref(ref))
+    if tree is None:
+        return
+    for name in repository.list_directory(tree, ""):
+        if len(name) == 2:  # see _has_fanout
+            yield from (name + rest for rest in repository.list_directory(tree, name))
+        else:
+            yield name
 
 
 def _read_notes(repository: Repository, ref: str, head: str | None) -> str | None:

@@ -31,3 +31,8 @@ class Commit(NamedTuple):
     name: str = ""
     email: str = ""
     author: str = ""
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Return whether someone else made the commit from that of its author, as `git commit --amend` and `git rebase` do."""
+        return bool(self.author) and self.author != f"{self.name} <{self.email}>"

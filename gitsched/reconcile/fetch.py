@@ -137,7 +137,7 @@ def _open_location(context: RunContext, config: OutputConfig) -> OutputLocation:
     repository = output.repository
     commit = repository.commit(head) if head else None
     tree = commit.tree if commit is not None else None
-    is_edited = commit is not None and not any(name == SOURCE_TRAILER for name, _ in commit.trailers)
+    is_edited = commit is not None and (commit.is_rewritten or not any(name == SOURCE_TRAILER for name, _ in commit.trailers))
     path = config.path if settings.output_path is None else settings.output_path
     prefix = f"{path}/" if path else ""
     record = read_run_record(repository, tree, prefix)

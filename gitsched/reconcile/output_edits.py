@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from gitsched.git import Repository
+from gitsched.git.refs import list_noted_commits
 from gitsched.model.commit import Commit
 from gitsched.model.finding import Finding, format_names
 from gitsched.model.time import format_time
@@ -15,6 +17,8 @@ from gitsched.report.lines import abbreviate_oid
 
 MAX_EDITS = 100
 """Commits of people since the last run that are examined."""
+MAX_NOTED_COMMITS = 10_000
+"""Commits with a note among which the original of an amended commit is searched."""
 MAX_NAMED_PATHS, MAX_AUTHOR_LENGTH = 5, 100
 
 
@@ -26,8 +30,7 @@ def is_written_by_run(commit: Commit) -> bool:
 def find_undone_edits(fetched: Fetched, tree: str) -> list[Finding]:
     """Return a warning for each commit whose changes to files of the output are not in the planned `tree`, the newest first."""
     repository, findings = fetched.output.repository, []
-    for commit in _list_edits(repository, fetched.output_head):
-        before = repository.commit(commit.parents[0]).tree if commit.parents else None
+    for commit, before in _list_edits(repository, fetched.output_head):
         undone = [
             name
             for path in repository.changed_paths(before, commit.tree)
@@ -46,22 +49,39 @@ def _find_head_entry(fetched: Fetched, path: str) -> tuple[str, int] | None:
     return fetched.output.repository.find_entry(fetched.output_tree, path) if fetched.output_tree else None
 
 
-def _list_edits(repository: Repository, head: str | None) -> Iterator[Commit]:
-    """Yield the commits after the last one of a run, by first parents, the newest first."""
+def _list_edits(repository: Repository, head: str | None) -> Iterator[tuple[Commit, str | None]]:
+    """Yield the commits of people after the last one of a run, by first parents, the newest first, each with the tree before it.
+
+    Someone may have amended the commit of the run. Then it is the last one, with the tree that the run wrote, if that commit still exists.
+    """
     for _ in range(MAX_EDITS):
         if head is None or not repository.has(head):
             return
         commit = repository.commit(head)
         if is_written_by_run(commit):
+            original = _find_original(repository, commit) if commit.is_rewritten else None
+            if original is not None:
+                yield commit, original.tree
             return
-        yield commit
+        yield commit, repository.commit(commit.parents[0]).tree if commit.parents else None
         head = commit.parents[0] if commit.parents else None
+
+
+def _find_original(repository: Repository, rewritten: Commit) -> Commit | None:
+    """Return the commit that a run made of the same source on the same parent: runs write a note on each of their commits."""
+    for oid in islice(list_noted_commits(repository), MAX_NOTED_COMMITS):
+        if oid != rewritten.oid and repository.has_commit(oid):
+            commit = repository.commit(oid)
+            if commit.parents == rewritten.parents and commit.author == rewritten.author and not commit.is_rewritten:
+                return commit
+    return None
 
 
 def _make_finding(commit: Commit, paths: list[str]) -> Finding:
     names = format_names(paths, MAX_NAMED_PATHS)
+    author = f"{commit.name} <{commit.email}>" if commit.is_rewritten else commit.author
     message = (
-        f"commit {abbreviate_oid(commit.oid)} of {commit.author[:MAX_AUTHOR_LENGTH]} ({format_time(commit.time)}) changed {names} on the "
+        f"commit {abbreviate_oid(commit.oid)} of {author[:MAX_AUTHOR_LENGTH]} ({format_time(commit.time)}) changed {names} on the "
         "output branch, which only runs write: a run takes that back; change the source, and protect the branch"
     )
     return Finding("warning", "output-edited", message, is_change=True)

@@ -143,7 +143,7 @@ class Fetched(NamedTuple):
     `frozen` says why the output branch freezes placements, or is "". `base_tenants` are the Tenants of the base of a comparison, as
     gitsched.json records them; None for those that the last run recorded. `chosen_by_operator`: in the first run the operator chose another
     branch or directory of the output than gitsched.yaml; the note on the output commit says so. `is_edited`: no run made the head of the
-    output.
+    output, or someone amended it.
     """
 
     source: Commit

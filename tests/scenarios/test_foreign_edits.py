@@ -63,6 +63,33 @@ def test_an_edit_of_the_output_branch_is_undone_by_a_commit_on_top(pair: Fleet, 
     assert pair.reconcile(1).after is None
 
 
+@pytest.mark.parametrize("has_new_commit", [False, True], ids=["same source", "new commit"])
+def test_an_amended_commit_of_a_run_is_an_edit(pair: Fleet, has_new_commit: bool) -> None:
+    pair.reconcile()
+    expected = pair.files()
+    pair.git("worktree", "add", "-q", "--detach", "../edited", "placements")
+    (pair.path.parent / "edited" / WEB).write_text("kind: Changed\n")
+    pair.git("-C", "../edited", "commit", "-q", "-a", "--amend", "--no-edit")
+    pair.git("update-ref", "refs/heads/placements", pair.git("-C", "../edited", "rev-parse", "HEAD"))
+    if has_new_commit:
+        pair.commit({"apps/other.yaml": deployment("other")}, hour=1)
+    (finding,) = list_edits(pair.reconcile(1))
+    assert f" changed {WEB} on the output branch" in finding.message
+    assert pair.git("log", "-1", "--format=%cn <%ce>", "placements^") in finding.message
+    assert pair.files()[WEB] == expected[WEB]
+
+
+def test_a_commit_of_a_run_that_a_forge_has_rebased_is_no_edit(pair: Fleet) -> None:
+    pair.reconcile()
+    pair.git("worktree", "add", "-q", "--detach", "../edited", "placements")
+    pair.git("-C", "../edited", "commit", "-q", "--amend", "--no-edit")
+    pair.git("update-ref", "refs/heads/placements", pair.git("-C", "../edited", "rev-parse", "HEAD"))
+    pair.commit({"apps/other.yaml": deployment("other")}, hour=1)
+    run = pair.reconcile(1)
+    assert run.after is not None
+    assert list_edits(run) == []
+
+
 def test_a_deleted_file_of_the_output_branch_is_written_again(pair: Fleet) -> None:
     pair.reconcile()
     expected = pair.files()
