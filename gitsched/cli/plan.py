@@ -133,8 +133,10 @@ def command(
     )
     if not worktree and head is None and revision is None and chosen["branch"] is None:
         note_uncommitted(location, log_format, NOT_PLANNED)
+    # A page explains workloads that do not move, and a loss may concern any workload.
+    complete = resilience is not None or form == "html" or any(report.form == "html" for report in wanted)
     with output.show_progress("Planning") as progress:
-        compared = compare_plans(settings._replace(progress=progress), base)
+        compared = compare_plans(settings._replace(progress=progress), base, complete=complete)
         found = compared.review
         if resilience is not None:
             from gitsched.reconcile.source_simulation import assess_resilience  # loaded only with --resilience

@@ -16,16 +16,18 @@ from gitsched.decide.decisions import (
     list_own_workloads,
     list_quarantined,
 )
-from gitsched.model.document import Key
+from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome, RecordedDecision
 
 
 class PartialDecisions(NamedTuple):
-    """The outcomes of some workloads, the same as in the decisions about all of them. `own` are all workloads that APIs create."""
+    """The outcomes of some workloads, the same as in the decisions about all of them. `own` are all workloads that APIs create,
+    `templates` the documents that the engines read."""
 
     engines: tuple[PolicyEngine, ...]
     outcomes: Mapping[Key, Outcome]
     own: Mapping[Key, Outcome]
+    templates: Mapping[Key, Document]
 
     @property
     def recorded(self) -> tuple[RecordedDecision, ...]:
@@ -55,4 +57,5 @@ def decide_some(source: DecisionInput, keys: Collection[Key]) -> PartialDecision
         other = outcomes.get(document.key)
         if other is None or not other.previous_targets:
             own[document.key] = outcome
-    return PartialDecisions(engines, {**outcomes, **{key: outcome for key, outcome in own.items() if key in keys}}, own)
+    found = {**outcomes, **{key: outcome for key, outcome in own.items() if key in keys}}
+    return PartialDecisions(engines, found, own, source.catalog.templates)

@@ -136,6 +136,7 @@ class Totals(NamedTuple):
     object which the source does not have. `has_companions` says whether an object of the source is of a kind of companions. `retained` are
     copies that the output has only for an overlap. `hidden_codes` are those of findings of engines that reports leave out.
     `held` are the stateful workloads that keep their clusters.
+    `document_count` is the number of documents of policy APIs, `template_count` that of templates.
     `engine_wakeups` are the times at which the engines have to check the same documents and output again; None
     if they have to do so in the next run.
     """
@@ -167,6 +168,8 @@ class Totals(NamedTuple):
     hidden_codes: frozenset[str] = frozenset()
     held: Mapping[Key, HeldPlacement] = {}
     engine_wakeups: tuple[datetime, ...] | None = None
+    document_count: int = 0
+    template_count: int = 0
 
     @property
     def workload_count(self) -> int:
@@ -291,6 +294,8 @@ def compute_totals(
         retained=retained,
         hidden_codes=hidden_codes,
         held={key: outcome.held for key, outcome in outcomes.items() if outcome.held is not None},
+        document_count=sum(map(len, decisions.catalog.api_documents.values())),
+        template_count=len(decisions.catalog.templates),
     )
 
 

@@ -8,11 +8,10 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from gitsched.apis.topology import list_cluster_kinds
-from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.diff.cause_search import Changes, SearchSpace, Subject, find_explanations
 from gitsched.diff.changed_documents import ChangedDocuments
-from gitsched.diff.counterfactual_placements import CounterfactualPlacements, Placement
+from gitsched.diff.counterfactual_placements import CounterfactualPlacements, DecidedCommit, Placement
 from gitsched.diff.document_changes import OBSERVATIONS, READ_ORDER, RELEASES, SETTINGS, TIME, WHOLE, Change, DocumentChanges
 from gitsched.model.changes import Cause, Move, RecordChange
 from gitsched.model.document import Key
@@ -50,7 +49,7 @@ def find_causes(
     records: tuple[RecordChange, ...],
     changes: DocumentChanges,
     outcomes: Mapping[Key, Outcome],
-    decided: DecisionSet,
+    decided: DecidedCommit,
     progress: Progress | None = None,
 ) -> Causes:
     """Return the moves and records with their causes, of which each is proved, or only told as changed with them.
@@ -59,7 +58,8 @@ def find_causes(
     """
     expected: dict[Subject, Placement] = {Subject(move.key): move.before for move in moves}
     expected |= {Subject(record.subject, record.target_kind): record.before for record in records}
-    limit = MIN_DECISIONS + DECISIONS_PER_WORKLOAD * len(decided.outcomes.keys() | {move.key for move in moves})
+    removed = {move.key for move in moves if move.key not in decided.outcomes}
+    limit = MIN_DECISIONS + DECISIONS_PER_WORKLOAD * (len(decided.outcomes) + len(removed))
     counterfactuals = CounterfactualPlacements(changes, decided, expected, limit, progress)
     documents = ChangedDocuments(changes)
     view = _SubjectView(moves, records, outcomes, decided, documents, changes)
@@ -80,7 +80,7 @@ class _SubjectView:
         moves: Iterable[Move],
         records: Iterable[RecordChange],
         outcomes: Mapping[Key, Outcome],
-        decided: DecisionSet,
+        decided: DecidedCommit,
         documents: ChangedDocuments,
         changes: DocumentChanges,
     ) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from gitsched.apis.capabilities import ReferenceReading
 from gitsched.apis.policy_api import PolicyEngine
@@ -11,9 +12,9 @@ from gitsched.decide.partial_decisions import PartialDecisions, decide_some
 from gitsched.decide.registry import reserved_groups
 from gitsched.diff.cause_search import Request, Subject
 from gitsched.diff.document_changes import Change, DocumentChanges
-from gitsched.model.document import Key
+from gitsched.model.document import Document, Key
 from gitsched.model.progress import Progress
-from gitsched.model.scheduling import RecordTarget
+from gitsched.model.scheduling import Outcome, RecordTarget
 
 ENGINE_COST = 20
 """What an evaluation costs besides the decisions, in decisions of one workload. Each document of a policy API costs half a decision."""
@@ -24,19 +25,38 @@ _Evaluation = dict[Key, frozenset[Change]]
 """Changes of workloads that are taken back in one evaluation, besides those that all requests of it have in common."""
 
 
+class DecidedCommit(NamedTuple):
+    """The decisions about the later commit: outcomes, templates and engines, and the number of its documents of policy APIs and of its
+    templates. `decide_some` decides some workloads of another input of this commit."""
+
+    outcomes: Mapping[Key, Outcome]
+    templates: Mapping[Key, Document]
+    engines: tuple[PolicyEngine, ...]
+    document_count: int
+    template_count: int
+    decide_some: Callable[[DecisionInput, Collection[Key]], PartialDecisions] = decide_some
+
+    @classmethod
+    def from_decisions(cls, decisions: DecisionSet) -> DecidedCommit:
+        """Return the decisions of a complete plan."""
+        catalog = decisions.catalog
+        documents = sum(map(len, catalog.api_documents.values()))
+        return cls(decisions.outcomes, catalog.templates, decisions.engines, documents, len(catalog.templates))
+
+
 class CounterfactualPlacements:
     """Says of changes whether taking them back gives a subject its earlier placement, with at most `limit` decisions."""
 
     def __init__(
         self,
         changes: DocumentChanges,
-        decided: DecisionSet,
+        decided: DecidedCommit,
         before: Mapping[Subject, Placement],
         limit: int,
         progress: Progress | None = None,
     ) -> None:
         self.changes, self._before, self._limit, self._progress = changes, before, limit, progress
-        self._engines = decided.engines
+        self._decided = decided
         self._answers: dict[Request, bool] = {}
         self._read_by_engines = _list_referenced_keys(decided.engines)
         self.spent = 0
@@ -50,8 +70,7 @@ class CounterfactualPlacements:
     @property
     def engine_cost(self) -> int:
         """The cost of one evaluation without its decisions."""
-        catalog = self.changes.after.catalog
-        return ENGINE_COST + sum(map(len, catalog.api_documents.values())) // 2 + len(catalog.templates) // 100
+        return ENGINE_COST + self._decided.document_count // 2 + self._decided.template_count // 100
 
     def may_evaluate(self, *, optional: bool) -> bool:
         """See `Counterfactuals`."""
@@ -118,22 +137,20 @@ class CounterfactualPlacements:
         common: frozenset[Change],
         layer: _Evaluation,
         subjects: Iterable[Subject],
-        decided: tuple[DecisionInput, PartialDecisions],
+        decided: PartialDecisions,
     ) -> None:
         recorded = {}
         subjects = list(subjects)
         if any(subject.aspect for subject in subjects):
-            recorded = {Subject(entry.subject, entry.target_kind): entry.targets for entry in decided[1].recorded}
+            recorded = {Subject(entry.subject, entry.target_kind): entry.targets for entry in decided.recorded}
         for subject in subjects:
             placement: Placement = recorded.get(subject, ())
             if not subject.aspect:
-                outcome = decided[1].outcomes.get(subject.key)
+                outcome = decided.outcomes.get(subject.key)
                 placement = outcome.replicas_by_cluster if outcome is not None else {}
             self._answers[subject, common | layer[subject.key]] = placement == self._before[subject]
 
-    def _decide(
-        self, changes: frozenset[Change], subjects: Collection[Subject], reserve: int
-    ) -> tuple[DecisionInput, PartialDecisions] | None:
+    def _decide(self, changes: frozenset[Change], subjects: Collection[Subject], reserve: int) -> PartialDecisions | None:
         """Decide the subjects with changes taken back; None if that would exceed the limit."""
         cost = self.engine_cost + len(subjects)
         if self.spent + cost > self._limit - reserve:
@@ -142,19 +159,17 @@ class CounterfactualPlacements:
         self.spent += cost
         if self._progress is not None:
             self._progress("searching causes, decisions", self.spent, self._limit)
-        source = self.changes.revert(changes)
-        return source, decide_some(source, {subject.key for subject in subjects})
+        return self._decided.decide_some(self.changes.revert(changes), {subject.key for subject in subjects})
 
-    def _is_independent(self, subject: Subject, decided: tuple[DecisionInput, PartialDecisions]) -> bool:
+    def _is_independent(self, subject: Subject, decided: PartialDecisions) -> bool:
         """Return whether the decision about a workload reads no documents of other workloads that were taken back with its own."""
-        head, engines = self.changes.after, self._engines
-        inputs = [_list_decision_inputs(subject.key, *each) for each in ((head, engines), (decided[0], decided[1].engines))]
-        return inputs[0] == inputs[1]
+        one, other = (_list_decision_inputs(subject.key, each.templates, each.engines) for each in (self._decided, decided))
+        return one == other
 
 
-def _list_decision_inputs(key: Key, source: DecisionInput, engines: tuple[PolicyEngine, ...]) -> list[object]:
+def _list_decision_inputs(key: Key, templates: Mapping[Key, Document], engines: tuple[PolicyEngine, ...]) -> list[object]:
     """Return what the decision about a workload reads besides its own document."""
-    document = source.catalog.templates.get(key)
+    document = templates.get(key)
     trackers = list_dependency_trackers(engines) if document is not None else ()
     return [entry for tracker in trackers for entry in (tracker.decision_inputs(document) if document is not None else ())]
 

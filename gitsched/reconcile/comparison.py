@@ -4,34 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-from gitsched.apis.gitsched.config import Config
-from gitsched.decide.catalog import build_catalog
-from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.kustomized_parts import resolve_parts
 from gitsched.decide.plan import gc_paused
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.decide.registry import reserved_groups
 from gitsched.diff.causes import find_causes
-from gitsched.diff.document_changes import DocumentChanges
-from gitsched.diff.plans import FileChange, compute_plan_digest, list_delivered, list_moves_between
+from gitsched.diff.plans import FileChange, compute_plan_digest, list_delivered
 from gitsched.diff.retained import CommitInput, find_retained
 from gitsched.git import Repository
 from gitsched.model.changes import Move, RecordChange, RetainedWorkload
 from gitsched.model.commit import Commit
 from gitsched.model.document import Key
 from gitsched.model.finding import INTERNAL_ERROR, Finding, format_count
-from gitsched.model.observation import read_observations
 from gitsched.model.scheduling import Outcome
 from gitsched.model.system_errors import is_bug
-from gitsched.reconcile.cluster_facts import add_all_facts
-from gitsched.reconcile.facts import find_recorded_facts
+from gitsched.reconcile.compared_plans import CommitComparer, ComparedInputs, CompleteComparer, PlannedCommit
 from gitsched.reconcile.fetch import fetch, find_commit
-from gitsched.reconcile.output_commit import describe_manifest_changes, find_manifest_changes, write
-from gitsched.reconcile.pipeline import use_plan
-from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, make_result, make_review, open_context
+from gitsched.reconcile.incremental_comparer import IncrementalComparer, NeedsCompletePlan
+from gitsched.reconcile.output_commit import describe_manifest_changes, find_manifest_changes
+from gitsched.reconcile.run import Fetched, RunContext, RunResult, make_review, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_commits import list_source_commits
 from gitsched.reconcile.source_locations import RuleLocations, locate_causes
@@ -50,19 +42,11 @@ _OUTPUT_LAG = "The output branch is not up to date with {base}: {moves} will mov
 T = TypeVar("T")
 
 
-class PlannedCommit(NamedTuple):
-    """The run of one commit, which publishes nothing, its decisions, the settings of its gitsched.yaml, and its Tenants."""
-
-    run: RunResult
-    decisions: DecisionSet
-    config: Config
-    tenants: tuple[Mapping[str, Any], ...] = ()
-
-
 class PlanComparison(NamedTuple):
     """A review, and the run of the later commit.
 
     `later` is the plan under review, `earlier` the plan of the base, None if that is the output branch. `files` are the changed manifests.
+    `has_faults`: a bug showed in the search for causes.
     """
 
     review: Review
@@ -71,6 +55,7 @@ class PlanComparison(NamedTuple):
     later: PlannedCommit
     earlier: PlannedCommit | None = None
     files: tuple[FileChange, ...] = ()
+    has_faults: bool = False
 
     @property
     def delivered(self) -> dict[str, str | None]:
@@ -78,40 +63,62 @@ class PlanComparison(NamedTuple):
         return list_delivered(self.review.moves, self.files)
 
 
-def compare_plans(settings: RunSettings, base: str | None = None) -> PlanComparison:
+def compare_plans(settings: RunSettings, base: str | None = None, *, complete: bool = False) -> PlanComparison:
     """Compare the plan of the settings with the plan of `base`, or with the output branch where there is none.
 
     Both plans have the same output and the same observations. Where the source does not contain `base`, the merge of both is planned.
-    Nothing is written to the repository.
+    Nothing is written to the repository. A `complete` comparison has all decisions of its plans; otherwise incremental plans may do.
     """
     context = open_context(settings)
     with gc_paused():
-        comparison = _compare_with_output(context) if base is None else _compare_with_base(context, base)
+        commit = None if base is None else find_commit(context, base)
+        fetched = fetch(context, commit)
+
+        def compare(comparer: CommitComparer) -> PlanComparison:
+            if commit is None or base is None:
+                return _compare_with_output(context, fetched, comparer)
+            return _compare_with_base(context, fetched, comparer, commit, base)
+
+        comparison = None if complete else _compare_incrementally(compare)
+        if comparison is None:
+            comparison = compare(CompleteComparer())
     context.caches.save()
     return comparison
 
 
-def _compare_with_output(context: RunContext) -> PlanComparison:
-    fetched = fetch(context)
-    later = _plan_commit(context, fetched)
-    run, decisions = later.run, later.decisions
+def _compare_incrementally(compare: Callable[[CommitComparer], PlanComparison]) -> PlanComparison | None:
+    """Compare plans that start from the state of the last run; None where complete ones are needed, also to find the document at fault."""
+    try:
+        found = compare(IncrementalComparer())
+    except NeedsCompletePlan:
+        return None
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        return None
+    return None if found.has_faults else found
+
+
+def _compare_with_output(context: RunContext, fetched: Fetched, comparer: CommitComparer) -> PlanComparison:
+    later = comparer.plan(context, fetched)
+    run = later.run
     record, earlier = fetched.record, None
     if record is not None and record.source and context.source.fetch_commit(record.source):
         earlier = context.source.repository.commit(record.source)
     moves, records, changes, search = run.plan.moves, run.record_changes, None, _Search()
     if earlier is not None:
         since = earlier
-        changes = search.attempt(lambda: _compare_with_recorded(context, fetched, since, decisions), None)
+        changes = search.attempt(lambda: comparer.compare_with_recorded(context, fetched, since, later), None)
     if changes is not None:
         found = changes
-        moves, records = search.attempt(lambda: _add_causes(context, moves, records, found, {}, decisions), (moves, records))
+        moves, records = search.attempt(lambda: _add_causes(context, moves, records, found, {}), (moves, records))
     retained: tuple[RetainedWorkload, ...] = ()
     if earlier is not None and changes is not None:
         since, found = earlier, changes
         retained = search.attempt(lambda: _list_retained(context, found, since, fetched.source, later), ())
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree, run.source)
     directories = _list_cluster_directories(fetched)
-    clusters, retiring = run.plan.cluster_facts.keys(), run.plan.retiring.keys()
+    clusters, retiring = comparer.list_clusters(context, later), run.plan.retiring.keys()
     return PlanComparison(
         make_review(run)._replace(
             source_name=context.settings.revision or "",
@@ -122,9 +129,7 @@ def _compare_with_output(context: RunContext) -> PlanComparison:
             moves=moves,
             digest=compute_plan_digest(moves, files, records),
             delivery=describe_manifest_changes(context, fetched, fetched.output_tree, files, run.plan),
-            added_clusters=sorted(name for name in clusters - retiring if escape_segment(name) not in directories)
-            if directories
-            else (),
+            added_clusters=sorted(name for name in clusters if escape_segment(name) not in directories) if directories else (),
             removed_clusters=sorted(retiring - (record.retiring.keys() if record else set())),
             changed_paths=_list_changed_paths(context.source.repository, earlier, fetched.source),
             retained=retained,
@@ -135,13 +140,12 @@ def _compare_with_output(context: RunContext) -> PlanComparison:
         context,
         later,
         files=files,
+        has_faults=bool(search.faults),
     )
 
 
-def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
+def _compare_with_base(context: RunContext, fetched: Fetched, comparer: CommitComparer, base: Commit, name: str) -> PlanComparison:
     settings, source = context.settings, context.source
-    base = find_commit(context, name)
-    fetched = fetch(context, base)
     head, revision, notes = fetched.source, settings.revision or "HEAD", []
     repository, planned = source.repository, head
     if head.oid and not repository.has_ancestor(head.oid, base.oid):
@@ -156,26 +160,24 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
     # The merge will be made after now, however old the commit is, so its time is now, and timers start then.
     fetched = fetched._replace(source=planned._replace(time=settings.now.replace(microsecond=0)))
     unreleased = context._replace(settings=settings._replace(released_clusters=()))
-    earlier = _plan_commit(unreleased, fetched._replace(source=base, base_tenants=()))
+    earlier = comparer.plan(unreleased, fetched._replace(source=base, base_tenants=()))
     # What both commits build alike is no change, also if no run has recorded its commit yet.
-    commits = list_source_commits(earlier.decisions.variants)
-    later = _plan_commit(context, fetched._replace(source_commits=commits, base_tenants=earlier.tenants))
-    before, run, decisions, repository = earlier.run, later.run, later.decisions, source.repository
+    commits = list_source_commits(earlier.variants)
+    later = comparer.plan(context, fetched._replace(source_commits=commits, base_tenants=earlier.tenants))
+    before, run, repository = earlier.run, later.run, source.repository
     if before.plan.moves:
         notes.append(_OUTPUT_LAG.format(base=name, moves=format_count(len(before.plan.moves), "more workload")))
     search = _Search()
-    moves = tuple(list_moves_between(before.plan, run.plan, decisions.templates))
+    moves = comparer.list_moves(earlier, later)
     records = compare_recorded(before.plan.recorded, run.plan.recorded)
-    changes = search.attempt(lambda: _compare_inputs(earlier.decisions, decisions), None)
+    changes = search.attempt(lambda: comparer.compare(context, earlier, later), None)
     retained: tuple[RetainedWorkload, ...] = ()
     if changes is not None:
         found = changes
         retained = search.attempt(lambda: _list_retained(context, found, base, planned, later), ())
-        moves, records = search.attempt(
-            lambda: _add_causes(context, moves, records, found, before.plan.outcomes, decisions), (moves, records)
-        )
+        moves, records = search.attempt(lambda: _add_causes(context, moves, records, found, before.plan.outcomes), (moves, records))
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, run.tree, run.source)
-    clusters = [_list_clusters(result) for result in (before, run)]
+    clusters = [comparer.list_clusters(context, planned) for planned in (earlier, later)]
     return PlanComparison(
         make_review(run)._replace(
             source_name="" if settings.worktree else revision,
@@ -197,6 +199,7 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
         later,
         earlier,
         files,
+        has_faults=bool(search.faults),
     )
 
 
@@ -222,50 +225,17 @@ class _Search:
             return otherwise
 
 
-def _compare_inputs(earlier: DecisionSet, later: DecisionSet) -> DocumentChanges:
-    assert earlier.input is not None, "the decisions of a plan have an input"
-    assert later.input is not None, "the decisions of a plan have an input"
-    return DocumentChanges(earlier.input, later.input)
-
-
-def _compare_with_recorded(context: RunContext, fetched: Fetched, earlier: Commit, later: DecisionSet) -> DocumentChanges | None:
-    """Return what changed since the last run, which planned the commit `earlier`."""
-    record = fetched.record
-    if record is None or later.input is None:
-        return None
-    facts = find_recorded_facts(context.source.repository, record.facts, fetched.facts)
-    source = read_source_at(context, earlier)
-    if facts != Facts():
-        source = add_all_facts(context, facts, source, record.time, {}).source
-    if source.variants:
-        from gitsched.reconcile.source_commits import add_source_commits  # few sources have Bundles
-
-        source = add_source_commits(source, fetched._replace(source=earlier), later.input.previous, context)
-    catalog = build_catalog(source.documents, source.config.kinds, reserved_groups)
-    before = later.input._replace(
-        catalog=catalog,
-        config=source.config,
-        source_time=record.time,
-        now=record.time,
-        observations=read_observations(record.observations, record.observed_at),
-        parts=resolve_parts(source.kustomized, catalog),
-        variants=source.variants,
-        releases=None,
-        tenancy=source.tenancy,
-    )
-    return DocumentChanges(before, later.input)
-
-
 def _add_causes(
     context: RunContext,
     moves: tuple[Move, ...],
     records: tuple[RecordChange, ...],
-    changes: DocumentChanges,
+    inputs: ComparedInputs,
     outcomes: Mapping[Key, Outcome],
-    decided: DecisionSet,
 ) -> tuple[tuple[Move, ...], tuple[RecordChange, ...]]:
     """Return moves and changed recorded decisions with their causes and the locations of these."""
-    found = find_causes(moves, records, changes, outcomes, decided, context.settings.progress)
+    if not (moves or records):
+        return moves, records
+    found = find_causes(moves, records, inputs.changes, outcomes, inputs.read_decided(), context.settings.progress)
     repository = context.source.repository
     locations: RuleLocations = {}
     return (
@@ -279,17 +249,11 @@ def _add_causes(
     )
 
 
-def _plan_commit(context: RunContext, fetched: Fetched) -> PlannedCommit:
-    planned, written = use_plan(context, fetched, context.settings.now, partial(write, context, fetched))
-    result = make_result(fetched, planned, written, None)
-    return PlannedCommit(result, planned.plan.decisions, planned.config, planned.tenants)
-
-
 def _list_retained(
-    context: RunContext, changes: DocumentChanges, earlier: Commit, later: Commit, planned: PlannedCommit
+    context: RunContext, inputs: ComparedInputs, earlier: Commit, later: Commit, planned: PlannedCommit
 ) -> tuple[RetainedWorkload, ...]:
     """Return the workloads that keep their placement because of scheduling history; none if only workloads differ."""
-    if not any(key.group in reserved_groups for key in changes.by_key):
+    if not any(key.group in reserved_groups for key in inputs.changes.by_key):
         return ()
     plan, now = planned.run.plan, context.settings.now
     sources = [read_source_at(context, commit) for commit in (earlier, later)]
@@ -304,10 +268,6 @@ def _list_cluster_directories(fetched: Fetched) -> set[str]:
     """Return the names of the cluster directories on the output branch."""
     tree, repository = fetched.output_tree, fetched.output.repository
     return set(repository.list_directory(tree, f"{fetched.prefix}{CLUSTERS}")) if tree else set()
-
-
-def _list_clusters(run: RunResult) -> set[str]:
-    return set(run.plan.cluster_facts.keys() - run.plan.retiring.keys())
 
 
 def _list_changed_paths(repository: Repository, earlier: Commit | None, later: Commit) -> frozenset[str]:

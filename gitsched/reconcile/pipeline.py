@@ -171,7 +171,7 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
         added = add_all_facts(context, fetched.facts, source, now, fetched.record.facts if fetched.record else {})
         source = added.source
     reported = NO_SETTING_REPORT
-    if _needs_setting_report(context, fetched, own):
+    if needs_setting_report(context, fetched, own):
         from gitsched.reconcile.setting_findings import report_settings  # few commits change settings
 
         reported = report_settings(context, fetched, own, refuses=withholds)
@@ -217,7 +217,7 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
     return RunInput(made_from, can_continue, reported.changes)
 
 
-def _needs_setting_report(context: RunContext, fetched: Fetched, config: Config) -> bool:
+def needs_setting_report(context: RunContext, fetched: Fetched, config: Config) -> bool:
     """Return whether the planned commit with this `config` changes settings, or has some that only the operator can confirm."""
     settings, trusted, output = context.settings, fetched.trusted, config.output
     return (

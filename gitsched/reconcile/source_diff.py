@@ -91,7 +91,7 @@ def _plan_from_cache(context: RunContext, fetched: Fetched, times: PlanTimes, ca
     diff = read_source_diff(repository, tree, cache, reader, finder, times.now)
     if diff is None:
         return None
-    templates = LazyTemplates(diff.documents, finder.find, partial(_read_templates, context, fetched))
+    templates = LazyTemplates(diff.documents, finder.find, partial(read_templates, context, fetched))
     records = open_records(context, fetched)
     holds = make_holds_loader(templates) if totals.config.guard.hold_stateful else None
     snapshot = Snapshot(cache.api_documents, templates, frozenset(), records, totals.config, *times, load_holds=holds)
@@ -99,7 +99,7 @@ def _plan_from_cache(context: RunContext, fetched: Fetched, times: PlanTimes, ca
     return make_incremental_plan(state, diff, snapshot, partial(find_output_blob, fetched), context.caches.decisions.rendered)
 
 
-def _read_templates(context: RunContext, fetched: Fetched) -> Mapping[Key, Document]:
+def read_templates(context: RunContext, fetched: Fetched) -> Mapping[Key, Document]:
     source = load(context, fetched, check_output=False)
     return build_catalog(source.documents, source.config.kinds, reserved_groups).templates
 
@@ -173,7 +173,7 @@ def read_source_diff(
     documents: dict[Key, Document] = {}
     findings = {}
     for path in changed:
-        before, after = (_read_file_at(repository, at, path, reader) for at in (last_tree, tree))
+        before, after = (read_file_at(repository, at, path, reader) for at in (last_tree, tree))
         if path == FILE or not cache.has_source_file(path) or before is None or after is None:
             return None
         matched = match_documents(before.documents, after.documents, totals.kind_scopes)
@@ -206,12 +206,12 @@ class TemplateFinder:
         return self._files[row.source_path].get(key)
 
     def _read(self, path: str) -> Mapping[Key, Document]:
-        file = _read_file_at(self._repository, self._tree, path, self._reader)
+        file = read_file_at(self._repository, self._tree, path, self._reader)
         scopes = self._cache.header.totals.kind_scopes
         return (match_documents(file.documents, file.documents, scopes) if file is not None else None) or {}
 
 
-def _read_file_at(repository: Repository, tree: str, path: str, reader: SourceReader) -> SourceFile | None:
+def read_file_at(repository: Repository, tree: str, path: str, reader: SourceReader) -> SourceFile | None:
     """Return a file of a tree; None if it is missing, broken or depends on other files."""
     entry = repository.find_entry(tree, path)
     if entry is None or entry[1] not in REGULAR_FILE_MODES:

@@ -10,7 +10,8 @@ from gitsched.diff.resilience import compare_resilience
 from gitsched.git import Repository
 from gitsched.model.finding import Finding, list_faults
 from gitsched.model.simulation import ImpactChange, Resilience, ResilienceChange, Simulation
-from gitsched.reconcile.comparison import PlanComparison, PlannedCommit
+from gitsched.reconcile.compared_plans import PlannedCommit
+from gitsched.reconcile.comparison import PlanComparison
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.pipeline import log_ignored_settings, use_plan
 from gitsched.reconcile.run import Planned, open_context

@@ -124,8 +124,8 @@ def _list_alerts(data: CommentData, detail: DetailLevel) -> Iterator[str]:
         yield _format_alert(
             kind, "**Changed settings in `gitsched.yaml`:**", *(f"- {format_text(line, _MAX_SETTING_LINE)}" for line in changes)
         )
-    unplaced = [outcome for outcome in review.outcomes if outcome.state == "pending"]
-    if unplaced:
+    if review.states["pending"]:
+        unplaced = [outcome for outcome in review.outcomes if outcome.state == "pending"]
         yield _format_alert("WARNING", *_list_unplaced(unplaced, detail.unplaced))
     errors = sum(finding.severity == "error" for finding in data.new_findings)
     if errors:

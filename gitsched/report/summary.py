@@ -147,8 +147,10 @@ def format_headline(review: Review) -> str:
     if review.before is None and not review.base.commit:
         return f"First placement of {format_count(review.states['placed'], 'workload')}"
     if review.moves:
-        workloads = {outcome.key for outcome in review.outcomes}
-        summary = summarize_moves(review.moves, len(workloads | {move.key for move in review.moves}))
+        removed = {move.key for move in review.moves if not move.after}  # or not placed any more
+        removed -= {outcome.key for outcome in review.outcomes} if removed else set()
+        known = max(len(review.outcomes) + len(removed), len({move.key for move in review.moves}))
+        summary = summarize_moves(review.moves, known)
         return ", ".join(filter(None, (summary, describe_record_changes(review.record_changes))))
     if review.record_changes:
         return f"No workload moves, {describe_record_changes(review.record_changes)}"

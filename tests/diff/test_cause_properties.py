@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.diff.causes import Causes, find_causes
+from gitsched.diff.counterfactual_placements import DecidedCommit
 from gitsched.diff.document_changes import DocumentChanges
 from gitsched.diff.impact_causes import measure_impact
 from gitsched.diff.resilience import compare_resilience
@@ -28,7 +29,9 @@ def compare(earlier: DecisionSet, later: DecisionSet) -> Causes:
     assert earlier.input is not None
     assert later.input is not None
     changes = DocumentChanges(earlier.input, later.input)
-    return find_causes(moves, compare_recorded(earlier.recorded, later.recorded), changes, earlier.outcomes, later)
+    return find_causes(
+        moves, compare_recorded(earlier.recorded, later.recorded), changes, earlier.outcomes, DecidedCommit.from_decisions(later)
+    )
 
 
 def undoes(change: Move | RecordChange, decided: DecisionSet) -> bool:

@@ -179,7 +179,11 @@ def test_no_change_and_a_first_placement_have_their_own_headings() -> None:
 def test_a_refusal_and_unplaced_workloads_come_first() -> None:
     one = review(2)
     lost = next(iter(one.outcomes))._replace(state="pending", targets=(), reason="0/2 clusters are available: 2 had taints.")
-    text = write_markdown(one._replace(outcomes=[lost], refused="12 of 20 workloads would lose their last placement"))
+    text = write_markdown(
+        one._replace(
+            outcomes=[lost], states={**one.states, "pending": 1}, refused="12 of 20 workloads would lose their last placement"
+        )
+    )
     head = text[: text.index("| | workload")]
     assert "[!CAUTION]" in head
     assert "12 of 20 workloads" in head

@@ -1,0 +1,138 @@
+"""The parts of a comparison of two commits that depend on how these are planned, and complete plans of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from gitsched.decide.catalog import build_catalog
+from gitsched.decide.kustomized_parts import resolve_parts
+from gitsched.decide.registry import reserved_groups
+from gitsched.diff.counterfactual_placements import DecidedCommit
+from gitsched.diff.document_changes import DocumentChanges
+from gitsched.diff.plans import list_moves_between
+from gitsched.model.observation import read_observations
+from gitsched.reconcile.cluster_facts import add_all_facts
+from gitsched.reconcile.facts import find_recorded_facts
+from gitsched.reconcile.output_commit import write
+from gitsched.reconcile.pipeline import use_plan
+from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, StateUpdate, make_result
+from gitsched.reconcile.source_tree import read_source_at
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.model.changes import Move
+    from gitsched.model.commit import Commit
+    from gitsched.model.variants import TemplateVariants
+    from gitsched.reconcile.run import Planned
+
+
+class PlannedCommit(NamedTuple):
+    """The run of one commit, which publishes nothing, the fetched commit, the settings of its gitsched.yaml, and its Tenants. `update` is
+    the incremental plan and the state that it started from; None for a complete plan."""
+
+    run: RunResult
+    fetched: Fetched
+    config: Config
+    tenants: tuple[Mapping[str, Any], ...] = ()
+    update: StateUpdate | None = None
+
+    @property
+    def decisions(self) -> DecisionSet:
+        """All decisions of a complete plan. AssertionError for an incremental one."""
+        return self.run.plan.decisions
+
+    @property
+    def variants(self) -> TemplateVariants:
+        """What clusters get in place of templates; no commit with any has an incremental plan."""
+        return self.decisions.variants if self.run.plan.complete else {}
+
+
+class ComparedInputs(NamedTuple):
+    """What changed between the inputs of two plans, and a function that returns the decisions of the later one."""
+
+    changes: DocumentChanges
+    read_decided: Callable[[], DecidedCommit]
+
+
+class CommitComparer(Protocol):
+    """Plans commits, and compares the plans."""
+
+    def plan(self, context: RunContext, fetched: Fetched, /) -> PlannedCommit:
+        """Plan a commit. Nothing is published."""
+        ...
+
+    def list_moves(self, earlier: PlannedCommit, later: PlannedCommit, /) -> tuple[Move, ...]:
+        """Return the moves from one plan to another."""
+        ...
+
+    def compare(self, context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:
+        """Return what changed between the inputs of two plans."""
+        ...
+
+    def compare_with_recorded(
+        self, context: RunContext, fetched: Fetched, earlier: Commit, later: PlannedCommit, /
+    ) -> ComparedInputs | None:
+        """Return what changed since the last run, which planned the commit `earlier`; None without a record of it."""
+        ...
+
+    def list_clusters(self, context: RunContext, planned: PlannedCommit, /) -> set[str]:
+        """Return the names of the clusters with a directory, without those that retire."""
+        ...
+
+
+class CompleteComparer:
+    """Makes complete plans: see `CommitComparer`."""
+
+    def plan(self, context: RunContext, fetched: Fetched, /) -> PlannedCommit:
+        return plan_commit(context, fetched, None)
+
+    def list_moves(self, earlier: PlannedCommit, later: PlannedCommit, /) -> tuple[Move, ...]:
+        return list_moves_between(earlier.run.plan, later.run.plan, later.decisions.templates)
+
+    def compare(self, _context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:
+        before, after = earlier.decisions.input, later.decisions.input
+        assert before is not None, "the decisions of a plan have an input"
+        assert after is not None, "the decisions of a plan have an input"
+        return ComparedInputs(DocumentChanges(before, after), partial(DecidedCommit.from_decisions, later.decisions))
+
+    def compare_with_recorded(
+        self, context: RunContext, fetched: Fetched, earlier: Commit, later: PlannedCommit, /
+    ) -> ComparedInputs | None:
+        record, after = fetched.record, later.decisions.input
+        if record is None or after is None:
+            return None
+        facts = find_recorded_facts(context.source.repository, record.facts, fetched.facts)
+        source = read_source_at(context, earlier)
+        if facts != Facts():
+            source = add_all_facts(context, facts, source, record.time, {}).source
+        if source.variants:
+            from gitsched.reconcile.source_commits import add_source_commits  # few sources have Bundles
+
+            source = add_source_commits(source, fetched._replace(source=earlier), after.previous, context)
+        catalog = build_catalog(source.documents, source.config.kinds, reserved_groups)
+        before = after._replace(
+            catalog=catalog,
+            config=source.config,
+            source_time=record.time,
+            now=record.time,
+            observations=read_observations(record.observations, record.observed_at),
+            parts=resolve_parts(source.kustomized, catalog),
+            variants=source.variants,
+            releases=None,
+            tenancy=source.tenancy,
+        )
+        return ComparedInputs(DocumentChanges(before, after), partial(DecidedCommit.from_decisions, later.decisions))
+
+    def list_clusters(self, _context: RunContext, planned: PlannedCommit, /) -> set[str]:
+        plan = planned.run.plan
+        return set(plan.cluster_facts.keys() - plan.retiring.keys())
+
+
+def plan_commit(context: RunContext, fetched: Fetched, planned: Planned | None) -> PlannedCommit:
+    """Write the tree of a plan of the commit, which is complete unless it is `planned` already. No ref moves."""
+    planned, written = use_plan(context, fetched, context.settings.now, partial(write, context, fetched), planned)
+    update = planned.state if isinstance(planned.state, StateUpdate) else None
+    return PlannedCommit(make_result(fetched, planned, written, None), fetched, planned.config, planned.tenants, update)
