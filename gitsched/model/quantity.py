@@ -74,7 +74,12 @@ def _parse_text(text: str) -> Quantity | None:
 def count_quantity(resource: str, quantity: Quantity) -> int:
     """Return the amount of a resource as schedulers count it: cpu in thousandths, everything else in whole units, both rounded
     up."""
-    return quantity.milli if resource == "cpu" else quantity.value
+    return count_nano(resource, quantity.nano)
+
+
+def count_nano(resource: str, nano: int) -> int:
+    """Return an amount in units of a nano as `count_quantity` does."""
+    return -(-nano // (10**6 if resource == "cpu" else NANO))
 
 
 def format_resource_amount(resource: str, count: int, *, binary: bool) -> str:

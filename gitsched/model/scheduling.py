@@ -3,8 +3,9 @@ records."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -63,6 +64,11 @@ class Assignment(NamedTuple):
 
     name: str
     replicas: int = 0
+
+
+def make_assignments(pairs: Iterable[tuple[str, int]]) -> tuple[Assignment, ...]:
+    """Return assignments of names and replicas. A NamedTuple's own constructor is slow, and a workload may go to a thousand clusters."""
+    return tuple(map(partial(tuple.__new__, Assignment), pairs))
 
 
 class CandidateVariant(NamedTuple):
@@ -159,6 +165,15 @@ class TargetCluster(NamedTuple):
     keeps_manifest: bool = False
     workload: Key | None = None
     bodies: tuple[tuple[Key, Body], ...] = ()
+
+
+_TARGET_DEFAULTS = TargetCluster("")[2:]
+
+
+def make_full_targets(assignments: Iterable[Assignment]) -> list[TargetCluster]:
+    """Return the targets of assignments without edits, as fast as `make_assignments`."""
+    values = [(name, replicas or None, *_TARGET_DEFAULTS) for name, replicas in assignments]
+    return list(map(partial(tuple.__new__, TargetCluster), values))
 
 
 class RecordTarget(NamedTuple):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from gitsched.model.scheduling import AffinityGroup, Assignment, Request
+from gitsched.model.scheduling import AffinityGroup, Assignment, Request, make_assignments
 from gitsched.schedule.dispenser import dispense, prefers_descending
 from gitsched.schedule.estimator import UNLIMITED
 from gitsched.schedule.fleet import Fleet
@@ -116,7 +116,8 @@ def assign_replicas(request: Request, fleet: Fleet, ranked: RankedCandidates, se
         case "everywhere":
             return tuple(Assignment(fleet.names[i]) for i in selected)
         case "duplicated":
-            return _build_targets(request, fleet, ((i, request.replicas) for i in selected))
+            names = fleet.names
+            return make_assignments([(names[i], request.replicas) for i in selected if request.replicas or request.keep_empty])
     replica_counts: ReplicaCounts = {}
     for division in plan_divisions(request, fleet, ranked, selected):
         replica_counts |= _divide_replicas(request, division)
@@ -244,6 +245,6 @@ def _build_targets(request: Request, fleet: Fleet, replica_counts: Iterable[tupl
     """Build assignments; a candidate without replicas is left out, unless `keep_empty` is set (such candidates come last)."""
     names = fleet.names
     if not request.keep_empty:
-        return tuple([Assignment(names[i], count) for i, count in replica_counts if count])
+        return make_assignments([(names[i], count) for i, count in replica_counts if count])
     targets = [Assignment(names[i], count) for i, count in replica_counts]
     return tuple(sorted(targets, key=lambda target: not target.replicas))

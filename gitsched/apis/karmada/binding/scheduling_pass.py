@@ -30,7 +30,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.finding import Finding, Severity, format_count, format_names, format_part, locate_document
-from gitsched.model.scheduling import Assignment, Outcome, TargetCluster
+from gitsched.model.scheduling import Assignment, Outcome, TargetCluster, make_full_targets
 from gitsched.schedule import pipeline
 from gitsched.schedule.dispenser import prefers_descending
 
@@ -214,7 +214,12 @@ def find_target_clusters(
             if variants is None
             else variants.revise_replicas(assignments, descending)
         )
-    targets = [TargetCluster(a.name, a.replicas or None, False, edits.get(a.name, ())) for a in assignments if a.name in existing]
+    present = [assignment for assignment in assignments if assignment.name in existing]
+    targets = (
+        [TargetCluster(a.name, a.replicas or None, False, edits.get(a.name, ())) for a in present]
+        if edits
+        else make_full_targets(present)
+    )
     assigned = {assignment.name for assignment in assignments}
     for task in tasks:
         source = str(task.get("fromCluster"))
@@ -228,7 +233,7 @@ def find_target_clusters(
     if variants is not None:
         merged = variants.name_workloads(template, merged)
     overridden, findings = _apply_overrides(state, template, merged, variants) if state.overrides.policies else (merged, ())
-    missing = [assignment for assignment in assignments if assignment.name not in existing]
+    missing = [a for a in assignments if a.name not in existing] if len(present) < len(assignments) else []
     if divided and not revised:
         findings = (
             *findings,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from gitsched.apis.karmada.cluster.taints import (
+    NO_TAINT_CHANGES,
     NO_TAINT_POLICIES,
     TAINTS_ADDED,
     AddedTaint,
@@ -23,23 +24,28 @@ from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_annotations, read_json
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.planned_files import ClusterInfo
-from gitsched.model.quantity import Quantity, count_quantity, parse_quantity
+from gitsched.model.quantity import count_nano, count_quantity, parse_quantity
 from gitsched.model.taints import NO_EXECUTE, Taint, parse_taint
 from gitsched.model.time import format_time, parse_time
 from gitsched.schedule.estimator import Capacity, ModelGrade
 from gitsched.schedule.fleet import Candidate, Fleet
 
+_Apis = frozenset[tuple[str, str]]
 
-def parse_cluster(document: Document, assume_facts: bool, since: Mapping[str, datetime]) -> Candidate:
-    """Read a Cluster into a scheduling candidate.
+
+def parse_cluster(
+    document: Document, assume_facts: bool, since: Mapping[str, datetime], capacity: Capacity | None, known_apis: dict[_Apis, _Apis]
+) -> Candidate:
+    """Read a Cluster with a free capacity into a scheduling candidate.
 
     With `assume_facts` a Cluster without status.apiEnablements supports every API, else none. `since` says when a NoExecute taint
-    without timeAdded was first seen, by its text.
+    without timeAdded was first seen, by its text. Clusters with equal APIs share one of the sets in `known_apis`.
     """
     body = document.body
     spec = body.get("spec") or {}
     metadata = body["metadata"]
     enablements = _read_status(body).get("apiEnablements") or []
+    apis = _read_api_enablements(enablements) if enablements or not assume_facts else None
     return Candidate(
         document.key.name,
         as_string_map(metadata.get("labels")),
@@ -49,9 +55,9 @@ def parse_cluster(document: Document, assume_facts: bool, since: Mapping[str, da
             "zone": tuple(spec.get("zones") or _as_values(spec.get("zone"))),
         },
         tuple(_set_time_added(parse_taint(entry), since) for entry in spec.get("taints") or ()),
-        None if assume_facts and not enablements else _read_api_enablements(enablements),
+        known_apis.setdefault(apis, apis) if apis is not None else None,
         bool(metadata.get("deletionTimestamp")),
-        capacity=_read_capacity(body, assume_facts),
+        capacity=capacity,
     )
 
 
@@ -72,38 +78,33 @@ def list_undated_taints(body: Body) -> list[Taint]:
     return [taint for taint in taints if taint.effect == NO_EXECUTE and taint.since is None]
 
 
-def _read_capacity(body: Body, assume_facts: bool) -> Capacity | None:
-    """Return the free capacity: allocatable minus allocated and allocating.
+def _read_capacity(body: Body, assume_facts: bool) -> tuple[Capacity | None, Capacity | None]:
+    """Return the free capacity, which is allocatable minus allocated and allocating, and what the Cluster has in total.
 
-    A Cluster without a summary has no capacity, or with `assume_facts` unlimited capacity (None).
+    A Cluster without a summary has no capacity, or with `assume_facts` unlimited capacity (None); its total is None.
     """
     summary = _read_status(body).get("resourceSummary")
     if not isinstance(summary, dict):
-        return None if assume_facts else Capacity({})
-    used = [_read_amounts(summary.get(name)) for name in ("allocated", "allocating")]
-    return Capacity(_subtract_used(summary, used), _read_resource_models(body, summary))
-
-
-def _read_allocatable(body: Body) -> Capacity | None:
-    """Return what a Cluster has in total; None without a summary."""
-    summary = _read_status(body).get("resourceSummary")
-    return Capacity(_subtract_used(summary, ())) if isinstance(summary, dict) else None
-
-
-def _subtract_used(summary: Body, used: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Return the allocatable amounts minus the used ones, in the units of the estimator."""
-    return {
-        name: count_quantity(name, Quantity(amount - sum(amounts.get(name, 0) for amounts in used)))
-        for name, amount in _read_amounts(summary.get("allocatable")).items()
-    }
+        return None if assume_facts else Capacity({}), None
+    total, free = _read_amounts(summary.get("allocatable")), dict[str, int]()
+    used = [_read_amounts(summary[name]) for name in ("allocated", "allocating") if name in summary]
+    for name, amount in total.items():
+        for amounts in used:
+            amount -= amounts.get(name, 0)
+        free[name] = count_nano(name, amount)
+    counted = {name: count_nano(name, amount) for name, amount in total.items()}
+    return Capacity(free, _read_resource_models(body, summary)), Capacity(counted)
 
 
 def _read_resource_models(body: Body, summary: Body) -> tuple[ModelGrade, ...]:
     """Return the modelled nodes by grade; none when the counts are invalid."""
-    counts = {entry.get("grade"): entry.get("count") for entry in summary.get("allocatableModelings") or ()}
+    modelled = summary.get("allocatableModelings")
+    if not modelled:
+        return ()
+    counts = {entry.get("grade"): entry.get("count") for entry in modelled}
     if any(not isinstance(count, int) or count < 0 for count in counts.values()):
         return ()
-    models = (get_field(body, "spec", "resourceModels") or ()) if counts else ()
+    models = get_field(body, "spec", "resourceModels") or ()
     return tuple(ModelGrade(counts.get(model.get("grade"), 0), _read_minimum(model)) for model in models)
 
 
@@ -174,16 +175,21 @@ def read_clusters(
     without_capacity: list[Document] = []
     records: list[tuple[Key, Body]] = []
     clusters = [(d, _read_first_seen(d, previous.get(d.key), time)) for d in documents]
-    parsed = [parse_cluster(document, assume_facts, since) for document, since in clusters]
+    capacities = [_read_capacity(document.body, assume_facts) for document, _ in clusters]
+    known_apis: dict[_Apis, _Apis] = {}
+    parsed = [
+        parse_cluster(document, assume_facts, since, free, known_apis)
+        for (document, since), (free, _) in zip(clusters, capacities, strict=True)
+    ]
     reporting = tuple(document for document, _ in clusters if _read_status(document.body).get("conditions"))
     tainted: Mapping[str, TaintChanges] = {}
     if reporting or policies.policies or not assume_facts or any(document.key in previous for document, _ in clusters):
         documents_and_candidates = list(zip((document for document, _ in clusters), parsed, strict=True))
         tainted = derive_cluster_taints(documents_and_candidates, previous, assume_facts, time, policies, evict)
     for (document, since), candidate in zip(clusters, parsed, strict=True):
-        change = tainted.get(candidate.name, TaintChanges())
+        change = tainted.get(candidate.name, NO_TAINT_CHANGES)
         candidates.append(
-            candidate._replace(taints=apply_taints(candidate.taints, change)) if change != TaintChanges() else candidate
+            candidate._replace(taints=apply_taints(candidate.taints, change)) if change != NO_TAINT_CHANGES else candidate
         )
         spec = document.body.get("spec") or {}
         facts[document.key.name] = ClusterInfo(
@@ -209,8 +215,8 @@ def read_clusters(
         *(_report_tainted_clusters([document for document, _ in clusters], tainted, policies) if tainted else ()),
     )
     added_taints = {name: change.added for name, change in tainted.items() if change.added}
-    totals = ((document.key.name, _read_allocatable(document.body)) for document, _ in clusters)
-    allocatable = {name: capacity for name, capacity in totals if capacity is not None}
+    totals = zip((document.key.name for document, _ in clusters), (total for _, total in capacities), strict=True)
+    allocatable = {name: total for name, total in totals if total is not None}
     return ClusterInventory(Fleet(candidates), facts, findings, tuple(records), added_taints, reporting, allocatable)
 
 

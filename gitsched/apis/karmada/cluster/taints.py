@@ -48,6 +48,9 @@ class ReadinessTaints(NamedTuple):
     reason: str
 
 
+_READY = ReadinessTaints((), (NOT_READY_TAINT, UNREACHABLE_TAINT), "its condition Ready is True")
+
+
 def read_conditions(cluster: Body) -> dict[str, str]:
     """Return the status ("True", "False" or "Unknown") of each condition of a Cluster, by type. A boolean, as YAML without quotes has it,
     is read as its text."""
@@ -72,7 +75,7 @@ def derive_readiness_taints(conditions: Mapping[str, str], assume: bool, evict: 
         case "Unknown":
             return ReadinessTaints(UNREACHABLE_TAINTS[:count], (NOT_READY_TAINT,), "its condition Ready is Unknown")
         case "True":
-            return ReadinessTaints((), (NOT_READY_TAINT, UNREACHABLE_TAINT), "its condition Ready is True")
+            return _READY
         case None if not assume:
             return ReadinessTaints((NOT_READY_TAINT,), (), "it has no condition Ready")
     return ReadinessTaints((), (), "")
@@ -187,6 +190,9 @@ class TaintChanges(NamedTuple):
     removed: tuple[tuple[Taint, str], ...] = ()
 
 
+NO_TAINT_CHANGES = TaintChanges()
+
+
 def derive_taints(
     own: Iterable[Taint],
     conditions: Mapping[str, str],
@@ -206,7 +212,7 @@ def derive_taints(
     own, previously_added, policies = tuple(own), tuple(previously_added), tuple(policies)
     readiness = derive_readiness_taints(conditions, assume, evict)
     if not (previously_added or policies or readiness.add):
-        return TaintChanges()
+        return NO_TAINT_CHANGES
     effective: dict[_TaintIdentity, AddedTaint] = {_taint_identity(taint): AddedTaint(taint, "") for taint in own}
     for entry in previously_added:
         if entry.policy:
@@ -290,7 +296,7 @@ def derive_cluster_taints(
         record = previous.get(document.key)
         conditions, previously_added = read_conditions(document.body), read_added_taints(record) if record is not None else ()
         change = derive_taints(candidate.taints, conditions, previously_added, applicable, assume, time, evict)
-        if change != TaintChanges():
+        if change != NO_TAINT_CHANGES:
             changes[candidate.name] = change
     return changes
 
