@@ -200,6 +200,11 @@ class _KindValidator:
         self.strict = _compile_schema(self.pruner.make_strict_schema())
 
     @cached_property
+    def has_choices(self) -> bool:
+        """Whether documents of this kind may choose workloads or clusters."""
+        return any(True for _ in _list_values(self.schema, _CHOOSES))
+
+    @cached_property
     def lenient(self) -> Draft202012Validator:
         return _compile_schema(self.schema)
 
@@ -249,7 +254,7 @@ class SchemaValidator:
         """Yield the selectors and names by which a valid document chooses workloads or clusters; none for a kind without a schema."""
         key = get_schema_key(body)
         entry = self._compiled.get(key) or self._compile_kind(key)
-        return iter(()) if entry is None else entry.pruner.list_choices(body)
+        return entry.pruner.list_choices(body) if entry is not None and entry.has_choices else iter(())
 
     def _check_kind(self, key: SchemaKey, body: Body) -> tuple[Issue, ...]:
         """Report a kind without a schema that is probably a misspelling of a kind with one."""
@@ -266,7 +271,7 @@ class SchemaValidator:
         if key not in self._keys:
             return None
         schema = self._mapping[key]
-        for reference in _list_references(schema):
+        for reference in _list_values(schema, "$ref", "$dynamicRef"):
             if not (isinstance(reference, str) and (reference == "#" or reference.startswith("#/"))):
                 raise ValueError(f"the schema of {key[2]} refers to {reference!r}, which is outside of it")
         entry = self._compiled[key] = _KindValidator(schema)
@@ -295,16 +300,17 @@ def get_schema_key(body: Body) -> SchemaKey:
     return group, version, str(body.get("kind") or "")
 
 
-def _list_references(schema: Any) -> Iterator[Any]:
+def _list_values(schema: Any, *keywords: str) -> Iterator[Any]:
+    """Yield the values of some keywords anywhere in a schema."""
     if isinstance(schema, dict):
         for name, value in schema.items():
-            if name in ("$ref", "$dynamicRef") and not isinstance(value, dict):  # a mapping is the schema of a field with this name
+            if name in keywords and not isinstance(value, dict):  # a mapping is the schema of a field with this name
                 yield value
             else:
-                yield from _list_references(value)
+                yield from _list_values(value, *keywords)
     elif isinstance(schema, list):
         for value in schema:
-            yield from _list_references(value)
+            yield from _list_values(value, *keywords)
 
 
 def _refuse_fetch(address: str) -> Any:

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from gitsched.model.document import Body, Document, Key, SourceSpans, remove_server_owned
 from gitsched.model.planned_files import END_OF_TEXT, EditedBlob, ExistingBlob, NewBlob, PatchedBlob, PlannedFile, TextEdit
-from gitsched.render.yaml import dump, quote
+from gitsched.render.yaml import Fragment, dump, dump_fragment, quote
 
 README, RUN_METADATA, HYDRATOR_METADATA, GITATTRIBUTES_FILE = "README.md", "gitsched.json", "hydrator.metadata", ".gitattributes"
 FREEZE = "FREEZE"
@@ -273,6 +273,7 @@ MAX_SLICE_DECISIONS = 100
 
 _MAPPINGS = ("metadata", "spec", "status")
 _RECORD_FIELDS = ("apiVersion", "api", "kind", "metadata", "spec", "status")
+_encode_compact = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,239}[a-z0-9])?")
 
 
@@ -328,7 +329,7 @@ def write_placement_decision(
                 "kind": "PlacementDecision",
                 "metadata": _make_metadata(key, part, index, len(slices), placement_key),
                 "schedulerName": scheduler,
-                "decisions": [_make_decision(one) for one in part],
+                "decisions": [_write_decision(one.cluster, one.reason) for one in part],
             }
         )
         for index, part in enumerate(slices)
@@ -350,7 +351,7 @@ def _make_metadata(key: Key, part: list[ClusterDecision], index: int, count: int
         ("gitsched.io/scores", {one.cluster: one.score for one in part if one.score is not None}),
     ):
         if values:
-            annotations[name] = json.dumps(values, sort_keys=True, separators=(",", ":"))
+            annotations[name] = _encode_compact(values)
     labels = {DECISION_KEY: _make_label(f"{namespace}.{base}")}
     if count > 1:
         labels[DECISION_INDEX] = str(index)
@@ -361,9 +362,11 @@ def _make_metadata(key: Key, part: list[ClusterDecision], index: int, count: int
     return {"name": f"{name}-{index}", "namespace": namespace, "labels": dict(sorted(labels.items())), "annotations": annotations}
 
 
-def _make_decision(one: ClusterDecision) -> Body:
-    reference = {"apiVersion": API_VERSION, "kind": "ClusterProfile", "name": one.cluster}
-    return {"clusterProfileRef": reference, "reason": one.reason} if one.reason else {"clusterProfileRef": reference}
+@lru_cache(maxsize=1 << 14)
+def _write_decision(cluster: str, reason: str) -> Fragment:
+    """Write the entry of one cluster, which is the same in many PlacementDecisions."""
+    reference = {"apiVersion": API_VERSION, "kind": "ClusterProfile", "name": cluster}
+    return dump_fragment({"clusterProfileRef": reference, "reason": reason} if reason else {"clusterProfileRef": reference})
 
 
 def _make_label(text: str) -> str:
