@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test search runners fuzz faults soak docs bench doubling lock clean
+.PHONY: help demo test search runners fuzz faults soak docs bench record doubling lock clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -50,8 +50,13 @@ soak: $(VENV)/.dev ## watch a local source, one that pushes and a URL for ten mi
 docs: $(VENV)/.docs ## build the documentation in build/site; a broken link fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir build/site
 
-bench: $(VENV)/.dev ## time and memory per stage, compared with git and PyYAML
+bench: $(VENV)/.dev ## time and memory per stage and command, compared with git and PyYAML
 	$(BIN)/python -m benchmarks
+
+record: $(VENV)/.dev ## measure a small repository and keep the figures of this commit in build/benchmarks
+	@mkdir -p build/benchmarks
+	$(BIN)/python -m benchmarks --manifests 200 --clusters 40 --policies 8 --rounds 2 --json >build/benchmarks/.new
+	@mv build/benchmarks/.new build/benchmarks/$$(git rev-parse HEAD).json
 
 doubling: $(VENV)/.dev ## double one dimension of the input after the other, print how the time grows, and fail unless it is linear
 	$(BIN)/python -m benchmarks.doubling

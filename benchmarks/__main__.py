@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.generator import Size, generate
-from benchmarks.measurement import measure, profile
+from benchmarks.measurement import measure, profile, read_measurement
 from benchmarks.repository import create
 from benchmarks.table import format_measurement
 
@@ -26,6 +26,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, metavar="N")
     parser.add_argument("--rounds", type=int, default=6, metavar="N", help="number of single-manifest changes")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--show", type=Path, metavar="FILE", help="only show the figures of a file with JSON, without measuring")
     parser.add_argument("--profile", type=Path, metavar="FILE", help="also write the hottest functions, measured in separate runs")
     parser.add_argument(
         "--generate", type=Path, metavar="DIRECTORY", help="only write the repository to DIRECTORY, without measuring"
@@ -36,6 +37,9 @@ def main() -> None:
         parser.error("every number must be at least 1")
     if arguments.generate:
         print(create(arguments.generate, generate(size, arguments.seed)))
+        return
+    if arguments.show:
+        print(format_measurement(read_measurement(json.loads(arguments.show.read_text()))))
         return
     scratch = Path(tempfile.mkdtemp(prefix="gitsched-benchmark-"))
     try:

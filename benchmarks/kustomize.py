@@ -80,7 +80,7 @@ def list_closures(clone: Path, scratch: Path) -> list[Closure]:
 
 def build(executable: Path, clone: Path, roots: list[str]) -> list[str]:
     """Build roots one after the other with kubectl; return those that it can build."""
-    command = [executable, "kustomize", "--load-restrictor=LoadRestrictionsNone"]
+    command: list[str | Path] = [executable, "kustomize", "--load-restrictor=LoadRestrictionsNone"]
     return [root for root in roots if subprocess.run([*command, root], cwd=clone, capture_output=True, check=False).returncode == 0]
 
 

@@ -7,33 +7,26 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
+from benchmarks.commands import Process, Row, measure_commands, run_gitsched
 from benchmarks.generator import Size, generate
 from benchmarks.meter import Stage
 from benchmarks.repository import commit_change, create, environment, git, read_files
 
 ROOT = Path(__file__).parents[1]
-GITSCHED = Path(sys.executable).with_name("gitsched")
 
 Stages = dict[str, Stage]
-
-
-class Process(NamedTuple):
-    """A whole process from start to exit: wall time in seconds, highest resident memory in bytes."""
-
-    seconds: float
-    peak: int
 
 
 class Measurement(NamedTuple):
     """`cold` is the first run, nothing cached. `warm` are the runs of a resident process, one for each changed manifest, and `warm_git`
     is what git needed to commit those changes. `fresh` is an instrumented run in a new process. `processes` are `gitsched reconcile`:
-    a cold one, then one for each change of `processes_git`; `idle` is one after no change, `start` is `gitsched --help`, what any
-    command takes to begin with. `load` is PyYAML on the same files. Times are in seconds.
+    a cold one, then one for each change of `processes_git`; `start` is `gitsched --help`, what any command takes to begin with.
+    `commands` are further commands, and git for comparison. `load` is PyYAML on the same files. Times are in seconds.
     """
 
     machine: str
@@ -45,8 +38,8 @@ class Measurement(NamedTuple):
     fresh: Stages
     processes: list[Process]
     processes_git: list[float]
-    idle: Process
     start: Process
+    commands: list[Row]
     load: Process
 
 
@@ -60,13 +53,12 @@ def measure(size: Size, seed: int, rounds: int, scratch: Path) -> Measurement:
     measured = _child("resident", resident, scratch / "resident-cache", rounds)
 
     cache = scratch / "separate-cache"
-    processes = [_run(separate, cache, "reconcile")]
+    processes = [run_gitsched(separate, cache, "reconcile")]
     contents, seconds = read_files(separate), []
     for round_ in range(1, rounds + 1):
         seconds.append(commit_change(separate, contents, round_))
-        processes.append(_run(separate, cache, "reconcile"))
+        processes.append(run_gitsched(separate, cache, "reconcile"))
     _compare(resident, separate, rounds + 1)
-    idle = _run(separate, cache, "reconcile")
     commit_change(separate, contents, rounds + 1)
     fresh = _child("fresh", separate, cache / "gitsched", 1)
     return Measurement(
@@ -79,10 +71,24 @@ def measure(size: Size, seed: int, rounds: int, scratch: Path) -> Measurement:
         _stages(fresh["first"]),
         processes,
         seconds,
-        idle,
-        _run(separate, cache, "--help"),
-        Process(load["seconds"], load["peak"]),
+        run_gitsched(separate, cache, "--help"),
+        measure_commands(separate, cache, scratch),
+        Process(load["seconds"], load["processor"], load["peak"]),
     )
+
+
+def read_measurement(figures: dict[str, Any]) -> Measurement:
+    """Return the measurement that was written as JSON."""
+    own = {
+        "cold": _stages(figures["cold"]),
+        "warm": [_stages(stages) for stages in figures["warm"]],
+        "fresh": _stages(figures["fresh"]),
+        "processes": [Process(*process) for process in figures["processes"]],
+        "start": Process(*figures["start"]),
+        "commands": [Row(name, Process(*process)) for name, process in figures["commands"]],
+        "load": Process(*figures["load"]),
+    }
+    return Measurement(**figures | own)
 
 
 def profile(size: Size, seed: int, rounds: int, scratch: Path, into: Path) -> None:
@@ -93,9 +99,9 @@ def profile(size: Size, seed: int, rounds: int, scratch: Path, into: Path) -> No
     _child("resident", scratch / "profiled", scratch / "profiled-cache", rounds, into)
     directory, cache = scratch / "profiled-fresh", scratch / "profiled-fresh-cache"
     create(directory, files)
-    _run(directory, cache, "reconcile")
+    run_gitsched(directory, cache, "reconcile")
     commit_change(directory, files, 1)
-    _run(directory, cache, "reconcile")  # the first run that reads the output of the cold run
+    run_gitsched(directory, cache, "reconcile")  # the first run that reads the output of the cold run
     commit_change(directory, files, 2)
     _child("fresh", directory, cache / "gitsched", 1, into)
 
@@ -107,19 +113,6 @@ def _child(mode: str, directory: Path, *more: object) -> dict[str, Any]:
     return value
 
 
-def _run(directory: Path, cache: Path, verb: str) -> Process:
-    """Run a command of gitsched with a separate cache."""
-    variables = environment() | {"XDG_CACHE_HOME": str(cache)}
-    start = perf_counter()
-    child = subprocess.Popen([GITSCHED, verb], cwd=directory, env=variables, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    seconds = perf_counter() - start
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise subprocess.CalledProcessError(child.returncode, f"gitsched {verb}")
-    return Process(seconds, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
-
-
 def _compare(one: Path, other: Path, runs: int) -> None:
     """Check that each run made the same commit in both repositories, whatever was cached."""
     ours, theirs = (git(directory, "rev-list", "placements").split() for directory in (one, other))
@@ -129,7 +122,7 @@ def _compare(one: Path, other: Path, runs: int) -> None:
         )
 
 
-def _stages(value: dict[str, list[float]]) -> Stages:
+def _stages(value: Mapping[str, Sequence[float]]) -> Stages:
     return {name: Stage(seconds, int(peak), int(calls)) for name, (seconds, peak, calls) in value.items()}
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from benchmarks.measurement import Measurement, Process, Stages
+from benchmarks.commands import GIT_COMMIT, Process, Row
+from benchmarks.measurement import Measurement, Stages
 from benchmarks.meter import STAGES, Stage
 
 _MEBI = 1 << 20
@@ -20,7 +21,13 @@ def format_measurement(measurement: Measurement) -> str:
     if m.warm[1:]:
         columns.append(("resident, later", _median(m.warm[1:])))
     columns.append(("fresh process", m.fresh))
-    paragraphs = [f"{m.machine}\nsource {m.source[:12]}, {m.files:,} files", _stage_table(columns), _references(m), _ratios(m)]
+    paragraphs = [
+        f"{m.machine}\nsource {m.source[:12]}, {m.files:,} files",
+        _stage_table(columns),
+        _references(m),
+        _command_table(m),
+        _ratios(m),
+    ]
     return "\n\n".join(paragraphs)
 
 
@@ -41,10 +48,25 @@ def _references(m: Measurement) -> str:
         ("gitsched reconcile, whole process, cold", first),
         ("gitsched reconcile, whole process, 1st change", later[0] if later else None),
         ("gitsched reconcile, whole process, later", _middle(later[1:]) if later[1:] else None),
-        ("gitsched reconcile, whole process, no change", m.idle),
-        ("git add && git commit of the same changes", Process(median(m.warm_git + m.processes_git), 0) if later else None),
+        ("git add && git commit of the same changes", Process(median(m.warm_git + m.processes_git), 0.0, 0) if later else None),
     ]
     return "\n".join(f"{name:48}{_cell(Stage(row.seconds, row.peak))}" for name, row in rows if row is not None)
+
+
+def _command_table(m: Measurement) -> str:
+    """Return the processor time of each command, and its ratio to those of git and PyYAML."""
+    git = next(row.process.processor for row in m.commands if row.name == GIT_COMMIT)
+    rows = [
+        Row("gitsched reconcile, first run", m.processes[0]),
+        *(Row("gitsched reconcile, second run", one) for one in m.processes[1:2]),
+        *m.commands,
+    ]
+    lines = [f"{'whole process':64}{'processor':>13}{'peak RSS':>11}{'/ git':>9}{'/ PyYAML':>11}"]
+    for row in rows:
+        used = row.process.processor
+        ratios = f"{used / git:>9.1f}{used / m.load.processor:>11.2f}"
+        lines.append(f"{row.name:64}{_cell(Stage(used, row.process.peak))}{ratios}")
+    return "\n".join(lines)
 
 
 def _ratios(m: Measurement) -> str:
@@ -79,7 +101,9 @@ def _sum(stages: Stages) -> Stage:
 
 
 def _middle(processes: Sequence[Process]) -> Process:
-    return Process(median(process.seconds for process in processes), max(process.peak for process in processes))
+    return Process(
+        median(p.seconds for p in processes), median(p.processor for p in processes), max(process.peak for process in processes)
+    )
 
 
 def _cell(stage: Stage) -> str:
