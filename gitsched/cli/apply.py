@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Callable
 from datetime import timedelta
@@ -137,6 +138,7 @@ def _watch(run: Callable[[], ApplyReport], interval: timedelta) -> int:
     from gitsched.watch import Wakeup, handle_signals
     from gitsched.watch.apply_loop import watch_and_apply
 
+    gc.enable()
     wakeup, known = Wakeup(), EventLog()
     with handle_signals(wakeup, timedelta(seconds=20)) as handler:
         if not handler.complete(lambda: watch_and_apply(run, interval=interval, listener=known.write, wakeup=wakeup)):
