@@ -111,6 +111,7 @@ class KarmadaState:
         self.added_taints = self.inventory.added_taints
         reporting = self.inventory.reporting
         self.unready_clusters = find_unready_clusters(reporting, self.fleet, settings) if reporting else {}
+        self.inventory = self.inventory._replace(reporting=())  # their documents belong to a snapshot
         self.leaving_clusters = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.deleting)
         kinds = (names.BINDING, names.CLUSTER_BINDING)
         self._reported_bindings = [document for kind in kinds for document in snapshot.documents.get((names.WORK_GROUP, kind), ())]

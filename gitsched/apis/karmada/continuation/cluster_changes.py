@@ -163,8 +163,10 @@ class _FleetComparison:
         answers = self._list_answers(policy)[name]
         if answers[0] == answers[1] and serves[0] == serves[1]:
             return False
-        if not placement.is_settled or name in placement.clusters:
+        if not placement.is_settled:
             return True
+        if name in placement.clusters:
+            return serves[0] != serves[1] or self._concerns_there(policy, placement, answers)
         if policy.placement.is_divided and placement.assigned and not self._can_return(policy):
             return False  # the scheduler is not called: no trigger says so
         eligible = [
@@ -172,6 +174,21 @@ class _FleetComparison:
             for group in self._list_groups(policy, placement)
         ]
         return any(any(sides) and (not all(sides) or _ranks_otherwise(policy, answers, group)) for group, sides in eligible)
+
+    def _concerns_there(
+        self, policy: PropagationPolicy, placement: PlacementSummary, answers: tuple[_Answer | None, _Answer | None]
+    ) -> bool:
+        """Return whether the change of a Cluster can affect a settled workload that is there. Free capacity alone is reported only once
+        something is overcommitted, and else counts where it ranks clusters."""
+        former, present = answers
+        if former is None or present is None or former._replace(capacity=present.capacity) != present:
+            return True
+        ranks = bool(policy.placement.spreads) or (policy.placement.division in _CAPACITY_DIVISIONS and not placement.assigned)
+        return (
+            ranks
+            or self._can_return(policy)
+            or any(free < 0 for free in (present.capacity.free.values() if present.capacity else ()))
+        )
 
     def _list_answers(self, policy: PropagationPolicy) -> _Answers:
         title = policy.key.title
