@@ -114,7 +114,8 @@ def cli(ctx: click.Context, location: str | None) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Without arguments, the process is expected to exit afterwards.
 
-    Such a process does not collect garbage: each collection after a run would check all of its objects. `watch` and `apply --watch` run for long and do.
+    Such a process does not collect garbage: each collection after a run would check all of its objects. `watch` and `apply --watch` run
+    for long and do.
     """
     if arguments is not None:
         return _run(arguments)
