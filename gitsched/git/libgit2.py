@@ -22,7 +22,7 @@ class DefaultVerifyPaths(NamedTuple):
 
 
 def _get_default_verify_paths() -> DefaultVerifyPaths:
-    return DefaultVerifyPaths(None, os.environ.get("SSL_CERT_DIR", "/etc/ssl/certs"))
+    return DefaultVerifyPaths(None, os.environ.get("SSL_CERT_DIR") or "/etc/ssl/certs")
 
 
 def load_pygit2() -> ModuleType:

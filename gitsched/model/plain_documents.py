@@ -9,6 +9,8 @@ from typing import Any
 
 MAX_DEPTH = 200
 """Collections that may be nested, as in files."""
+MAX_COLLECTIONS = 200_000
+"""Collections of a document. Shared parts count as often as they occur."""
 _KEY_TYPES = (str, int, float, type(None))
 """The types of keys that validation reports, or that it reads as strings. No JSON encoder accepts others."""
 _INTEGERS = range(-(2**63), 2**64)
@@ -51,19 +53,25 @@ def describe_unreadable(body: Any) -> str:
     """Return why a document cannot even be validated; "" if it can. Validation reports all other values that no file could have."""
     if not isinstance(body, dict):
         return f"it is a {type(body).__name__}, not a mapping"
-    level: list[Any] = [body]
-    depth = 0
+    # A part that is shared is read once, and counted as often as it occurs: a document that contains itself is read in bounded time.
+    level: list[tuple[Any, int]] = [(body, 1)]
+    depth = count = 0
     while level:
-        depth += 1
+        depth, count = depth + 1, count + sum(times for _, times in level)
         if depth > MAX_DEPTH:
-            return f"collections are nested more than {MAX_DEPTH} deep"
-        names = (name for value in level if isinstance(value, dict) for name in value)
+            return _describe_size(depth, 0)
+        names = (name for value, _ in level if isinstance(value, dict) for name in value)
         unwritable = next((name for name in names if not isinstance(name, _KEY_TYPES)), "")
         if unwritable != "":
             return f"a key is a {type(unwritable).__name__}, which JSON does not have"
-        members = (member for value in level for member in (value.values() if isinstance(value, dict) else value))
-        # Shared parts count once, so that a document which contains itself is read in bounded time.
-        level = list({id(member): member for member in members if isinstance(member, dict | list)}.values())
+        inner: dict[int, tuple[Any, int]] = {}
+        for value, times in level:
+            for member in value.values() if isinstance(value, dict) else value:
+                if isinstance(member, dict | list):
+                    inner[id(member)] = (member, times + inner.get(id(member), (member, 0))[1])
+        level = list(inner.values())
+    if count > MAX_COLLECTIONS:
+        return _describe_size(depth, count)
     return describe_kind(body)
 
 
@@ -78,8 +86,13 @@ def describe_defect(body: Any) -> str:
     if not isinstance(body, dict):
         return f"it is a {type(body).__name__}, not a mapping"
     pending: list[tuple[Any, int]] = [(body, 1)]
+    count = 0
     while pending:
         value, depth = pending.pop()
+        if isinstance(value, dict | list):
+            count += 1
+            if defect := _describe_size(depth, count):
+                return defect
         if isinstance(value, dict):
             if any(not isinstance(name, str) for name in value):
                 return "a key is not a string"
@@ -92,9 +105,13 @@ def describe_defect(body: Any) -> str:
             defect = _describe_scalar_defect(value)
             if defect:
                 return defect
-        if depth > MAX_DEPTH:
-            return f"collections are nested more than {MAX_DEPTH} deep"
     return ""
+
+
+def _describe_size(depth: int, count: int) -> str:
+    if depth > MAX_DEPTH:
+        return f"collections are nested more than {MAX_DEPTH} deep"
+    return f"there are more than {MAX_COLLECTIONS:,} collections, shared ones counted each time" if count > MAX_COLLECTIONS else ""
 
 
 def with_string_keys(value: Any) -> Any:

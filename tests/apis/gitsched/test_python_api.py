@@ -149,3 +149,13 @@ def test_other_wrong_arguments_are_named_and_dates_and_loops_are_read() -> None:
     assert gitsched.schedule([BODY]).explain("ConfigMap", "a", "b").groups == ()
     (finding,) = gitsched.validate([BODY | {"data": LOOP}])
     assert "nested more than" in finding.message
+
+
+def test_documents_with_parts_that_are_shared_again_and_again_are_not_read() -> None:
+    """100 levels, and 2 to the power of 100 collections."""
+    shared: dict[str, Any] = {}
+    for _ in range(100):
+        shared = {"a": shared, "b": shared}
+    made = gitsched.schedule([BODY, BODY | {"data": shared}], previous=[BODY | {"data": shared}])
+    assert [finding.code for finding in made.findings] == ["invalid-document"] * 2
+    assert all("more than 200,000 collections" in finding.message for finding in made.findings)
