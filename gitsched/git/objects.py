@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import zlib
 from codecs import lookup
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from gitsched.git.trees import RawObject
 
 _LARGE_OFFSET = 1 << 31
-_SMALL_SIZE = 4096
 
 
 def write_pack(directory: Path, objects: Sequence[RawObject]) -> Path:
@@ -34,6 +33,7 @@ def write_pack(directory: Path, objects: Sequence[RawObject]) -> Path:
     The pack appears complete or not at all: both files are synced before the index, which makes the pack visible, is renamed. A
     crash can leave a `tmp_` file, which `git gc` removes.
     """
+    compress = _load_compressor()
     directory.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix="tmp_pack_", dir=directory)
     pack, index = Path(name), Path(f"{name}.idx")
@@ -44,7 +44,7 @@ def write_pack(directory: Path, objects: Sequence[RawObject]) -> Path:
             offsets: list[tuple[bytes, int, int]] = []
             offset = 12
             for oid, kind, data in objects:
-                record = _encode_header(kind, len(data)) + _compress(data)
+                record = _encode_header(kind, len(data)) + compress(data, 1)
                 offsets.append((oid, zlib.crc32(record), offset))
                 digest.update(record)
                 offset += file.write(record)
@@ -79,12 +79,13 @@ def _encode_header(kind: int, size: int) -> bytes:
     return bytes(head)
 
 
-def _compress(data: bytes) -> bytes:
-    """Return a zlib stream; small content gets a small window, which is set up three times faster."""
-    if len(data) > _SMALL_SIZE:
-        return zlib.compress(data, 1)
-    stream = zlib.compressobj(1, zlib.DEFLATED, 12, 4)
-    return stream.compress(data) + stream.flush()
+def _load_compressor() -> Callable[[bytes, int], bytes]:
+    """Return the zlib compression of ISA-L, which takes less than half of the time, or that of Python where ISA-L does not exist."""
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        return zlib.compress
+    return isal_zlib.compress
 
 
 def _encode_index(offsets: Sequence[tuple[bytes, int, int]], pack: bytes) -> bytes:
