@@ -281,7 +281,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
         quarantined |= enforced.kept
         own &= outcomes.keys()
         refused = enforced.refused
-    cluster_facts = _collect_cluster_facts(engines)
+    cluster_facts = collect_cluster_facts(engines)
     if CLUSTER_REPORT in catalog.api_documents:
         from gitsched.decide.cluster_reports import find_unknown_reports  # few sources have reports of clusters
 
@@ -346,7 +346,7 @@ def make_holds_loader(
     return load_holds
 
 
-def _collect_cluster_facts(engines: Iterable[PolicyEngine]) -> dict[str, ClusterInfo]:
+def collect_cluster_facts(engines: Iterable[PolicyEngine]) -> dict[str, ClusterInfo]:
     """Return every cluster by name. Its facts come from the first API that has it."""
     facts: dict[str, ClusterInfo] = {}
     for name, cluster in (entry for engine in engines for entry in engine.clusters().items()):

@@ -1,90 +1,84 @@
-"""Update the last plan when only the content of known templates changed; anything else requires a complete plan.
+"""Update the last plan where documents changed: decide again, render and record only what they affect.
 
-A change that could affect anything else (other settings, an added or removed workload, a namespace, a finding that would have to move)
-requires a complete plan, which gives the same bytes.
+What only a complete plan can tell (other settings, an object that is defined twice, a finding that others depend on, a limit of the guard)
+requires one, which gives the same bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, resolve_key
-from gitsched.decide.companion_changes import keep_companions
-from gitsched.decide.decisions import decide_workload, is_unchanged, list_dependency_trackers, list_engine_records
+from gitsched.decide.changed_clusters import update_cluster_rows
+from gitsched.decide.changed_documents import creates_engine
+from gitsched.decide.changed_totals import update_totals
+from gitsched.decide.companion_changes import update_companions
+from gitsched.decide.continued_engines import ContinuedEngines, continue_engines
+from gitsched.decide.decisions import decide_workload, is_unchanged, list_dependency_trackers
 from gitsched.decide.plan import build_plan
 from gitsched.decide.plan_result import HadWorkloads, Plan, list_moves
 from gitsched.decide.plan_state import (
     NO_COMPANION_ROW,
     ClusterRow,
     PlanRows,
+    StateChanges,
     StoredOutcomes,
     Totals,
     WorkloadRow,
     make_workload_row,
-    strip_outcome,
+    workload_sort_key,
 )
-from gitsched.decide.reference_changes import move_reference_findings, update_references
-from gitsched.decide.registry import reserved_groups
+from gitsched.decide.reference_changes import move_reference_findings, update_references, update_referrers
 from gitsched.decide.rendered_tree import (
     BlobLookup,
     RenderCache,
     WorkloadFiles,
     add_namespace_manifests,
-    count_replicas,
     render_workload,
 )
-from gitsched.model.document import Document, Key
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.model.time import add_duration
 from gitsched.render.cluster_directory import complete_directory
-from gitsched.render.output_files import CLUSTER_JSON, cluster_path, write_cluster_json
+from gitsched.render.output_files import (
+    CLUSTER_JSON,
+    STUB_MANIFEST_PATH,
+    cluster_path,
+    escape_segment,
+    relative_path,
+    status_path,
+    write_cluster_json,
+    write_record,
+)
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from gitsched.apis.gitsched.config import Config
     from gitsched.apis.policy_api import PolicyEngine, Snapshot
+    from gitsched.decide.changed_documents import SourceDiff
     from gitsched.model.changes import Move
+    from gitsched.model.document import Body, Document, Key
     from gitsched.model.finding import Finding
     from gitsched.model.scheduling import Outcome
+    from gitsched.model.template_index import TemplateEntry
 
-K = TypeVar("K")
-V = TypeVar("V")
 _UNCHANGED = ExistingBlob("")
 """Placeholder for a file of a cluster directory that does not change."""
+_UPDATED_CODES = ("selector-unmatched", "selector-invalid", "annotation-unread")
+"""Codes of findings that belong to no file or workload, and that an incremental plan updates."""
 
 
 class PlanState(NamedTuple):
-    """The state that an earlier plan left: its totals, its rows and its engines, which are read on demand."""
+    """The state that an earlier plan left: its totals, its rows and its engines, which are read on demand. `kinds` are the kinds of the
+    documents of policy APIs."""
 
     totals: Totals
     rows: PlanRows
+    kinds: tuple[tuple[str, str], ...] = ()
 
     @property
     def engines(self) -> tuple[PolicyEngine, ...]:
         return self.rows.engines
-
-
-class SourceDiff(NamedTuple):
-    """The templates to decide again, by identity, and the findings of each changed file."""
-
-    documents: Mapping[Key, Document]
-    findings: Mapping[str, tuple[Finding, ...]]
-
-
-def match_documents(
-    before: Iterable[RawDocument], after: Iterable[RawDocument], kind_scopes: Mapping[tuple[str, str], bool]
-) -> dict[Key, Document] | None:
-    """Return the documents of a file by identity; None unless all are templates with the same identities as before."""
-    old, new = list(before), list(after)
-    if [document[3:] for document in old] != [document[3:] for document in new]:
-        return None
-    found = {}
-    for document in new:
-        key = resolve_key(document, kind_scopes)
-        if key is None or document.group in reserved_groups or document.kind in DEFINITION_KINDS:
-            return None
-        found[key] = Document(key, document.api_version, document.body, document.origin)
-    return found
 
 
 class IncrementalPlan(NamedTuple):
@@ -92,77 +86,177 @@ class IncrementalPlan(NamedTuple):
 
     plan: Plan
     totals: Totals
-    workloads: Mapping[Key, WorkloadRow]
-    clusters: Mapping[str, ClusterRow]
+    changes: StateChanges
+
+
+class _Decided(NamedTuple):
+    """The workloads that were decided again: their documents, files and outcomes, those without a placement now that had one, and those
+    that may be decided differently next time. `documents` includes objects that no policy selects."""
+
+    documents: Mapping[Key, Document]
+    workloads: Mapping[Key, WorkloadFiles]
+    removed: Mapping[Key, WorkloadRow]
+    unstable: frozenset[Key]
+
+    @property
+    def outcomes(self) -> dict[Key, Outcome]:
+        return {key: files.outcome for key, files in self.workloads.items()}
 
 
 def make_incremental_plan(
-    state: PlanState, diff: SourceDiff, snapshot: Snapshot, find_blob: BlobLookup, cache: RenderCache
+    state: PlanState, diff: SourceDiff, snapshot: Snapshot, find_blob: BlobLookup, cache: RenderCache, limit: int
 ) -> IncrementalPlan | None:
-    """Make the next plan from the state of the last one; None if a complete plan is needed."""
+    """Make the next plan from the state of the last one; None if a complete plan is needed, also to decide more than `limit` workloads."""
     totals, rows = state.totals, state.rows
-    findings = (finding for group in (totals.other_findings, totals.engine_findings) for finding in group)
-    if any(held.lost for held in totals.held.values()):
-        return None
-    if totals.retained or snapshot.at < totals.source_time or any(_is_about(finding, diff.findings) for finding in findings):
-        return None
-    ends = [add_duration(since, totals.config.output.retire_after) for since in totals.retiring.values()]
-    if any(end <= snapshot.now for end in ends):
+    if not _may_continue(totals, diff, snapshot):
         return None
     is_idle = _is_idle(totals, diff, snapshot)
-    if not is_idle and not _update_engines(state, snapshot):
-        return None
-    documents = {} if is_idle else _list_affected_documents(state, diff, snapshot)
-    if documents is None:
-        return None
-    workloads: dict[Key, WorkloadFiles] = {}
-    unstable = set(totals.unstable)
-    for key, document in documents.items():
-        outcome, row = decide_workload(document, state.engines, snapshot), rows.read_workload(key)
-        if (outcome is None) != (row is None) or key.kind == "Namespace":
+    if is_idle:
+        continued = ContinuedEngines((), frozenset(), totals.engine_findings, totals.records, totals.recorded)
+        decided = _Decided({}, {}, {}, totals.unstable)
+    else:
+        found = continue_engines(totals, rows, diff, snapshot, state.kinds)
+        if found is None or (not found.is_new and any(_is_about(finding, diff.findings) for finding in found.findings)):
             return None
+        documents = _list_affected_documents(state, diff, snapshot, found, limit)
+        decisions = _decide(state, diff, snapshot, found, documents, find_blob, cache) if documents is not None else None
+        if decisions is None:
+            return None
+        continued, decided = found, decisions
+    others = (finding for key, group in totals.findings_by_workload.items() if key not in decided.documents for finding in group)
+    if any(_is_about(finding, diff.findings) and finding not in _list_removed_findings(diff, totals) for finding in others):
+        return None
+    if _has_record_conflict(totals, rows, decided, continued, find_blob):
+        return None
+    outcomes, changes = decided.outcomes, diff.templates
+    references = update_references(rows, decided.documents, outcomes, decided.removed, changes, totals)
+    reference_findings = move_reference_findings(totals.reference_findings, diff.findings, decided.documents)
+    companions = update_companions(rows, decided.documents, outcomes, decided.removed, changes, totals)
+    if references is None or reference_findings is None or companions is None:
+        return None
+    workload_rows: dict[Key, WorkloadRow | None] = {
+        key: row._replace(references=found) for key, found in references.items() if (row := rows.read_workload(key)) is not None
+    }
+    for key, companion_row in companions.items():
+        row = workload_rows.get(key) or rows.read_workload(key)
+        workload_rows |= {key: row._replace(companions=companion_row)} if row is not None else {}
+    for key, files in decided.workloads.items():
+        rest = references[key], companions.get(key, NO_COMPANION_ROW)
+        workload_rows[key] = make_workload_row(files, _read_source_path(decided.documents[key]), *rest)
+    workload_rows |= dict.fromkeys(decided.removed)
+    changed_rows = {**dict.fromkeys(outcomes), **dict.fromkeys(decided.removed)}
+    cluster_rows = update_cluster_rows(rows, {key: workload_rows[key] for key in changed_rows}, continued.clusters)
+    retiring = _list_retiring(totals, continued, snapshot)
+    if retiring is None:
+        return None
+    new = update_totals(totals, rows, diff, snapshot, continued, decided.documents, outcomes, decided.removed, cluster_rows)
+    new = new._replace(unstable=decided.unstable, reference_findings=reference_findings, retiring=retiring)
+    if not is_idle:
+        new = new._replace(engine_wakeups=tuple(engine.wakeup for engine in continued.engines if engine.wakeup is not None))
+    moves = tuple(list_moves(outcomes.values(), _find_active_clusters(state)))
+    if decided.removed:
+        from gitsched.decide.removed_rows import list_row_removals  # most changes remove nothing
+
+        removals = list_row_removals(decided.removed, totals, continued.records, snapshot)
+        if removals is None:
+            return None
+        moves = (*moves, *removals)
+    if _needs_guard(state, continued.engines, moves, new) or _may_leave_copies(moves, new.config):
+        return None
+    changed: dict[Key, Outcome | None] = {**dict.fromkeys(decided.removed), **outcomes}
+    plan = build_plan(
+        new,
+        StoredOutcomes(rows, new.workload_count, changed),
+        outcomes.values(),
+        moves,
+        {
+            **dict(_list_changed_files(state, decided, cluster_rows)),
+            **_list_changed_records(totals.records, continued.records),
+        },
+        wakeups=new.engine_wakeups or (),
+    )
+    state_changes = _list_state_changes(state, diff, snapshot, continued, decided, workload_rows, cluster_rows)
+    return IncrementalPlan(plan, new, state_changes)
+
+
+def _may_continue(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
+    """Return whether the changed files and the time leave everything in force that an incremental plan keeps."""
+    if any(held.lost for held in totals.held.values()) or totals.retained or snapshot.at < totals.source_time:
+        return False
+    other = (finding for finding in totals.other_findings if finding.code not in _UPDATED_CODES)
+    if any(_is_about(finding, diff.findings) for finding in other) or any(map(creates_engine, diff.came_or_went)):
+        return False
+    ends = (add_duration(since, totals.config.output.retire_after) for since in totals.retiring.values())
+    return all(end > snapshot.now for end in ends)
+
+
+def _list_removed_findings(diff: SourceDiff, totals: Totals) -> frozenset[Finding]:
+    """Return the findings about removed templates."""
+    removed = (key for key, (_, after) in diff.templates.items() if after is None)
+    return frozenset(finding for key in removed for finding in totals.findings_by_workload.get(key, ()))
+
+
+def _decide(
+    state: PlanState,
+    diff: SourceDiff,
+    snapshot: Snapshot,
+    continued: ContinuedEngines,
+    documents: Mapping[Key, Document],
+    find_blob: BlobLookup,
+    cache: RenderCache,
+) -> _Decided | None:
+    """Decide and render some workloads; None if one of them concerns others."""
+    rows, unstable = state.rows, set(state.totals.unstable)
+    workloads: dict[Key, WorkloadFiles] = {}
+    gone = (key for key, (_, after) in diff.templates.items() if after is None)
+    removed = {key: row for key in gone if (row := rows.read_workload(key)) is not None}
+    if any(key.kind == "Namespace" for key in (*documents, *diff.came_or_went)):
+        return None
+    for key, document in documents.items():
+        outcome, row = decide_workload(document, continued.engines, snapshot), rows.read_workload(key)
         if outcome is None:
+            if row is not None:
+                removed[key] = row
             continue
-        if outcome.manifests is not None:
+        if outcome.manifests is not None or outcome.bundles:
             return None  # another workload may render manifests with the same paths
         if outcome.held is not None and outcome.held.lost:
             return None  # it keeps the directory of a cluster without a document
+        if row is None and key[:2] in state.totals.kind_scopes:
+            return None  # the first workload of a kind may have a finding about its scope
         outcome = _add_move_finding(outcome, document, state, snapshot)
         workloads[key] = render_workload(outcome, document, False, find_blob, cache)
         (unstable.discard if is_unchanged(outcome, snapshot.previous) else unstable.add)(key)
-    others = (finding for key, group in totals.findings_by_workload.items() if key not in workloads for finding in group)
-    if any(_is_about(finding, diff.findings) for finding in others) or _has_record_conflict(rows, workloads, find_blob):
+    if any(key[:2] in state.totals.kind_scopes for key in removed):
         return None
-    outcomes = {key: files.outcome for key, files in workloads.items()}
-    references = update_references(rows, documents, outcomes, totals)
-    reference_findings = move_reference_findings(totals.reference_findings, diff.findings, documents)
-    companions = keep_companions(rows, documents, outcomes, totals)
-    if references is None or reference_findings is None or companions is None:
+    unstable -= removed.keys() | {key for key, (_, after) in diff.templates.items() if after is None}
+    if _may_leave_data(removed, documents, snapshot) or _have_taken_paths(workloads, rows):
         return None
-    workload_rows = {
-        key: make_workload_row(files, _read_source_path(documents[key]), references[key], companions.get(key, NO_COMPANION_ROW))
-        for key, files in workloads.items()
-    }
-    cluster_rows = _update_cluster_rows(rows, workload_rows)
-    new = _update_totals(totals, rows, outcomes, cluster_rows, diff, snapshot)
-    if not is_idle:
-        new = new._replace(engine_wakeups=tuple(engine.wakeup for engine in state.engines if engine.wakeup is not None))
-    new = new._replace(unstable=frozenset(unstable), reference_findings=reference_findings)
-    moves = tuple(list_moves(outcomes.values(), _find_active_clusters(state)))
-    if _needs_guard(state, moves, new) or _may_leave_copies(moves, new.config):
-        return None
-    plan = build_plan(
-        new,
-        StoredOutcomes(rows, totals.workload_count, outcomes),
-        outcomes.values(),
-        moves,
-        dict(_list_changed_files(state, workloads, cluster_rows)),
-        wakeups=new.engine_wakeups or (),
-    )
-    required = {
-        key: row._replace(references=found) for key, found in references.items() if (row := _read_other(rows, key, workloads))
-    }
-    return IncrementalPlan(plan, new, {**required, **workload_rows}, cluster_rows)
+    return _Decided(documents, workloads, removed, frozenset(unstable))
+
+
+def _have_taken_paths(workloads: Mapping[Key, WorkloadFiles], rows: PlanRows) -> bool:
+    """Return whether a new workload has the path of another one, or that of the stub."""
+    new = {key for key in workloads if rows.read_workload(key) is None}
+    if not new:
+        return False
+    paths = {relative_path(key): key for key in new}
+    if len(paths) < len(new) or STUB_MANIFEST_PATH in paths:
+        return True
+    names = {(key.namespace, key.name) for key in new}
+    similar = (key for key, _ in rows.template_index.items() if (key.namespace, key.name) in names and key not in new)
+    return any(relative_path(key) in paths for key in similar)
+
+
+def _may_leave_data(removed: Mapping[Key, WorkloadRow], documents: Mapping[Key, Document], snapshot: Snapshot) -> bool:
+    """Return whether a workload that no policy selects any more leaves data behind, which is a finding."""
+    unselected = [documents[key] for key in removed if key in documents]
+    if not unselected:
+        return False
+    from gitsched.apis.stateful_holds import Holds
+
+    holds = Holds(snapshot.templates)
+    return any(holds.list_data(document) for document in unselected)
 
 
 def _add_move_finding(outcome: Outcome, document: Document, state: PlanState, snapshot: Snapshot) -> Outcome:
@@ -181,16 +275,14 @@ def _find_active_clusters(state: PlanState) -> HadWorkloads:
     return lambda name: name not in state.totals.retiring and state.rows.read_cluster(name) is not None
 
 
-def _needs_guard(state: PlanState, moves: tuple[Move, ...], totals: Totals) -> bool:
+def _needs_guard(state: PlanState, engines: tuple[PolicyEngine, ...], moves: tuple[Move, ...], totals: Totals) -> bool:
     """Return whether moves may exceed a limit of the guard, which only a complete plan can tell."""
     if not any(move.before for move in moves):
         return False
     from gitsched.decide.guard import list_guarded_moves, may_exceed_limit  # most changes move nothing
 
     replicas = sum(facts.replicas for facts in totals.first_clusters.values())
-    return may_exceed_limit(
-        list_guarded_moves(moves, state.engines), state.totals.workload_count, replicas, state.totals.config.guard
-    )
+    return may_exceed_limit(list_guarded_moves(moves, engines), state.totals.workload_count, replicas, state.totals.config.guard)
 
 
 def _may_leave_copies(moves: tuple[Move, ...], config: Config) -> bool:
@@ -212,26 +304,19 @@ def _is_idle(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
     return all(wakeup > snapshot.now for wakeup in totals.engine_wakeups)
 
 
-def _update_engines(state: PlanState, snapshot: Snapshot) -> bool:
-    """Return whether the engines accept the new snapshot, and their findings and records about anything but workloads stay the same."""
-    totals, engines = state.totals, state.engines
-    return (
-        all(engine.update(snapshot) for engine in engines)
-        and tuple(finding for engine in engines for finding in engine.findings) == totals.engine_findings
-        and list_engine_records(engines) == totals.records
-        and all(engine.time is None and (engine.wakeup is None or engine.wakeup > snapshot.now) for engine in engines)
-    )
-
-
-def _list_affected_documents(state: PlanState, diff: SourceDiff, snapshot: Snapshot) -> dict[Key, Document] | None:
-    """Return the documents to decide, by (namespace, name): changed ones and those that depend on them. None if one is missing."""
-    dirty = frozenset(diff.documents)
-    for engine in list_dependency_trackers(state.engines):
+def _list_affected_documents(
+    state: PlanState, diff: SourceDiff, snapshot: Snapshot, continued: ContinuedEngines, limit: int
+) -> dict[Key, Document] | None:
+    """Return the documents to decide, by (namespace, name): changed ones and those that depend on them. None if one is missing, or if there
+    are too many."""
+    gone = {key for key, (_, after) in diff.templates.items() if after is None}
+    dirty = frozenset(diff.documents) | continued.affected | gone
+    for engine in list_dependency_trackers(continued.engines):
         dirty |= engine.affected_by(dirty)
-    if not dirty.isdisjoint(state.totals.varied):
+    if not dirty.isdisjoint(state.totals.varied) or len(dirty) > limit:
         return None
     found: dict[Key, Document] = {}
-    for key in sorted(dirty, key=lambda key: (key.namespace, key.name, key)):
+    for key in sorted(dirty - gone, key=workload_sort_key):
         document = diff.documents.get(key) or snapshot.templates.get(key)
         if document is None:
             return None
@@ -245,53 +330,87 @@ def _is_about(finding: Finding, paths: Container[str]) -> bool:
     return by_rule or (finding.location is not None and finding.location.path in paths)
 
 
-def _has_record_conflict(rows: PlanRows, workloads: Mapping[Key, WorkloadFiles], find_blob: BlobLookup) -> bool:
-    """Return whether a workload would overwrite a record of another one, or two workloads would write the same record."""
+def _has_record_conflict(
+    totals: Totals, rows: PlanRows, decided: _Decided, continued: ContinuedEngines, find_blob: BlobLookup
+) -> bool:
+    """Return whether a workload or an engine would overwrite the record of another one."""
     new: list[str] = []
-    for key, files in workloads.items():
+    for key, files in decided.workloads.items():
         row = rows.read_workload(key)
         new += (path for path in files.records if row is None or path not in row.record_paths)
+    if continued.records != totals.records:
+        known = {key for key, _ in totals.records}
+        new += (status_path(key) for key, _ in continued.records if key not in known)
     return len(set(new)) < len(new) or any(find_blob(path) is not None for path in new)
 
 
-def _read_other(rows: PlanRows, key: Key, workloads: Container[Key]) -> WorkloadRow | None:
-    """Return the row of a workload that has not changed."""
-    return rows.read_workload(key) if key not in workloads else None
+def _list_changed_records(before: Iterable[tuple[Key, Body]], after: Iterable[tuple[Key, Body]]) -> dict[str, PlannedFile | None]:
+    """Return the files of the changed records that belong to no workload; None for a removed one."""
+    if before == after:
+        return {}
+    old, new = dict(before), dict(after)
+    gone: dict[str, PlannedFile | None] = {status_path(key): None for key in old if key not in new}
+    return {**gone, **{status_path(key): write_record(body) for key, body in new.items() if old.get(key) != body}}
+
+
+def _list_retiring(totals: Totals, continued: ContinuedEngines, snapshot: Snapshot) -> Mapping[str, datetime] | None:
+    """Return the clusters that retire, and since when; None if one of them returns, or goes at once."""
+    gone = [name for name, facts in continued.clusters.items() if facts is None]
+    if any(name in totals.retiring for name in continued.clusters):
+        return None
+    if not gone:
+        return totals.retiring
+    from gitsched.decide.retained_copies import choose_start  # few clusters lose their document
+
+    config = totals.config.output
+    since = choose_start(snapshot.at, snapshot.now, config.retire_after)
+    if add_duration(since, config.retire_after) <= snapshot.now or any(escape_segment(name) != name for name in gone):
+        return None
+    return dict(sorted({**totals.retiring, **dict.fromkeys(gone, since)}.items()))
+
+
+def _list_state_changes(
+    state: PlanState,
+    diff: SourceDiff,
+    snapshot: Snapshot,
+    continued: ContinuedEngines,
+    decided: _Decided,
+    workload_rows: Mapping[Key, WorkloadRow | None],
+    cluster_rows: Mapping[str, ClusterRow | None],
+) -> StateChanges:
+    """Return what changes in the rows of the plan state."""
+    from gitsched.decide.template_entries import make_template_entry
+
+    index, outcomes = state.rows.template_index, decided.outcomes
+    templates: dict[Key, TemplateEntry | None] = dict.fromkeys(key for key, (_, after) in diff.templates.items() if after is None)
+    for key, document in decided.documents.items():
+        entry = make_template_entry(document, outcomes.get(key))
+        if index.get(key) != entry:
+            templates[key] = entry
+    kinds = {key[:2] for key in diff.api_documents}
+    return StateChanges(
+        workload_rows,
+        cluster_rows,
+        templates,
+        update_referrers(state.rows, workload_rows),
+        {kind: snapshot.documents.get(kind, ()) for kind in kinds},
+        continued.engines if continued.is_new else None,
+        diff.added_paths,
+        diff.removed_paths,
+    )
 
 
 def _read_source_path(document: Document) -> str:
     return document.origin.path if document.origin else ""
 
 
-def _update_cluster_rows(rows: PlanRows, workload_rows: Mapping[Key, WorkloadRow]) -> dict[str, ClusterRow]:
-    """Return the rows of the clusters where workloads, replicas or manifests change."""
-    counts: dict[str, tuple[int, int]] = {}
-    removed: dict[str, set[str]] = {}
-    added: dict[str, set[str]] = {}
-    for key, row in workload_rows.items():
-        before = rows.read_workload(key)
-        if before is None:
-            continue
-        count_replicas(counts, before.outcome, -1)
-        count_replicas(counts, row.outcome, 1)
-        for paths, manifests in ((removed, before.manifest_paths), (added, row.manifest_paths)):
-            for cluster, relative_paths in manifests.items():
-                paths.setdefault(cluster, set()).update(relative_paths)
-    cluster_rows = {}
-    for name in sorted({*counts, *removed, *added}):
-        cluster_row = rows.read_cluster(name)
-        if cluster_row is None:
-            continue  # bound to a cluster without a document, which has no directory
-        facts, (workloads, replicas) = cluster_row.facts, counts.get(name, (0, 0))
-        facts = facts._replace(workloads=facts.workloads + workloads, replicas=facts.replicas + replicas)
-        cluster_rows[name] = ClusterRow(facts, cluster_row.manifest_paths - removed.get(name, set()) | added.get(name, set()))
-    return cluster_rows
-
-
 def _list_changed_files(
-    state: PlanState, workloads: Mapping[Key, WorkloadFiles], cluster_rows: Mapping[str, ClusterRow]
+    state: PlanState, decided: _Decided, cluster_rows: Mapping[str, ClusterRow]
 ) -> Iterable[tuple[str, PlannedFile | None]]:
     """Yield the changed files of the output tree by path; None for a removed file."""
+    workloads = decided.workloads
+    for removed in decided.removed.values():
+        yield from ((path, None) for path in removed.record_paths)
     for key, files in workloads.items():
         before = state.rows.read_workload(key)
         yield from ((path, None) for path in (before.record_paths if before else ()) if path not in files.records)
@@ -316,53 +435,3 @@ def _list_directory_files(row: ClusterRow, changed: Mapping[str, PlannedFile], t
     files: dict[str, PlannedFile] = {path: changed.get(path, _UNCHANGED) for path in row.manifest_paths}
     files_with_namespaces = add_namespace_manifests(files, totals.namespace_manifests)
     return complete_directory(row.facts, files_with_namespaces, totals.config.output.protected_namespaces)
-
-
-def _update_totals(
-    totals: Totals,
-    rows: PlanRows,
-    outcomes: Mapping[Key, Outcome],
-    cluster_rows: Mapping[str, ClusterRow],
-    diff: SourceDiff,
-    snapshot: Snapshot,
-) -> Totals:
-    states, wakeups = dict(totals.state_counts), dict(totals.wakeups)
-    by_workload, by_file = dict(totals.findings_by_workload), dict(totals.findings_by_file)
-    first_outcomes, first_clusters = dict(totals.first_outcomes), dict(totals.first_clusters)
-    held = dict(totals.held)
-    for path, findings in diff.findings.items():
-        _set_or_remove(by_file, path, findings)
-    for key, outcome in outcomes.items():
-        before = rows.read_workload(key)
-        if before is not None:
-            states[before.outcome.state] -= 1
-        states[outcome.state] = states.get(outcome.state, 0) + 1
-        _set_or_remove(wakeups, key, outcome.wakeup)
-        _set_or_remove(by_workload, key, outcome.findings)
-        _set_or_remove(held, key, outcome.held)
-        if key in first_outcomes:
-            first_outcomes[key] = strip_outcome(outcome)
-    for name, row in cluster_rows.items():
-        if name in first_clusters:
-            first_clusters[name] = row.facts
-    return totals._replace(
-        source_time=snapshot.at,
-        now=snapshot.now,
-        state_counts=states,
-        wakeups=wakeups,
-        findings_by_workload=by_workload,
-        findings_by_file=by_file,
-        first_outcomes=first_outcomes,
-        first_clusters=first_clusters,
-        held=held
-        if held == totals.held
-        else dict(sorted(held.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0]))),
-    )
-
-
-def _set_or_remove(entries: dict[K, V], key: K, value: V | None) -> None:
-    """Set an entry, or remove it where the value is empty."""
-    if value:
-        entries[key] = value
-    else:
-        entries.pop(key, None)

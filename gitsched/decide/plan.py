@@ -23,10 +23,12 @@ from gitsched.decide.reference_findings import LocatedFinding, list_reference_fi
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
+from gitsched.kinds.companion_targets import is_far
 from gitsched.model.changes import NOTHING_RETAINED, NOTHING_WITHHELD, CopyRetention, Move, RetainedCopy, WithheldChanges
 from gitsched.model.observation import Observations
 from gitsched.model.rollouts import NOTHING_ROLLED_OUT
 from gitsched.model.time import add_duration
+from gitsched.model.variants import BUNDLE_KIND
 from gitsched.render.cluster_directory import namespace_path
 from gitsched.render.output_files import escape_segment, kept_path
 
@@ -63,11 +65,17 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     caches = caches or InMemoryCaches()
     source, decisions = _decide(source, caches.decisions)
     documents = decisions.catalog.api_documents
-    has_selectors = any(_has_selector(document.body.get("spec")) for listed in documents.values() for document in listed)
+    has_selectors = any(has_selector(document.body.get("spec")) for listed in documents.values() for document in listed)
     if has_selectors or source.source.variants or len(decisions.engines) > 1:
         from gitsched.decide.unmatched_selectors import list_unmatched  # many sources have no selectors
 
-        decisions = decisions._replace(findings=(*decisions.findings, *list_unmatched(decisions)))
+        catalog = decisions.catalog
+        selecting = {
+            **documents,
+            BUNDLE_KIND: [entry for key, entry in catalog.templates.items() if key[:2] == BUNDLE_KIND],
+        }
+        unmatched = list_unmatched(selecting, catalog.broken, decisions.findings, decisions.engines)
+        decisions = decisions._replace(findings=(*decisions.findings, *unmatched))
     if any(policy_apis[engine.name].selecting_annotation for engine in decisions.engines if engine.name in policy_apis):
         from gitsched.decide.unread_annotations import list_unread_annotations  # many sources use no such API
 
@@ -101,6 +109,8 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         if source.source.incomplete
         else frozenset(),
     )
+    if any(is_far(key, features) for key, features in details.companions.features.items()):
+        totals = totals._replace(has_far_companions=True)
     last_valid = ((kept_path(path), render_last_valid(file, decisions.outcomes)) for path, file in source.source.last_valid.items())
     return build_plan(
         totals,
@@ -133,11 +143,11 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     )
 
 
-def _has_selector(value: Any) -> bool:
+def has_selector(value: Any) -> bool:
     """Return whether a part of a policy may have a selector for clusters."""
     if isinstance(value, list):
-        return any(map(_has_selector, value))
-    return isinstance(value, dict) and (not _SELECTORS.isdisjoint(value) or any(map(_has_selector, value.values())))
+        return any(map(has_selector, value))
+    return isinstance(value, dict) and (not _SELECTORS.isdisjoint(value) or any(map(has_selector, value.values())))
 
 
 class _Changes(NamedTuple):

@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from gitsched.model.document import Body, Key, parse_api_group
+from gitsched.model.document import Body, Document, Key, parse_api_group
 from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.time import EPOCH
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gitsched.model.changes import RetainedCopy
     from gitsched.model.holds import HeldPlacement
     from gitsched.model.planned_files import ClusterInfo, PlannedFile
+    from gitsched.model.template_index import TemplateEntry, TemplateIndex
 
 
 class PlanTimes(NamedTuple):
@@ -107,8 +108,8 @@ NO_COMPANION_ROW = CompanionRow()
 
 
 class WorkloadRow(NamedTuple):
-    """One workload: its outcome without documents and bodies, the path of its source file, the paths of its records, and by cluster
-    the paths of its manifests, relative to the directory of the cluster."""
+    """One workload: its outcome without documents and bodies, the path of its source file, the paths of its records, by cluster the paths
+    of its manifests, relative to the directory of the cluster, and the keys of the records that its policy API has."""
 
     outcome: Outcome
     source_path: str
@@ -116,6 +117,7 @@ class WorkloadRow(NamedTuple):
     manifest_paths: Mapping[str, tuple[str, ...]]
     references: ReferenceRow = NO_REFERENCE_ROW
     companions: CompanionRow = NO_COMPANION_ROW
+    record_keys: tuple[Key, ...] = ()
 
 
 class ClusterRow(NamedTuple):
@@ -138,7 +140,8 @@ class Totals(NamedTuple):
     `held` are the stateful workloads that keep their clusters.
     `document_count` is the number of documents of policy APIs, `template_count` that of templates.
     `engine_wakeups` are the times at which the engines have to check the same documents and output again; None
-    if they have to do so in the next run.
+    if they have to do so in the next run. `has_new_records` says that the plan changed records that belong to no workload, so that the
+    engines have not read them yet. `has_far_companions` says whether an object may be the companion of objects in other namespaces.
     """
 
     config: Config
@@ -170,6 +173,8 @@ class Totals(NamedTuple):
     engine_wakeups: tuple[datetime, ...] | None = None
     document_count: int = 0
     template_count: int = 0
+    has_new_records: bool = False
+    has_far_companions: bool = False
 
     @property
     def workload_count(self) -> int:
@@ -191,31 +196,79 @@ class PlanRows(Protocol):
         """Yield the row of every workload, by (namespace, name)."""
         ...
 
+    def list_referrers(self, key: Key) -> tuple[Key, ...]:
+        """Return the workloads that require an object, whether the source has it or not."""
+        ...
+
+    @property
+    def template_index(self) -> TemplateIndex:
+        """What selectors read of every template, read on demand."""
+        ...
+
     @property
     def engines(self) -> tuple[PolicyEngine, ...]:
         """The policy engines of the plan."""
         ...
 
 
-class StoredOutcomes(Mapping[Key, Outcome]):
-    """The outcomes of a plan state, some of them changed since. Rows are read on demand."""
+class StateChanges(NamedTuple):
+    """The rows that a plan changes, and None for those that it removes.
 
-    def __init__(self, rows: PlanRows, count: int, changed: Mapping[Key, Outcome]) -> None:
+    `referrers` are the workloads that require an object. `api_documents` are all documents of the changed kinds of policy APIs. `engines`
+    are new ones; None if they are the same. `added_paths` and `removed_paths` are source files.
+    """
+
+    workloads: Mapping[Key, WorkloadRow | None] = {}
+    clusters: Mapping[str, ClusterRow | None] = {}
+    templates: Mapping[Key, TemplateEntry | None] = {}
+    referrers: Mapping[Key, tuple[Key, ...] | None] = {}
+    api_documents: Mapping[tuple[str, str], tuple[Document, ...]] = {}
+    engines: tuple[PolicyEngine, ...] | None = None
+    added_paths: frozenset[str] = frozenset()
+    removed_paths: frozenset[str] = frozenset()
+
+
+class PlanContents(NamedTuple):
+    """Everything that the state of a complete plan keeps besides its totals; `paths` are the source files that were read."""
+
+    paths: Iterable[str]
+    workloads: Mapping[Key, WorkloadRow]
+    clusters: Mapping[str, ClusterRow]
+    templates: Mapping[Key, TemplateEntry]
+    referrers: Mapping[Key, tuple[Key, ...]]
+    api_documents: Mapping[tuple[str, str], tuple[Document, ...]]
+    engines: tuple[PolicyEngine, ...]
+
+
+class StoredOutcomes(Mapping[Key, Outcome]):
+    """The outcomes of a plan state, some of them changed or removed (None) since. Rows are read on demand."""
+
+    def __init__(self, rows: PlanRows, count: int, changed: Mapping[Key, Outcome | None]) -> None:
         self._rows, self._count, self._changed = rows, count, changed
 
     def __getitem__(self, key: Key) -> Outcome:
         if key in self._changed:
-            return self._changed[key]
-        row = self._rows.read_workload(key)
-        if row is None:
+            outcome = self._changed[key]
+        else:
+            row = self._rows.read_workload(key)
+            outcome = row.outcome if row is not None else None
+        if outcome is None:
             raise KeyError(key)
-        return row.outcome
+        return outcome
 
     def __iter__(self) -> Iterator[Key]:
-        return (row.outcome.key for row in self._rows.list_workloads())
+        """Yield the keys by (namespace, name). The cache may have the changed rows already."""
+        stored = (row.outcome.key for row in self._rows.list_workloads())
+        keys = {*(key for key in stored if key not in self._changed), *(key for key, found in self._changed.items() if found)}
+        return iter(sorted(keys, key=workload_sort_key))
 
     def __len__(self) -> int:
         return self._count
+
+
+def workload_sort_key(key: Key) -> tuple[str, str, Key]:
+    """Return what workloads are sorted by."""
+    return key.namespace, key.name, key
 
 
 def make_workload_row(
@@ -232,6 +285,7 @@ def make_workload_row(
         {cluster: tuple(manifests) for cluster, manifests in files.manifests.items()},
         references,
         companions,
+        tuple(key for key, _ in files.outcome.records),
     )
 
 
@@ -355,22 +409,31 @@ def _has_stable_records(outcomes: Mapping[Key, Outcome], records: EngineRecords,
     )
 
 
-def make_plan_rows(
+def make_plan_contents(
     decisions: DecisionSet,
     rendered: RenderedTree,
     delivered: DeliveredObjects,
     missing: Iterable[MissingReference],
     companions: CompanionPlacements,
-) -> tuple[dict[Key, WorkloadRow], dict[str, ClusterRow]]:
-    """Return a row for every workload, in their order, and for every cluster."""
+    paths: Iterable[str],
+) -> PlanContents:
+    """Return the state of a complete plan: a row for every workload, in their order, for every cluster and for every template."""
     workloads, references, others = {}, _make_reference_rows(delivered, missing), make_companion_rows(companions)
     for key, files in rendered.workloads.items():
         origin = decisions.templates[key].origin
         rows = references.get(key, NO_REFERENCE_ROW), others.get(key, NO_COMPANION_ROW)
         workloads[key] = make_workload_row(files, origin.path if origin else "", *rows)
-    return workloads, {
+    clusters = {
         name: ClusterRow(facts, frozenset(rendered.manifests.get(name, ()))) for name, facts in rendered.cluster_facts.items()
     }
+    from gitsched.decide.template_entries import make_template_index  # only a plan that the next one can start from needs it
+
+    templates = make_template_index(decisions.catalog.templates, decisions.outcomes)
+    referrers: dict[Key, dict[Key, None]] = {}
+    for requirement in delivered.requirements:
+        referrers.setdefault(requirement.required.key, {})[requirement.referrer] = None
+    known = {key: tuple(sorted(found)) for key, found in referrers.items()}
+    return PlanContents(paths, workloads, clusters, templates, known, decisions.catalog.api_documents, decisions.engines)
 
 
 def _make_reference_rows(delivered: DeliveredObjects, missing: Iterable[MissingReference]) -> dict[Key, ReferenceRow]:

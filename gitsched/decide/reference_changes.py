@@ -12,17 +12,21 @@ from gitsched.decide.delivered_objects import (
     ReferenceCache,
     list_manifest_references,
 )
+from gitsched.decide.plan_state import NO_REFERENCE_ROW
 from gitsched.kinds.requirements import BINDING_KINDS
 from gitsched.kinds.written_objects import may_write
 from gitsched.model.finding import locate_document
 from gitsched.model.references import RequiredObject
 
 if TYPE_CHECKING:
+    from gitsched.apis.capabilities import DocumentPair
     from gitsched.apis.gitsched.config import Config
-    from gitsched.decide.plan_state import PlanRows, ReferenceRow, Totals
+    from gitsched.decide.plan_state import PlanRows, ReferenceRow, Totals, WorkloadRow
     from gitsched.decide.reference_findings import LocatedFinding
     from gitsched.model.document import Document, Key
     from gitsched.model.scheduling import Outcome
+
+_ACCOUNT = ("", "ServiceAccount")
 
 
 def move_reference_findings(
@@ -40,27 +44,48 @@ def move_reference_findings(
 
 
 def update_references(
-    rows: PlanRows, documents: Mapping[Key, Document], outcomes: Mapping[Key, Outcome], totals: Totals
+    rows: PlanRows,
+    documents: Mapping[Key, Document],
+    outcomes: Mapping[Key, Outcome],
+    removed: Mapping[Key, WorkloadRow],
+    changes: Mapping[Key, DocumentPair],
+    totals: Totals,
 ) -> dict[Key, ReferenceRow] | None:
     """Return the references of changed workloads, and those of workloads that these refer to now.
 
     None if something new is missing, something missing may be there now, or only a complete plan can tell. Documents without an outcome are
-    objects that no policy selects.
+    objects that no policy selects. `removed` are workloads without a placement now, `changes` the changed templates.
     """
     config, creators = totals.config, totals.creators
     cache, pod_paths = ReferenceCache(), config.pod_paths
     updated: dict[Key, ReferenceRow] = {}
     required: set[Key] = set()
+    for key, pair in changes.items():
+        came_or_went = pair[0] is None or pair[1] is None
+        if came_or_went and (_concerns_others(key) or (key[:2] == _ACCOUNT and _has_bindings(rows))):
+            return None
+        if came_or_went and any(referrer not in removed for referrer in rows.list_referrers(key)):
+            return None  # what refers to it may lack it, or have it now
+    for key, before_row in removed.items():
+        if _concerns_others(key) or _list_written(before_row.references.manifests) or before_row.references.misses:
+            return None
+        if any(key in found for found in creators.values()) or any(one not in removed for one in rows.list_referrers(key)):
+            return None
     for key, document in documents.items():
         outcome, row = outcomes.get(key), rows.read_workload(key)
-        if outcome is None or row is None:
-            if key[:2] in BINDING_KINDS or may_write(key):
+        if outcome is None:
+            if _concerns_others(key):
                 return None
             continue
-        targets, before = _list_clusters(outcome), row.references
+        targets = _list_clusters(outcome)
+        before = row.references if row is not None else NO_REFERENCE_ROW
         manifests = list_manifest_references(outcome, document, targets, pod_paths, cache) if targets else ()
-        moved = targets != _list_clusters(row.outcome)
-        if moved and (before.is_required or any(references.writes for references, _ in (*before.manifests, *manifests))):
+        if row is None and (_concerns_others(key) or rows.list_referrers(key) or (key[:2] == _ACCOUNT and _has_bindings(rows))):
+            return None
+        moved = row is None or targets != _list_clusters(row.outcome)
+        if moved and any(references.writes for references, _ in (*before.manifests, *manifests)):
+            return None
+        if moved and not _reach_referrers(rows, outcomes, removed, key, targets):
             return None
         if creators and _creates_others(document, manifests, moved, creators):
             return None
@@ -74,7 +99,7 @@ def update_references(
             or _list_written(manifests) != _list_written(before.manifests)
         ):
             return None
-        found = _find_required(rows, outcomes, config, before, list(_list_requirements(manifests, before, targets)))
+        found = _find_required(rows, outcomes, removed, config, before, list(_list_requirements(manifests, before, targets)))
         if found is None:
             return None
         required |= found
@@ -84,6 +109,46 @@ def update_references(
         if references is not None and not references.is_required:
             updated[key] = references._replace(is_required=True)
     return updated
+
+
+def update_referrers(rows: PlanRows, workload_rows: Mapping[Key, WorkloadRow | None]) -> dict[Key, tuple[Key, ...] | None]:
+    """Return for each object whether other workloads require it now: its new referrers, None for none."""
+    changed: dict[Key, set[Key]] = {}
+    for referrer, row in workload_rows.items():
+        before_row = rows.read_workload(referrer)
+        before, after = _list_required(before_row), _list_required(row)
+        for key in before ^ after:
+            found = changed.setdefault(key, set(rows.list_referrers(key)))
+            (found.add if key in after else found.discard)(referrer)
+    return {key: tuple(sorted(found)) or None for key, found in changed.items()}
+
+
+def _list_required(row: WorkloadRow | None) -> set[Key]:
+    if row is None:
+        return set()
+    required = {required.key for references, _ in row.references.manifests for required in references.requires}
+    return required | set(row.references.implied)
+
+
+def _concerns_others(key: Key) -> bool:
+    """Return whether an object may decide what others require or write."""
+    return key[:2] in BINDING_KINDS or may_write(key)
+
+
+def _has_bindings(rows: PlanRows) -> bool:
+    return any(key[:2] in BINDING_KINDS for key, _ in rows.template_index.items())
+
+
+def _reach_referrers(rows: PlanRows, outcomes: Mapping[Key, Outcome], removed: Container[Key], key: Key, targets: Clusters) -> bool:
+    """Return whether an object that moves still goes to all clusters of the workloads that refer to it."""
+    for referrer in rows.list_referrers(key):
+        row = rows.read_workload(referrer)
+        outcome = outcomes.get(referrer) or (row.outcome if row is not None and referrer not in removed else None)
+        if row is not None and row.references.misses:
+            return False  # it may miss this one
+        if outcome is not None and not _list_clusters(outcome) <= targets:
+            return False
+    return True
 
 
 def _creates_others(document: Document, manifests: ManifestReferences, moved: bool, creators: Mapping[Key, frozenset[Key]]) -> bool:
@@ -117,6 +182,7 @@ def _list_requirements(
 def _find_required(
     rows: PlanRows,
     outcomes: Mapping[Key, Outcome],
+    removed: Container[Key],
     config: Config,
     before: ReferenceRow,
     requirements: list[tuple[RequiredObject, Clusters]],
@@ -126,13 +192,15 @@ def _find_required(
     found: set[Key] = set()
     for required, clusters in requirements:
         key, row = required.key, rows.read_workload(required.key)
+        if key in removed:
+            return None
         outcome = outcomes.get(key) or (row.outcome if row is not None else None)
         if outcome is not None:
             if not clusters <= _list_clusters(outcome):
                 return None
             found.add(key)
         elif not all(is_assumed(key, cluster, config) for cluster in clusters) and (
-            required.expected or required not in known or key.kind in ("ConfigMap", "Secret")
+            required.expected or (required not in known and key in rows.template_index) or key.kind in ("ConfigMap", "Secret")
         ):
             return None
     return found

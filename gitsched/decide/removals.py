@@ -38,13 +38,13 @@ def list_removed_placements(decisions: DecisionSet, previous: PreviousOutput, co
     removed: dict[Key, RemovedPlacement] = {}
     owners = PartOwners(decisions, config)
     for body in previous.list_other_records(recorded):
-        found = _read_removed_placement(body)
+        found = read_removed_placement(body)
         if found is not None:
             removed[found.workload.key] = found._replace(owner=owners.find(found.workload.key))
     return removed
 
 
-def _read_removed_placement(record: Body) -> RemovedPlacement | None:
+def read_removed_placement(record: Body) -> RemovedPlacement | None:
     """Return the workload that a record belongs to; None for a record without a placement."""
     group = parse_api_group(str(record.get("apiVersion") or record.get("api") or ""))
     api, metadata = apis_by_group.get(group), record.get("metadata")

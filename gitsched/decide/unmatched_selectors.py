@@ -7,9 +7,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
-from gitsched.apis.policy_api import PolicyAPI
+from gitsched.apis.policy_api import PolicyAPI, PolicyEngine
 from gitsched.apis.topology import CLUSTER, Topology
-from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.validation import list_document_choices
 from gitsched.manifests.choices import Choice
@@ -17,7 +16,6 @@ from gitsched.model.document import Document, Key
 from gitsched.model.finding import FieldOrigin, Finding, Location, Pointer, locate_document
 from gitsched.model.known_values import describe_unknown_key, describe_unknown_value, find_near, list_values
 from gitsched.model.labels import describe_invalid_expression
-from gitsched.model.variants import BUNDLE_KIND
 
 UNMATCHED_CODE = "selector-unmatched"
 INVALID_CODE = "selector-invalid"
@@ -56,19 +54,23 @@ class _Requirement(NamedTuple):
     values_at: Pointer
 
 
-def list_unmatched(decisions: DecisionSet) -> Iterator[Finding]:
+def list_unmatched(
+    documents: Mapping[tuple[str, str], Iterable[Document]],
+    broken: Iterable[Key],
+    found: Iterable[Finding],
+    engines: Iterable[PolicyEngine],
+) -> Iterator[Finding]:
     """Yield a warning for each invalid selector, for each value in selectors that no cluster has, and for each cluster that settings name
-    and that has nearly the name of another one."""
-    named = {finding.resource for finding in decisions.findings if finding.resource and finding.code.endswith("-cluster-unknown")}
-    refused = {finding.resource for finding in decisions.findings if finding.resource and finding.severity == "error"}
-    catalog = decisions.catalog
-    documents = {
-        **catalog.api_documents,
-        BUNDLE_KIND: [entry for key, entry in catalog.templates.items() if key[:2] == BUNDLE_KIND],
-    }
+    and that has nearly the name of another one.
+
+    `documents` are those of policy APIs and the Bundles, by kind, `broken` the keys of broken ones; `found` are the other findings.
+    """
+    found = tuple(found)
+    named = {finding.resource for finding in found if finding.resource and finding.code.endswith("-cluster-unknown")}
+    refused = {finding.resource for finding in found if finding.resource and finding.severity == "error"}
     yield from _list_invalid(documents, refused)
-    yield from UnmatchedSelectors(documents, catalog.broken).find(frozenset(named))
-    yield from _list_similar_clusters(decisions)
+    yield from UnmatchedSelectors(documents, broken).find(frozenset(named))
+    yield from _list_similar_clusters(engines)
 
 
 def _list_invalid(
@@ -90,11 +92,11 @@ def _make_finding(document: Document, code: str, message: str, pointer: Pointer)
     return Finding("warning", code, message, locate_document(document), document.key.resource, field)
 
 
-def _list_similar_clusters(decisions: DecisionSet) -> Iterator[Finding]:
+def _list_similar_clusters(engines: Iterable[PolicyEngine]) -> Iterator[Finding]:
     """Yield a warning for each cluster that only settings of an API name, if that of another API has a similar name."""
     described: set[str] = set()
     named: list[tuple[str, str]] = []
-    for engine in decisions.engines:
+    for engine in engines:
         api = policy_apis.get(engine.name)
         if api is not None and api.topology is not None and api.topology.level == CLUSTER:
             described.update(engine.clusters())

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 
+from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Document, read_annotations, read_labels
 from gitsched.model.finding import FieldOrigin, Finding, locate_document
 
+UNREAD_CODE = "annotation-unread"
 _SIMILARITY = 0.8
 
 
 def list_unread_annotations(decisions: DecisionSet) -> Iterator[Finding]:
     """Yield a warning for each object that no policy selects and that nearly has an annotation by which an API in use selects."""
-    wanted = [api.selecting_annotation for engine in decisions.engines if (api := policy_apis.get(engine.name)) is not None]
-    wanted = [name for name in wanted if name]
+    wanted = list_selecting_annotations(decisions.engines)
     templates = decisions.catalog.templates
     for key in decisions.list_unclaimed() if wanted else ():
-        for name in wanted:
-            found = _find_similar(templates[key], name)
-            if found is not None:
-                yield found
+        yield from find_unread_annotations(templates[key], wanted)
+
+
+def list_selecting_annotations(engines: Iterable[PolicyEngine]) -> list[str]:
+    """Return the annotations by which the APIs of engines select."""
+    found = [api.selecting_annotation for engine in engines if (api := policy_apis.get(engine.name)) is not None]
+    return [name for name in found if name]
+
+
+def find_unread_annotations(document: Document, wanted: Iterable[str]) -> Iterator[Finding]:
+    """Yield a warning for each annotation that an object that no policy selects nearly has."""
+    for name in wanted:
+        found = _find_similar(document, name)
+        if found is not None:
+            yield found
 
 
 def _find_similar(document: Document, wanted: str) -> Finding | None:
@@ -52,4 +64,4 @@ def _match(annotations: Mapping[str, object], wanted: str) -> str:
 
 def _make_finding(document: Document, message: str, pointer: tuple[str, ...]) -> Finding:
     field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
-    return Finding("warning", "annotation-unread", message, locate_document(document), document.key.resource, field)
+    return Finding("warning", UNREAD_CODE, message, locate_document(document), document.key.resource, field)

@@ -90,6 +90,14 @@ def _is_scalable(key: Key) -> bool:
     return row is None or row.replicas is not None
 
 
+def is_far(key: Key, features: CompanionFeatures) -> bool:
+    """Return whether an object may be the companion of objects in other namespaces."""
+    selection = features.selection
+    return (selection is not None and selection.namespaces != (key.namespace,)) or any(
+        name.namespace != key.namespace for name in features.names
+    )
+
+
 def read_follow_annotation(body: Body) -> str:
     """Return the value that FOLLOW_ANNOTATION has on a companion or policy; "" without it."""
     metadata = body.get("metadata")

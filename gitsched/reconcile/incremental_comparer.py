@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import Catalog
+from gitsched.decide.changed_documents import match_documents
 from gitsched.decide.decisions import DecisionInput, decide_workload, list_dependency_trackers, make_holds_loader
-from gitsched.decide.incremental_plan import match_documents
 from gitsched.decide.partial_decisions import PartialDecisions
 from gitsched.decide.plan_result import describe_reason
 from gitsched.diff.counterfactual_placements import DecidedCommit
@@ -21,18 +21,12 @@ from gitsched.model.changes import Move
 from gitsched.model.document import Document, Key
 from gitsched.model.errors import GitschedError
 from gitsched.model.observation import Observations, read_observations
+from gitsched.reconcile.changed_files import TemplateFinder, find_limit, read_file_at
 from gitsched.reconcile.compared_plans import ComparedInputs, PlannedCommit, plan_commit
 from gitsched.reconcile.fetch import open_records
 from gitsched.reconcile.pipeline import needs_setting_report, plan_source
 from gitsched.reconcile.run import NO_SETTING_REPORT, Fetched, RunContext, StateUpdate
-from gitsched.reconcile.source_diff import (
-    MAX_CHANGED_FILES,
-    LazyTemplates,
-    TemplateFinder,
-    plan_incrementally,
-    read_file_at,
-    read_templates,
-)
+from gitsched.reconcile.source_diff import LazyTemplates, plan_incrementally, read_templates
 from gitsched.reconcile.source_reader import SourceReader
 from gitsched.render.output_files import CLUSTERS
 
@@ -67,10 +61,12 @@ class IncrementalComparer:
         found = plan_commit(context, fetched, planned) if planned is not None else None
         if found is None or found.update is None:
             raise NeedsCompletePlan("the change is too large for an incremental plan, or a bug shows on a document")
+        if found.update.incremental.changes.engines is not None:
+            raise NeedsCompletePlan("workloads come and go, or documents of policy APIs differ")
         return found
 
     def list_moves(self, earlier: PlannedCommit, later: PlannedCommit, /) -> tuple[Move, ...]:
-        keys = {key for planned in (earlier, later) for key in _get_update(planned).incremental.workloads}
+        keys = {key for planned in (earlier, later) for key in _get_update(planned).incremental.changes.workloads}
         before, after = earlier.run.plan.outcomes, later.run.plan.outcomes
         moves = []
         for key in sorted(keys, key=lambda key: (key.namespace, key.name, key)):
@@ -172,7 +168,7 @@ class _SourceComparer:
         """Return the templates of the files that differ between two trees, of both. Raise NeedsCompletePlan if anything else differs."""
         totals = self._cache.header.totals
         changed = [] if before == after else self._repository.changed_paths(before, after)
-        if len(changed) > 2 * (MAX_CHANGED_FILES + totals.workload_count // MAX_CHANGED_FILES):
+        if len(changed) > 2 * find_limit(totals.workload_count):
             raise NeedsCompletePlan("many files differ")
         found: tuple[dict[Key, Document], dict[Key, Document]] = {}, {}
         for path in changed:
@@ -188,7 +184,9 @@ class _SourceComparer:
     def open_templates(self, fetched: Fetched, known: Documents) -> Documents:
         """Return all templates of a commit, which are read on demand, with those that are `known` in place of its own."""
         finder = TemplateFinder(self._repository, fetched.source.tree, self._cache, self._reader)
-        return LazyTemplates(known, finder.find, partial(read_templates, self._context, fetched))
+        return LazyTemplates(
+            known, frozenset(), self._cache.template_index, finder.find, partial(read_templates, self._context, fetched)
+        )
 
 
 class _CounterfactualDecisions:

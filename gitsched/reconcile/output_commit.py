@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from gitsched import __version__
 from gitsched.decide.commit_metadata import make_commit_message, render_metadata_files
 from gitsched.decide.guard_settings import DEFAULT_GUARD, read_guard_record
-from gitsched.decide.plan_state import can_continue, make_plan_rows
+from gitsched.decide.plan_state import can_continue, make_plan_contents
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
 from gitsched.decide.registry import policy_apis
 from gitsched.diff.plans import (
@@ -28,7 +28,7 @@ from gitsched.reconcile.cache.caches import Caches, LastWritten
 from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
 from gitsched.reconcile.cache.plan_file import PlanFile
 from gitsched.reconcile.fetch import open_records
-from gitsched.reconcile.run import CompleteState, Fetched, Planned, Published, RunContext, Written
+from gitsched.reconcile.run import CompleteState, Fetched, Planned, Published, RunContext, StateUpdate, Written
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.bundle_delivery.source_reference import BUNDLE_SOURCE_PREFIXES
 from gitsched.render.output_files import CLUSTERS, FREEZE, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
@@ -52,8 +52,9 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     changed = changed or _has_rollouts_changed(fetched, plan)
     # The next run trusts the Tenants that the output branch records.
     changed = changed or planned.tenants != (fetched.record.tenants if fetched.record is not None else ())
-    # An incremental plan keeps all records that belong to no workload, and so all recorded decisions.
     records: tuple[RecordChange, ...] = ()
+    if isinstance(planned.state, StateUpdate):
+        records = compare_recorded(planned.state.cache.header.totals.recorded, plan.recorded)
     if changed and plan.details is not None and (fetched.output_tree or plan.recorded):
         previous = open_records(context, fetched) if fetched.output_tree else {}
         try:
@@ -182,18 +183,24 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
         return None
     if not isinstance(state, CompleteState):
         cache, incremental = state
-        header = cache.header._replace(source_tree=source_tree, output_tree=output_tree, totals=incremental.totals)
-        cache.update(incremental.workloads, incremental.clusters, header)
+        changed = incremental.changes.api_documents
+        kinds = (*(kind for kind in cache.header.kinds if changed.get(kind, ((),))), *(kind for kind in changed if changed[kind]))
+        header = cache.header._replace(
+            source_tree=source_tree, output_tree=output_tree, kinds=tuple(dict.fromkeys(kinds)), totals=incremental.totals
+        )
+        cache.update(incremental.changes, header)
         return cache
     if plan.details is None or not can_continue(plan.details.decisions, plan.details.rendered, plan.totals, state.previous):
         return None
     decisions = plan.details.decisions
     api_documents = decisions.catalog.api_documents
-    header = PlanCacheHeader(fetched.cache_key, source_tree, output_tree, tuple(api_documents), plan.totals, fetched.facts.digest)
+    header = PlanCacheHeader(
+        fetched.cache_key, source_tree, output_tree, tuple(api_documents), plan.totals, fetched.facts.digest, state.additive
+    )
     serializable = {api.name for api in policy_apis.values() if api.serializable}
     persistent = all(engine.name in serializable for engine in decisions.engines)
     cache = PlanCache(header, PlanFile(caches.get_plan_path(fetched.cache_key)) if persistent else None)
-    cache.fill(state.source_paths, *make_plan_rows(*plan.details), api_documents, decisions.engines)
+    cache.fill(make_plan_contents(*plan.details, state.source_paths))
     return cache
 
 

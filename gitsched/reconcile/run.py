@@ -204,10 +204,12 @@ NOTHING_OBSERVED = ObservationResult(Observations())
 
 
 class CompleteState(NamedTuple):
-    """A complete plan that the next plan may start from: the output that it read, and the paths of its source files."""
+    """A complete plan that the next plan may start from: the output that it read, and the paths of its source files, which may come and go
+    if the source is `additive`."""
 
     previous: PreviousOutput
     source_paths: Collection[str]
+    additive: bool = False
 
 
 class RunInput(NamedTuple):

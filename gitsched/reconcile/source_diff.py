@@ -1,40 +1,37 @@
-"""Detect changes between two source trees that allow an incremental plan: only known, valid files changed their content."""
+"""Plan only what changed between two source trees, from the state of the last plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gitsched.apis.gitsched.config import FILE
 from gitsched.apis.policy_api import Snapshot
 from gitsched.decide.catalog import build_catalog
 from gitsched.decide.decisions import make_holds_loader
 from gitsched.decide.guard_settings import GuardRecord, read_guard_record
-from gitsched.decide.incremental_plan import IncrementalPlan, PlanState, SourceDiff, make_incremental_plan, match_documents
+from gitsched.decide.incremental_plan import IncrementalPlan, PlanState, make_incremental_plan
 from gitsched.decide.plan_state import PlanTimes, compute_plan_times
-from gitsched.decide.registry import reserved_groups
-from gitsched.git import Repository, TreeEntry
+from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.allowances import read_releases
-from gitsched.reconcile.cache.plan_cache import PlanCache
+from gitsched.reconcile.cache.plan_cache import LazyDocuments, PlanCache
 from gitsched.reconcile.cache.row_format import CorruptCacheError
+from gitsched.reconcile.changed_files import TemplateFinder, find_limit, read_source_diff
 from gitsched.reconcile.fetch import find_output_blob, open_records
-from gitsched.reconcile.run import Fetched, Planned, RunContext, StateUpdate
+from gitsched.reconcile.run import Facts, Fetched, Planned, RunContext, StateUpdate
 from gitsched.reconcile.source_locations import locate_plan_findings
-from gitsched.reconcile.source_reader import SourceReader, read_source_file
+from gitsched.reconcile.source_reader import SourceReader
 from gitsched.reconcile.source_tree import load
-from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.run_metadata import NOTHING_BUILT
 
 if TYPE_CHECKING:
-    from gitsched.reconcile.cache.caches import SourceFile
-
-MAX_CHANGED_FILES = 20
-"""An incremental plan is made for at most so many changed files, and one more for each so many workloads."""
+    from gitsched.apis.capabilities import DocumentPair
+    from gitsched.decide.changed_documents import SourceDiff
+    from gitsched.model.template_index import TemplateIndex
 
 
 def plan_incrementally(
@@ -89,14 +86,37 @@ def _plan_from_cache(context: RunContext, fetched: Fetched, times: PlanTimes, ca
     reader = SourceReader(repository, context.caches.files, totals.config, strict=totals.config.source.strict)
     finder = TemplateFinder(repository, tree, cache, reader)
     diff = read_source_diff(repository, tree, cache, reader, finder, times.now)
-    if diff is None:
-        return None
-    templates = LazyTemplates(diff.documents, finder.find, partial(read_templates, context, fetched))
+    if diff is None or (diff.api_documents and (fetched.facts != Facts() or _are_observed(diff))):
+        return None  # facts and observations belong to documents
+    removed = frozenset(key for key, (_, after) in diff.templates.items() if after is None)
+    templates = LazyTemplates(diff.documents, removed, cache.template_index, finder.find, partial(read_templates, context, fetched))
     records = open_records(context, fetched)
     holds = make_holds_loader(templates) if totals.config.guard.hold_stateful else None
-    snapshot = Snapshot(cache.api_documents, templates, frozenset(), records, totals.config, *times, load_holds=holds)
-    state = PlanState(totals, cache)
-    return make_incremental_plan(state, diff, snapshot, partial(find_output_blob, fetched), context.caches.decisions.rendered)
+    documents = _merge_documents(cache.api_documents, diff.api_documents)
+    snapshot = Snapshot(documents, templates, frozenset(), records, totals.config, *times, load_holds=holds)
+    state, limit = PlanState(totals, cache, cache.header.kinds), find_limit(totals.workload_count)
+    return make_incremental_plan(
+        state, diff, snapshot, partial(find_output_blob, fetched), context.caches.decisions.rendered, limit
+    )
+
+
+def _merge_documents(
+    known: Mapping[tuple[str, str], tuple[Document, ...]], changes: Mapping[Key, DocumentPair]
+) -> Mapping[tuple[str, str], tuple[Document, ...]]:
+    """Return the documents of policy APIs by kind, with some of them changed. Other kinds are still read on demand."""
+    if not changes:
+        return known
+    updated: dict[tuple[str, str], tuple[Document, ...]] = {}
+    for kind in sorted({key[:2] for key in changes}):
+        by_key = {document.key: document for document in known.get(kind, ())}
+        for key, (_, after) in changes.items():
+            if key[:2] == kind and after is None:
+                by_key.pop(key, None)
+            elif key[:2] == kind and after is not None:
+                by_key[key] = after
+        updated[kind] = tuple(by_key[key] for key in sorted(by_key))
+    kinds = [kind for kind in {**dict.fromkeys(known), **updated} if updated.get(kind, ((),))]
+    return LazyDocuments(kinds, lambda kind: updated[kind] if kind in updated else known[kind])
 
 
 def read_templates(context: RunContext, fetched: Fetched) -> Mapping[Key, Document]:
@@ -104,22 +124,46 @@ def read_templates(context: RunContext, fetched: Fetched) -> Mapping[Key, Docume
     return build_catalog(source.documents, source.config.kinds, reserved_groups).templates
 
 
+def _are_observed(diff: SourceDiff) -> bool:
+    """Return whether a changed document may query metrics, reads reports of clusters or defines scores."""
+    groups = {group for api in policy_apis.values() if api.metrics is not None for group in api.metrics.groups}
+    kinds = {
+        kind for api in policy_apis.values() if api.scoring is not None for kind in (api.scoring.definition, api.scoring.score)
+    }
+    if any(key.group in groups or key[:2] in kinds for key in diff.api_documents):
+        return True
+    documents = [after for _, after in diff.api_documents.values() if after is not None]
+    reporting = [api.delivery_reports for api in policy_apis.values() if api.delivery_reports is not None]
+    return any(
+        reports.list_clusters(document.body for document in documents if document.key.group in reports.groups)
+        for reports in reporting
+    )
+
+
 class LazyTemplates(Mapping[Key, Document]):
-    """All templates of a source. A template is read on demand; all are read when a caller iterates, or looks up one without a row."""
+    """All templates of a source. One is read on demand; all are read when a caller asks for all documents."""
 
     def __init__(
         self,
         known: Mapping[Key, Document],
+        removed: Container[Key],
+        index: TemplateIndex,
         find: Callable[[Key], Document | None],
         read: Callable[[], Mapping[Key, Document]],
     ) -> None:
-        self._known, self._find, self._read = dict(known), find, read
+        self._known, self._removed, self._index = dict(known), removed, index
+        self._find, self._read = find, read
         self._all: Mapping[Key, Document] | None = None
 
     def __getitem__(self, key: Key) -> Document:
+        if key not in self:
+            raise KeyError(key)
         if key not in self._known:
             self._known[key] = (self._find(key) if self._all is None else None) or self._read_all()[key]
         return self._known[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._known or (key in self._index and key not in self._removed)
 
     def __iter__(self) -> Iterator[Key]:
         return iter(self._read_all())
@@ -156,65 +200,3 @@ class RecoverableOutcomes(Mapping[Key, Outcome]):
 
     def __len__(self) -> int:
         return self._count
-
-
-def read_source_diff(
-    repository: Repository, tree: str, cache: PlanCache, reader: SourceReader, finder: TemplateFinder, now: datetime
-) -> SourceDiff | None:
-    """Return the templates whose file changed since the last plan, and those to decide anyway; None if anything else changed."""
-    totals, last_tree = cache.header.totals, cache.header.source_tree
-    if not repository.has(last_tree):
-        return None
-    changed = repository.changed_paths(last_tree, tree)
-    due = {key for key, wakeup in totals.wakeups.items() if wakeup <= now} | totals.unstable
-    if len(changed) + len(due) > MAX_CHANGED_FILES + totals.workload_count // MAX_CHANGED_FILES:
-        return None
-    reader.prefetch(TreeEntry(path, entry[0], entry[1]) for path in changed if (entry := repository.find_entry(last_tree, path)))
-    documents: dict[Key, Document] = {}
-    findings = {}
-    for path in changed:
-        before, after = (read_file_at(repository, at, path, reader) for at in (last_tree, tree))
-        if path == FILE or not cache.has_source_file(path) or before is None or after is None:
-            return None
-        matched = match_documents(before.documents, after.documents, totals.kind_scopes)
-        if matched is None:
-            return None
-        documents.update(matched)
-        findings[path] = after.findings
-    for key in sorted(due - documents.keys()):
-        document = finder.find(key)
-        if document is None:
-            return None
-        documents[key] = document
-    return SourceDiff(documents, findings)
-
-
-class TemplateFinder:
-    """Finds the templates of a source tree by identity. Reads each file once, because many workloads can share a file."""
-
-    def __init__(self, repository: Repository, tree: str, cache: PlanCache, reader: SourceReader) -> None:
-        self._repository, self._tree, self._cache, self._reader = repository, tree, cache, reader
-        self._files: dict[str, Mapping[Key, Document]] = {}
-
-    def find(self, key: Key) -> Document | None:
-        """Return the document of a workload from its source file; None if it has no row or the file has other documents now."""
-        row = self._cache.read_workload(key)
-        if row is None or not self._cache.has_source_file(row.source_path):
-            return None
-        if row.source_path not in self._files:
-            self._files[row.source_path] = self._read(row.source_path)
-        return self._files[row.source_path].get(key)
-
-    def _read(self, path: str) -> Mapping[Key, Document]:
-        file = read_file_at(self._repository, self._tree, path, self._reader)
-        scopes = self._cache.header.totals.kind_scopes
-        return (match_documents(file.documents, file.documents, scopes) if file is not None else None) or {}
-
-
-def read_file_at(repository: Repository, tree: str, path: str, reader: SourceReader) -> SourceFile | None:
-    """Return a file of a tree; None if it is missing, broken or depends on other files."""
-    entry = repository.find_entry(tree, path)
-    if entry is None or entry[1] not in REGULAR_FILE_MODES:
-        return None
-    file = read_source_file(path, entry[0], reader)
-    return file if file.independent else None

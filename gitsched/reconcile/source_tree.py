@@ -223,6 +223,8 @@ def read_source_tree(
     made = _make_tree_cache(tree, files, config, findings, last_valid_documents, kept, valid, config_valid)
     if unverified:
         made = made._replace(source_tree=made.source_tree._replace(unverified=unverified))
+    if valid and kustomized is None and ignore is None and not (paths or config.source.paths or _has_definitions(documents)):
+        made = made._replace(additive=True)
     return _check_custom_resources(kustomized.add_to(made) if kustomized is not None else made, repository)
 
 
@@ -290,6 +292,7 @@ def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, la
         built=last.built,
         source_paths=last.source_paths,
         depends_on_policies=last.depends_on_policies,
+        additive=last.additive,
     )
 
 

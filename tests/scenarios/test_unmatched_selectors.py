@@ -12,6 +12,7 @@ from gitsched.decide.catalog import make_raw_document
 from gitsched.decide.decisions import decide
 from gitsched.decide.unmatched_selectors import list_unmatched
 from gitsched.model.time import EPOCH
+from gitsched.model.variants import BUNDLE_KIND
 
 CLUSTERS = """\
 apiVersion: cluster.karmada.io/v1alpha1
@@ -38,7 +39,10 @@ def find(kind: tuple[str, str], spec: dict[str, Any]) -> list[str]:
     """Return what is said about a document with this spec beside the clusters."""
     body = {"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": "web", "namespace": "shop"}, "spec": spec}
     documents = [make_raw_document(entry) for entry in (*yaml.safe_load_all(CLUSTERS), body)]
-    found = list_unmatched(decide(documents, {}, Config(), EPOCH, EPOCH))
+    decided = decide(documents, {}, Config(), EPOCH, EPOCH)
+    bundles = [template for key, template in decided.catalog.templates.items() if key[:2] == BUNDLE_KIND]
+    selecting = {**decided.catalog.api_documents, BUNDLE_KIND: bundles}
+    found = list_unmatched(selecting, decided.catalog.broken, decided.findings, decided.engines)
     return [finding.message.removeprefix(f"{kind[1]}/shop/web: ") for finding in found]
 
 

@@ -91,7 +91,8 @@ class SourceFile(NamedTuple):
 class TreeCache(NamedTuple):
     """The last source tree: its files by path and its content. It is `valid` where neither a file nor gitsched.yaml is broken;
     `config_valid` is about gitsched.yaml alone. `source_paths` are the files whose documents depend on no other file,
-    `built` the documents that kustomize roots build. `depends_on_policies`: other policies may need other builds."""
+    `built` the documents that kustomize roots build. `depends_on_policies`: other policies may need other builds. It is
+    `additive` if files may come and go: nothing is built, hidden or checked against definitions of the source."""
 
     tree: str
     files: Mapping[str, SourceFile]
@@ -101,6 +102,7 @@ class TreeCache(NamedTuple):
     source_paths: Collection[str] = ()
     built: tuple[RawDocument, ...] = ()
     depends_on_policies: bool = False
+    additive: bool = False
 
 
 class LastWritten(NamedTuple):

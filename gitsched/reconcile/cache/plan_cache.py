@@ -13,28 +13,33 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.capabilities import DependencyTracking
 from gitsched.apis.policy_api import PolicyEngine
+from gitsched.decide.plan_state import workload_sort_key
 from gitsched.model.document import Document, Key
 from gitsched.model.errors import GitschedError
 from gitsched.model.finding import FieldOrigin, Location
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize, serialize, serialize_engines
+from gitsched.reconcile.cache.shards import Shards
 from gitsched.reconcile.cache.storage import identify_build
 
 if TYPE_CHECKING:
-    from gitsched.decide.plan_state import ClusterRow, Totals, WorkloadRow
+    from gitsched.decide.plan_state import ClusterRow, PlanContents, StateChanges, Totals, WorkloadRow
     from gitsched.git import OutputRepository
+    from gitsched.model.template_index import TemplateEntry, TemplateIndex
     from gitsched.reconcile.cache.plan_file import Row, RowStore
 
 _log = logging.getLogger("gitsched.reconcile")
 _SEPARATOR = "\n"
+_WORKLOAD, _CLUSTER, _DOCUMENTS, _PATHS, _ENGINES = "workload", "cluster", "api_documents", "paths", "engines"
 HEADER = "header"
 """The kind of the only row that a run reads if nothing has changed."""
 
 
 class PlanCacheHeader(NamedTuple):
     """`cache_key` identifies the build and the use of the cache. The plan led from `source_tree` to `output_tree`. `kinds` are the kinds of
-    the API documents, as (group, kind); `facts` is the digest of the facts branches. `rule_locations` are the lines of the rules that
-    findings are about, so that no file is parsed for a finding that stays."""
+    the API documents, as (group, kind); `facts` is the digest of the facts branches. It is `additive` if source files may
+    come and go, because which ones there are concerns no other file. `rule_locations` are the lines of the rules that findings are about,
+    so that no file is parsed for a finding that stays."""
 
     cache_key: str
     source_tree: str
@@ -42,6 +47,7 @@ class PlanCacheHeader(NamedTuple):
     kinds: tuple[tuple[str, str], ...]
     totals: Totals
     facts: str = ""
+    additive: bool = False
     rule_locations: Mapping[FieldOrigin, Location | None] = {}
 
     def is_same_state(self, other: PlanCacheHeader) -> bool:
@@ -75,28 +81,25 @@ class PlanCache:
         self._is_writable = store is not None
         self._workloads: dict[Key, WorkloadRow | None] = {}
         self._clusters: dict[str, ClusterRow | None] = {}
+        self._templates: Shards[TemplateEntry] = Shards("templates", self._select_row)
+        self._referrers: Shards[tuple[Key, ...]] = Shards("referrers", self._select_row)
         self._api_documents: dict[tuple[str, str], tuple[Document, ...]] = {}
         self._paths = ""
         self._engines: tuple[PolicyEngine, ...] | None = None
         self._complete = False
         self._saved_revision = 0
-        self._unsaved: list[Callable[[], Iterable[Row]]] = []
+        self._unsaved: set[tuple[str, str]] = set()
         self._saved_header: PlanCacheHeader | None = None
 
-    def fill(
-        self,
-        paths: Iterable[str],
-        workloads: Mapping[Key, WorkloadRow],
-        clusters: Mapping[str, ClusterRow],
-        api_documents: Mapping[tuple[str, str], tuple[Document, ...]],
-        engines: tuple[PolicyEngine, ...],
-    ) -> None:
-        """Set the state of a complete plan. `paths` are the source files that were read."""
-        self._workloads.update(workloads)
-        self._clusters.update(clusters)
-        self._paths = _SEPARATOR.join(("", *paths, ""))
-        self._api_documents.update(api_documents)
-        self._engines, self._complete = engines, True
+    def fill(self, contents: PlanContents) -> None:
+        """Set the state of a complete plan."""
+        self._workloads.update(contents.workloads)
+        self._clusters.update(contents.clusters)
+        self._templates.fill(contents.templates)
+        self._referrers.fill(contents.referrers)
+        self._paths = _SEPARATOR.join(("", *contents.paths, ""))
+        self._api_documents.update(contents.api_documents)
+        self._engines, self._complete = contents.engines, True
 
     @classmethod
     def open(cls, store: RowStore, key: str) -> PlanCache | None:
@@ -114,35 +117,50 @@ class PlanCache:
 
     def read_workload(self, key: Key) -> WorkloadRow | None:
         if key not in self._workloads and not self._complete:
-            self._workloads[key] = self._select_row("workload", _SEPARATOR.join(key))
+            self._workloads[key] = self._select_row(_WORKLOAD, _SEPARATOR.join(key))
         return self._workloads.get(key)
 
     def read_cluster(self, name: str) -> ClusterRow | None:
         if name not in self._clusters and not self._complete:
-            self._clusters[name] = self._select_row("cluster", name)
+            self._clusters[name] = self._select_row(_CLUSTER, name)
         return self._clusters.get(name)
 
     def list_workloads(self) -> Iterator[WorkloadRow]:
         if not self._complete:
             self._load_workloads()
-        yield from (row for row in self._workloads.values() if row is not None)
+        keys = sorted((key for key, row in self._workloads.items() if row is not None), key=workload_sort_key)
+        yield from (row for key in keys if (row := self._workloads[key]) is not None)
 
     def _load_workloads(self) -> None:
-        """Load all workloads from the store, in their order."""
-        rows = ((Key(*name.split(_SEPARATOR)), data) for name, data in self._read_all("workload"))
-        self._workloads = {**{key: self._workloads.get(key) or self._decode(data) for key, data in rows}, **self._workloads}
+        """Load all workloads from the store."""
+        rows = [(Key(*name.split(_SEPARATOR)), data) for name, data in self._read_all(_WORKLOAD)]
+        self._workloads |= {key: self._decode(data) for key, data in rows if key not in self._workloads}
+
+    def list_referrers(self, key: Key) -> tuple[Key, ...]:
+        return self._referrers.get(key, ())
+
+    @property
+    def template_index(self) -> TemplateIndex:
+        return self._templates
 
     def has_source_file(self, path: str) -> bool:
         """Return whether the plan read a source file."""
+        return _SEPARATOR not in path and f"{_SEPARATOR}{path}{_SEPARATOR}" in self._load_paths()
+
+    def has_similar_path(self, path: str) -> bool:
+        """Return whether the plan read a source file whose path differs at most in case."""
+        return f"{_SEPARATOR}{path}{_SEPARATOR}".lower() in self._load_paths().lower()
+
+    def _load_paths(self) -> str:
         if not self._paths:
-            self._paths = self._select_row("paths", "") or _SEPARATOR
-        return _SEPARATOR not in path and f"{_SEPARATOR}{path}{_SEPARATOR}" in self._paths
+            self._paths = self._select_row(_PATHS, "") or _SEPARATOR
+        return self._paths
 
     @property
     def engines(self) -> tuple[PolicyEngine, ...]:
         """The policy engines of the plan, which continue with `update`."""
         if self._engines is None:
-            self._engines = self._select_row("engines", "") or ()
+            self._engines = self._select_row(_ENGINES, "") or ()
         return self._engines
 
     @property
@@ -152,15 +170,46 @@ class PlanCache:
 
     def _load_kind(self, kind: tuple[str, str]) -> tuple[Document, ...]:
         if kind not in self._api_documents:
-            self._api_documents[kind] = self._select_row("api_documents", _SEPARATOR.join(kind)) or ()
+            self._api_documents[kind] = self._select_row(_DOCUMENTS, _SEPARATOR.join(kind)) or ()
         return self._api_documents[kind]
 
-    def update(self, workloads: Mapping[Key, WorkloadRow], clusters: Mapping[str, ClusterRow], header: PlanCacheHeader) -> None:
+    def update(self, changes: StateChanges, header: PlanCacheHeader) -> None:
         """Change some rows and the header. Call this only when the output branch is at the output tree of the header."""
-        self._workloads.update(workloads)
-        self._clusters.update(clusters)
+        self._workloads.update(changes.workloads)
+        self._clusters.update(changes.clusters)
+        self._templates.update(changes.templates)
+        self._referrers.update(changes.referrers)
+        self._api_documents.update(changes.api_documents)
+        self._unsaved.update((_WORKLOAD, _SEPARATOR.join(key)) for key in changes.workloads)
+        self._unsaved.update((_CLUSTER, name) for name in changes.clusters)
+        self._unsaved.update((_DOCUMENTS, _SEPARATOR.join(kind)) for kind in changes.api_documents)
+        if changes.added_paths or changes.removed_paths:
+            paths = (set(self._load_paths().split(_SEPARATOR)) | changes.added_paths) - changes.removed_paths - {""}
+            self._paths = _SEPARATOR.join(("", *sorted(paths), ""))
+            self._unsaved.add((_PATHS, ""))
+        if changes.engines is not None:
+            self._engines = changes.engines
+            self._unsaved.add((_ENGINES, ""))
         self.header = header
-        self._unsaved.append(lambda: [*_list_workload_rows(workloads), *_list_cluster_rows(clusters)])
+
+    def _list_changed_rows(self) -> Iterator[Row]:
+        """Yield the rows that changed since they were written; without content if they are removed."""
+        for kind, name in sorted(self._unsaved):
+            row: Any
+            if kind == _WORKLOAD:
+                row = self._workloads.get(Key(*name.split(_SEPARATOR)))
+            elif kind == _CLUSTER:
+                row = self._clusters.get(name)
+            elif kind == _DOCUMENTS:
+                group, _, document_kind = name.partition(_SEPARATOR)
+                row = self._api_documents.get((group, document_kind)) or None
+            elif kind == _PATHS:
+                row = self._paths
+            else:
+                yield (kind, name, 0, serialize_engines(self._engines))
+                continue
+            yield (kind, name, 0, serialize(row) if row is not None else None)
+        yield from (*self._templates.list_rows(), *self._referrers.list_rows())
 
     def save(self) -> None:
         """Write the changes to the store. Log a failure instead of raising it: a run works without the store."""
@@ -193,12 +242,13 @@ class PlanCache:
         engines = serialize_engines(self._engines)
         deserialize(engines)  # fail now for engines that could not be read back
         yield (HEADER, "", 0, serialize(self.header))
-        yield ("paths", "", 0, serialize(self._paths))
-        yield ("engines", "", 0, engines)
+        yield (_PATHS, "", 0, serialize(self._paths))
+        yield (_ENGINES, "", 0, engines)
         for kind, documents in self._api_documents.items():
-            yield ("api_documents", _SEPARATOR.join(kind), 0, serialize(documents))
+            yield (_DOCUMENTS, _SEPARATOR.join(kind), 0, serialize(documents))
         yield from _list_workload_rows(self._workloads)
         yield from _list_cluster_rows(self._clusters)
+        yield from (*self._templates.list_rows(every=True), *self._referrers.list_rows(every=True))
 
     def _write_changes(self, store: RowStore) -> None:
         """Write the changed rows, only if the stored state is still the one that this cache was read from or has written."""
@@ -208,9 +258,9 @@ class PlanCache:
             found = _read_header(data)
             return found is not None and saved is not None and found[:3] == saved[:3]
 
-        rows = [row for listed in self._unsaved for row in listed()]
         if revision != self._saved_revision:
-            rows.append(("engines", "", 0, serialize_engines(self._engines)))
+            self._unsaved.add((_ENGINES, ""))
+        rows = list(self._list_changed_rows())
         rows.append((HEADER, "", 0, serialize(self.header)))
         # The state of another process stays as it is, and this cache continues in memory only.
         self._is_writable = store.update(rows, is_known)
@@ -242,13 +292,11 @@ def _sum_revisions(engines: Iterable[PolicyEngine]) -> int:
 
 
 def _list_workload_rows(workloads: Mapping[Key, WorkloadRow | None]) -> Iterator[Row]:
-    return (
-        ("workload", _SEPARATOR.join(key), at, serialize(row)) for at, (key, row) in enumerate(workloads.items()) if row is not None
-    )
+    return ((_WORKLOAD, _SEPARATOR.join(key), 0, serialize(row)) for key, row in workloads.items() if row is not None)
 
 
 def _list_cluster_rows(clusters: Mapping[str, ClusterRow | None]) -> Iterator[Row]:
-    return (("cluster", name, 0, serialize(row)) for name, row in clusters.items() if row is not None)
+    return ((_CLUSTER, name, 0, serialize(row)) for name, row in clusters.items() if row is not None)
 
 
 def make_cache_key(source: str, output: OutputRepository, prefix: str, options: tuple[str, ...]) -> str:

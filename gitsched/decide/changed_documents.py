@@ -1,0 +1,94 @@
+"""The documents that differ between two source trees: what an incremental plan is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, is_template, resolve_key
+from gitsched.decide.registry import policy_apis, reserved_groups
+from gitsched.model.document import Document, Key, is_known_group
+from gitsched.model.tool_groups import TOOL_GROUPS
+from gitsched.model.variants import BUNDLE_KIND
+
+if TYPE_CHECKING:
+    from gitsched.apis.capabilities import DocumentPair
+    from gitsched.model.finding import Finding
+
+
+class SourceDiff(NamedTuple):
+    """The changes of a source tree.
+
+    `documents` are the templates to decide again, and `findings` those of each changed file. `templates` and `api_documents` are the
+    documents before and after their change. `added_paths` and `removed_paths` are files.
+    """
+
+    documents: Mapping[Key, Document]
+    findings: Mapping[str, tuple[Finding, ...]]
+    templates: Mapping[Key, DocumentPair] = {}
+    api_documents: Mapping[Key, DocumentPair] = {}
+    added_paths: frozenset[str] = frozenset()
+    removed_paths: frozenset[str] = frozenset()
+
+    @property
+    def came_or_went(self) -> frozenset[Key]:
+        """The templates that were added or removed."""
+        return frozenset(key for key, (before, after) in self.templates.items() if before is None or after is None)
+
+
+class FileDocuments:
+    """The documents of some files by identity: templates, and documents of policy APIs."""
+
+    __slots__ = ("api", "templates")
+
+    def __init__(self) -> None:
+        self.templates: dict[Key, Document] = {}
+        self.api: dict[Key, Document] = {}
+
+
+def identify_documents(
+    documents: Iterable[RawDocument], kind_scopes: Mapping[tuple[str, str], bool], found: FileDocuments, *, additive: bool
+) -> bool:
+    """Add documents by identity; return False if an identity is unknown or defined twice, or if a document concerns others.
+
+    Documents that may come and go (`additive`) are of kinds whose scope and effect on builds no other document changes.
+    """
+    for document in documents:
+        key, kind = resolve_key(document, kind_scopes), (document.group, document.kind)
+        if key is None or document.kind in DEFINITION_KINDS or (additive and kind in _list_building_kinds()):
+            return False
+        if additive and (document.group in TOOL_GROUPS or not is_known_group(document.group)):
+            return False
+        target = found.templates if is_template(*kind, reserved_groups) else found.api
+        if key in target or kind == BUNDLE_KIND or (target is found.templates and document.group in reserved_groups):
+            return False
+        target[key] = Document(key, document.api_version, document.body, document.origin)
+    return True
+
+
+def match_documents(
+    before: Iterable[RawDocument], after: Iterable[RawDocument], kind_scopes: Mapping[tuple[str, str], bool]
+) -> dict[Key, Document] | None:
+    """Return the documents of a file by identity; None unless all are templates with the same identities as before."""
+    old, new, found = list(before), list(after), FileDocuments()
+    if [document[3:] for document in old] != [document[3:] for document in new]:
+        return None
+    return found.templates if identify_documents(new, kind_scopes, found, additive=False) and not found.api else None
+
+
+def _list_building_kinds() -> frozenset[tuple[str, str]]:
+    """Return the kinds that may contain a Bundle, whose directory is built."""
+    return frozenset(kind for api in policy_apis.values() for kind in api.embedded_objects) | {BUNDLE_KIND}
+
+
+def pair_documents(before: Mapping[Key, Document], after: Mapping[Key, Document]) -> dict[Key, DocumentPair]:
+    """Return the documents that differ, each before and after."""
+    keys = {**before, **after}
+    return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}
+
+
+def creates_engine(key: Key) -> bool:
+    """Return whether a template makes a policy API active, or ends that."""
+    return any(
+        key[:2] in api.active_templates or (key.group, key.kind, key.name) in api.active_objects for api in policy_apis.values()
+    )

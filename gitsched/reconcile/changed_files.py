@@ -1,0 +1,184 @@
+"""Read the files that differ between two source trees, as documents that are added, removed or changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.apis.gitsched.config import FILE, GROUP
+from gitsched.decide.changed_documents import FileDocuments, SourceDiff, identify_documents, pair_documents
+from gitsched.git import Repository, TreeEntry
+from gitsched.manifests.charts import CHART_FILE
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
+from gitsched.manifests.sourceignore import IGNORE_FILE
+from gitsched.model.document import Document, Key
+from gitsched.reconcile.cache.plan_cache import PlanCache
+from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, read_source_file
+from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
+
+if TYPE_CHECKING:
+    from gitsched.reconcile.cache.caches import SourceFile
+
+MAX_CHANGED_FILES = 100
+"""An incremental plan is made for at most so many changed files and workloads to decide again, and for this share of the workloads: beyond
+that, a complete plan is cheaper."""
+_SHARE = 10
+_PLAIN_PATH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]*/)*[A-Za-z0-9_][A-Za-z0-9._-]*")
+_SPECIAL_NAMES = (*KUSTOMIZATION_NAMES, CHART_FILE, IGNORE_FILE)
+Version = tuple[str, int] | None
+"""Blob and mode of a file in a tree; None where the tree does not have it."""
+
+
+class _FileChange(NamedTuple):
+    """A file in two trees; None where it has none."""
+
+    path: str
+    before: SourceFile | None
+    after: SourceFile | None
+
+
+def find_limit(workload_count: int) -> int:
+    """Return for how many files or workloads an incremental plan is made, of so many workloads."""
+    return MAX_CHANGED_FILES + workload_count // _SHARE
+
+
+def read_source_diff(
+    repository: Repository, tree: str, cache: PlanCache, reader: SourceReader, finder: TemplateFinder, now: datetime
+) -> SourceDiff | None:
+    """Return the documents that changed since the last plan, and those to decide anyway; None if anything else changed."""
+    totals, last_tree = cache.header.totals, cache.header.source_tree
+    if not repository.has(last_tree):
+        return None
+    changed = repository.changed_paths(last_tree, tree)
+    due = {key for key, wakeup in totals.wakeups.items() if wakeup <= now} | totals.unstable
+    if len(changed) + len(due) > find_limit(totals.workload_count):
+        return None
+    files = _read_changed_files(repository, tree, changed, cache, reader)
+    if files is None:
+        return None
+    pairs = _pair_files(files, cache)
+    if pairs is None:
+        return None
+    templates, api_documents = pairs
+    documents = {key: after for key, (_, after) in templates.items() if after is not None}
+    for key in sorted(due - templates.keys()):
+        document = finder.find(key)
+        if document is None:
+            return None
+        documents[key] = document
+    findings = {file.path: file.after.findings if file.after is not None else () for file in files}
+    added = frozenset(file.path for file in files if file.before is None)
+    removed = frozenset(file.path for file in files if file.after is None)
+    return SourceDiff(documents, findings, templates, api_documents, added, removed)
+
+
+def _read_changed_files(
+    repository: Repository, tree: str, changed: list[str], cache: PlanCache, reader: SourceReader
+) -> list[_FileChange] | None:
+    """Return the changed files that can contain documents; None if one of them concerns other files."""
+    additive, versions = cache.header.additive, list[tuple[str, Version, Version]]()
+    for path in changed:
+        before, after = (repository.find_entry(at, path) for at in (cache.header.source_tree, tree))
+        if (
+            path == FILE
+            or path.endswith(_SPECIAL_NAMES)
+            or any(one and one[1] not in REGULAR_FILE_MODES for one in (before, after))
+        ):
+            return None
+        if additive and not is_manifest_path(path):
+            continue
+        if not _may_differ(path, before, after, cache):
+            return None
+        versions.append((path, before, after))
+    reader.prefetch(TreeEntry(path, *one) for path, *both in versions for one in both if one is not None)
+    files = []
+    for path, before, after in versions:
+        read = [read_source_file(path, one[0], reader) if one is not None else None for one in (before, after)]
+        if any(file is not None and not file.independent for file in read):
+            return None
+        files.append(_FileChange(path, *read))
+    return files
+
+
+def _may_differ(path: str, before: Version, after: Version, cache: PlanCache) -> bool:
+    """Return whether a file may come, go or change without an effect on how others are read."""
+    if before is not None and after is not None:
+        return cache.has_source_file(path)
+    if not cache.header.additive:
+        return False
+    if after is None:
+        return cache.has_source_file(path)
+    return _PLAIN_PATH.fullmatch(path) is not None and not cache.has_similar_path(path)
+
+
+def _pair_files(
+    files: list[_FileChange], cache: PlanCache
+) -> tuple[dict[Key, tuple[Document | None, Document | None]], dict[Key, tuple[Document | None, Document | None]]] | None:
+    """Return the changed templates and documents of policy APIs; None if only a complete plan can tell what a change means."""
+    additive, scopes = cache.header.additive, cache.header.totals.kind_scopes
+    before, after = FileDocuments(), FileDocuments()
+    for file in files:
+        same = file.before is not None and file.after is not None
+        same = same and [one[3:] for one in file.before.documents] == [one[3:] for one in file.after.documents]  # type: ignore[union-attr]
+        if not same and not (additive and all(one is None or _is_plain(one) for one in (file.before, file.after))):
+            return None
+        for read, found in ((file.before, before), (file.after, after)):
+            if read is not None and not identify_documents(read.documents, scopes, found, additive=additive and not same):
+                return None
+    templates, api_documents = pair_documents(before.templates, after.templates), pair_documents(before.api, after.api)
+    if api_documents and not additive:
+        return None  # other policies may need other builds
+    if any(document.key.group == GROUP for pair in api_documents.values() for document in pair if document is not None):
+        return None  # Tenants, Rollouts and reports of clusters concern everything
+    index, known = cache.template_index, cache.api_documents
+    if any(old is None and key in index for key, (old, _) in templates.items()):
+        return None  # it is defined more than once
+    kinds = {key[:2] for key, (old, _) in api_documents.items() if old is None}
+    taken = {document.key for kind in kinds if kind in known for document in known[kind]}
+    if any(old is None and key in taken for key, (old, _) in api_documents.items()):
+        return None
+    return templates, api_documents
+
+
+def _is_plain(file: SourceFile) -> bool:
+    """Return whether a file has documents only, or nothing."""
+    return file.file.status in ("resources", "empty") and not file.file.others
+
+
+class TemplateFinder:
+    """Finds the templates of a source tree by identity. Reads each file once, because many workloads can share a file."""
+
+    def __init__(self, repository: Repository, tree: str, cache: PlanCache, reader: SourceReader) -> None:
+        self._repository, self._tree, self._cache, self._reader = repository, tree, cache, reader
+        self._files: dict[str, Mapping[Key, Document]] = {}
+
+    def find(self, key: Key) -> Document | None:
+        """Return a template from its source file; None if the plan does not know it or the file has other documents now."""
+        entry = self._cache.template_index.get(key)
+        if entry is None or not self._cache.has_source_file(entry.path):
+            return None
+        if entry.path not in self._files:
+            self._files[entry.path] = self._read(entry.path)
+        return self._files[entry.path].get(key)
+
+    def _read(self, path: str) -> Mapping[Key, Document]:
+        entry = self._repository.find_entry(self._tree, path)
+        if entry is None or entry[1] not in REGULAR_FILE_MODES:
+            return {}
+        self._reader.prefetch([TreeEntry(path, *entry)])
+        file, found = read_source_file(path, entry[0], self._reader), FileDocuments()
+        usable = file.independent and identify_documents(
+            file.documents, self._cache.header.totals.kind_scopes, found, additive=False
+        )
+        return found.templates if usable else {}
+
+
+def read_file_at(repository: Repository, tree: str, path: str, reader: SourceReader) -> SourceFile | None:
+    """Return a file of a tree; None if it is missing, broken or depends on other files."""
+    entry = repository.find_entry(tree, path)
+    if entry is None or entry[1] not in REGULAR_FILE_MODES:
+        return None
+    file = read_source_file(path, entry[0], reader)
+    return file if file.independent else None
