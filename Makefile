@@ -3,13 +3,15 @@
 PYTHON ?= python3
 VENV ?= .venv
 FUZZ_SECONDS ?= 180
+DOCUMENTS ?= 1000000
+DIRECTORIES ?= examples tests
 # One more than there are cores: tests wait for processes and servers.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)))
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test search runners fuzz faults soak docs bench record doubling lock clean
+.PHONY: help demo test search runners fuzz agreement faults soak docs bench record doubling lock clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -37,6 +39,9 @@ fuzz: $(VENV)/.fuzz ## look for inputs that break a promise, FUZZ_SECONDS for ea
 	GITSCHED_FUZZ_SIZE=250000 GITSCHED_FUZZ_CASES=5000 $(BIN)/python -m pytest -q tests/fuzz
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 	GITSCHED_FUZZ_SIZE=250000 GITSCHED_FUZZ_CASES=5000 $(BIN)/python -m pytest -q tests/fuzz
+
+agreement: $(VENV)/.dev ## compare the two YAML parsers on DOCUMENTS mutations of the manifests below DIRECTORIES
+	$(BIN)/python -m tests.fuzz.yaml_agreement --documents $(DOCUMENTS) $(DIRECTORIES)
 
 faults: $(VENV)/.dev ## let every call of a run fail or end its process, and race with git gc; prints counts, takes hours
 	$(BIN)/python -m tests.faults.stages

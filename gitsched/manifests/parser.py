@@ -57,10 +57,12 @@ def parse_file(
     editable: tuple[str, ...] = ("spec.replicas",),
     limits: Limits = DEFAULT_LIMITS,
     strict: bool = False,
+    many: bool = False,
 ) -> ParsedFile:
     """Parse the documents of a YAML or JSON file, with their findings. With `strict`, unknown fields of metadata are errors.
 
-    The result depends only on the bytes, the last segment of `path`, and the other arguments. It does not raise an error for any input.
+    `many`: it is one of many files, so that it pays to load a faster parser, which returns the same for most files. The result depends
+    only on the bytes, the last segment of `path`, and the other arguments except `many`. It does not raise an error for any input.
     """
     if len(data) > limits.size:
         return reject_large_file(len(data), path, limits)
@@ -80,6 +82,12 @@ def parse_file(
         and is_small(text)
     ):
         return ParsedFile("empty") if is_blank(text) else ParsedFile("not-a-resource", reason="no value of the file has a kind")
+    if many and source.normalized == text and not source.byte_order_mark:
+        from gitsched.manifests.subset_parser import parse_common_file  # a few files are parsed without it
+
+        common = parse_common_file(text, validate, editable)
+        if common is not None:
+            return common
     file = _FileParser(source.normalized, validate, editable, limits, strict).parse()
     if source.normalized != text:
         file = _drop_spans(file)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _REST_OF_LINE = re.compile(r"[ \t]*(#[^\r\n]*)?(\r\n|\r|\n|\Z)")
 
 
-_NAMESPACE_MEMBERS = ("metadata.annotations", "metadata.annotations.*")
+NAMESPACE_MEMBERS = ("metadata.annotations", "metadata.annotations.*")
 """Rendering adds annotations to Namespaces."""
 
 
@@ -31,7 +31,7 @@ def find_spans(
         cuts = None if has_aliases else _find_server_owned(text, tree, server_owned)
     found = tuple(_find_editable(text, tree, body, editable))
     if body.get("kind") == "Namespace":
-        editable = (*editable, *_NAMESPACE_MEMBERS)
+        editable = (*editable, *NAMESPACE_MEMBERS)
     return SourceSpans(False, start, end, cuts, found, tuple(_find_insertion_points(text, tree, body, editable)))
 
 

@@ -1,0 +1,190 @@
+"""Parse files of the common subset of YAML with yaml-rs, which takes a third of PyYAML's time and gives no positions.
+
+`parse_common_file` returns the same as `parse_file`, or None for a file that PyYAML has to read: one outside of the subset, one with a
+finding, which needs its position, and one whose spans simple lines do not show.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from sys import intern
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gitsched.manifests.object_meta import RESOURCE, classify_document, validate_object_meta
+from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile
+from gitsched.manifests.source_spans import NAMESPACE_MEMBERS
+from gitsched.manifests.yaml_subset import is_common_yaml
+from gitsched.model.document import Body, InsertionPoint, SourceSpans, list_server_owned
+from gitsched.model.system_errors import is_bug
+
+if TYPE_CHECKING:
+    from gitsched.manifests.parser import Validator
+
+_MARKER = re.compile(r"^---[^\n]*\n?", re.MULTILINE)
+_FIRST_MEMBER = re.compile(r"(?: *(?:#[^\n]*)?\n)*( *)(?=[^ \n#])")
+_KEY_LINE_END = re.compile(r" *(?:#[^\n]*)?\n")
+_BLOCK_SCALAR = re.compile(r"[|>][-+]? *(?:#[^\n]*)?$", re.MULTILINE)
+_TRAILING_LINES = re.compile(r"(?<=\n)(?: *(?:#[^\n]*)?\n)+\Z")
+_INTEGER = re.compile(r" +(0|-?[1-9][0-9]*)(?= *(?: #|\n|\Z))")
+
+
+class _Document(NamedTuple):
+    """The extent of a document in its file, and the offset of its first key."""
+
+    start: int
+    end: int
+    content: int
+
+
+class _Unclear(Exception):
+    """Lines do not show where a member is."""
+
+
+def parse_common_file(text: str, validate: Validator | None, editable: tuple[str, ...]) -> ParsedFile | None:
+    """Parse a file whose documents are all objects without findings; None for any other."""
+    if not is_common_yaml(text):
+        return None
+    import yaml_rs  # only for what no cache has
+
+    documents: list[ParsedDocument] = []
+    line, counted = 1, 0
+    shared: dict[str, str] = {}
+    try:
+        for index, (start, end, content) in enumerate(_split_documents(text)):
+            whole = start == 0 and end == len(text)
+            body = _share_texts(yaml_rs.loads(text if whole else text[start:end], parse_datetime=False), shared)
+            if classify_document(body) is not RESOURCE or validate_object_meta(body):
+                return None
+            spans = _find_spans(text, _Document(start, end, content), body, editable)
+            if validate is not None:
+                result = validate(body)
+                if result.issues:
+                    return None
+                body = result.body
+            line, counted = line + text.count("\n", counted, content), content
+            documents.append(ParsedDocument(body, index, -1, line, 1, spans, False))
+    except (_Unclear, yaml_rs.YAMLDecodeError):
+        return None
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        return None  # the other parser reports it
+    if len(documents) == 1:
+        documents[0] = documents[0]._replace(spans=documents[0].spans._replace(whole_file=True))
+    return ParsedFile("resources", tuple(documents)) if documents else None
+
+
+def _split_documents(text: str) -> Iterator[_Document]:
+    """Yield the documents. Raise _Unclear for an empty one, and for one whose first key is not at the start of its line."""
+    markers = [match.span() for match in _MARKER.finditer(text)] if text.startswith("---") or "\n---" in text else []
+    starts, ends = [0, *(end for _, end in markers)], [*(start for start, _ in markers), len(text)]
+    for start, end in zip(starts, ends, strict=True):
+        first = _FIRST_MEMBER.match(text, start, end)
+        if first is not None and not first[1]:
+            yield _Document(start, end, first.end())
+        elif first is not None or start or not markers:
+            raise _Unclear
+
+
+def _share_texts(value: Any, shared: dict[str, str]) -> Any:
+    """Return the value with one object for equal keys, and for equal texts of a file: documents stay in memory."""
+    kind = value.__class__
+    if kind is dict:
+        return {intern(name): _share_texts(inner, shared) for name, inner in value.items()}
+    if kind is str:
+        return shared.setdefault(value, value)
+    return [_share_texts(inner, shared) for inner in value] if kind is list else value
+
+
+class _Block(NamedTuple):
+    """A block mapping: its members, its extent, of which `start` follows the line of its key, and its indentation."""
+
+    members: Body
+    start: int
+    end: int
+    indent: str
+
+    def find_value(self, text: str, name: str) -> int:
+        """Return the offset behind `name:`. Block scalars are indented more than their keys, so no line of one looks like a member."""
+        line = f"{self.indent}{name}:"
+        if text.startswith(line, self.start):
+            return self.start + len(line)
+        found = text.find(f"\n{line}", max(self.start - 1, 0), self.end)
+        if found < 0:
+            raise _Unclear
+        return found + 1 + len(line)
+
+    def find_block(self, text: str, name: str) -> _Block | None:
+        """Return the block mapping of a member; None where it has no such member with a mapping."""
+        members = self.members.get(name)
+        if not isinstance(members, dict) or not members:
+            return None
+        head = _KEY_LINE_END.match(text, self.find_value(text, name))
+        first = _FIRST_MEMBER.match(text, head.end(), self.end) if head else None
+        if head is None or first is None or len(first[1]) <= len(self.indent):
+            raise _Unclear
+        after = _compile_block_end(len(first[1]) - 1).search(text, head.end() - 1, self.end)
+        return _Block(members, head.end(), after.start() + 1 if after else self.end, first[1])
+
+    def find_member_lines(self, text: str, name: str) -> tuple[int, int]:
+        """Return the extent of the lines of a member, without blank lines and comments behind it."""
+        start = self.find_value(text, name)
+        # An entry of a list may have the indentation of its key.
+        after = _compile_block_end(len(self.indent), "-").search(text, start, self.end)
+        end = after.start() + 1 if after else self.end
+        lines = text[start:end]
+        if _BLOCK_SCALAR.search(lines):
+            raise _Unclear  # its blank lines and comments belong to it
+        return start - len(self.indent) - len(name) - 1, start + len(_TRAILING_LINES.sub("", lines, count=1))
+
+
+@cache
+def _compile_block_end(indent: int, inside: str = "") -> re.Pattern[str]:
+    """Return the pattern of a line that ends a block: one with at most this indentation, which does not begin with `inside`."""
+    return re.compile(rf"\n {{0,{indent}}}[^ \n#{inside}]")
+
+
+@cache
+def _group_paths(paths: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return the names of the members by the path of their parent."""
+    names: dict[str, list[str]] = {}
+    for path in paths:
+        parent, _, name = path.rpartition(".")
+        names.setdefault(parent, []).append(name)
+    return names
+
+
+def _find_server_owned(text: str, root: _Block, path: tuple[str, ...]) -> tuple[int, int]:
+    block: _Block | None = root
+    for step in path[:-1]:
+        block = block.find_block(text, step) if block is not None else None
+    if block is None or ("&" in text and "*" in text):  # `find_spans` does not look for anchors any closer
+        raise _Unclear
+    return block.find_member_lines(text, path[-1])
+
+
+def _find_spans(text: str, document: _Document, body: Body, editable: tuple[str, ...]) -> SourceSpans:
+    """Find what `find_spans` of source_spans does from the lines of a document. Raise _Unclear where these do not show it."""
+    root = _Block(body, document.content, document.end, "")
+    cuts = tuple(sorted(_find_server_owned(text, root, path) for path in list_server_owned(body)))
+    found: dict[str, tuple[int, int]] = {}
+    points = []
+    for parent, members in _group_paths((*editable, *NAMESPACE_MEMBERS) if body.get("kind") == "Namespace" else editable).items():
+        block: _Block | None = root
+        for step in parent.split(".") if parent else ():
+            block = block.find_block(text, step) if block is not None else None
+        if block is None:
+            continue
+        present = [name for name in members if name in block.members]
+        for name in present:
+            scalar = _INTEGER.match(text, block.find_value(text, name))
+            if scalar is not None and str(block.members[name]) == scalar[1]:  # else the scalar has more lines
+                found[f"{parent}.{name}"] = scalar.span(1)
+            elif f"{parent}.{name}" in editable:
+                raise _Unclear
+        if parent and len(present) < len(members):
+            points.append(InsertionPoint(parent, block.start, block.indent, ": ", "\n"))
+    scalars = tuple((path, *found[path]) for path in editable if path in found)
+    return SourceSpans(False, document.start, document.end, cuts, scalars, tuple(points))
