@@ -26,6 +26,7 @@ _MARKER = re.compile(r"^---[^\n]*\n?", re.MULTILINE)
 _FIRST_MEMBER = re.compile(r"(?: *(?:#[^\n]*)?\n)*( *)(?=[^ \n#])")
 _KEY_LINE_END = re.compile(r" *(?:#[^\n]*)?\n")
 _BLOCK_SCALAR = re.compile(r"[|>][-+]? *(?:#[^\n]*)?$", re.MULTILINE)
+_NO_VALUE = re.compile(r"[:-] *(?: #[^\n]*)?\n\Z")
 _TRAILING_LINES = re.compile(r"(?<=\n)(?: *(?:#[^\n]*)?\n)+\Z")
 _INTEGER = re.compile(r" +(0|-?[1-9][0-9]*)(?= *(?: #|\n|\Z))")
 
@@ -134,10 +135,10 @@ class _Block(NamedTuple):
         # An entry of a list may have the indentation of its key.
         after = _compile_block_end(len(self.indent), "-").search(text, start, self.end)
         end = after.start() + 1 if after else self.end
-        lines = text[start:end]
-        if _BLOCK_SCALAR.search(lines):
-            raise _Unclear  # its blank lines and comments belong to it
-        return start - len(self.indent) - len(name) - 1, start + len(_TRAILING_LINES.sub("", lines, count=1))
+        lines = _TRAILING_LINES.sub("", text[start:end], count=1)
+        if _BLOCK_SCALAR.search(lines) or _NO_VALUE.search(lines):
+            raise _Unclear  # blank lines and comments belong to a block scalar
+        return start - len(self.indent) - len(name) - 1, start + len(lines)
 
 
 @cache

@@ -75,7 +75,20 @@ def test_it_reads_what_manifests_contain(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [*list_cells(OTHER_SCALARS), "a\tb", "'a\n  b'", "[a,\n  b]", "a\r", "a # b\rc", "'a\rb'", "a\x85b", "a\u2028b", "|2\n    a", "\ufeffa"]
+    "value",
+    [
+        *list_cells(OTHER_SCALARS),
+        "a\tb",
+        "'a\n  b'",
+        "[a,\n  b]",
+        "a\r",
+        "a # b\rc",
+        "'a\rb'",
+        "a\x85b",
+        "a\u2028b",
+        "|2\n    a",
+        "\ufeffa",
+    ],
 )
 def test_it_leaves_the_rest_to_the_other_parser(value: str) -> None:
     assert not is_common_yaml(f"{OBJECT}data:\n  a: {value}\n")
