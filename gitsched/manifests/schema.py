@@ -235,6 +235,8 @@ class SchemaValidator:
         entry = self._compiled.get(key) or self._compile_kind(key)
         if entry is None:
             return ValidationResult(body, self._check_kind(key, body))
+        if original is not None and _has_only_additions(body, original) and entry.strict.is_valid(original):
+            return ValidationResult(body, ())  # defaults are valid themselves, and a document is smaller without them
         pruned, issues, is_valid = body, list[Issue](), entry.strict.is_valid(body)
         if not is_valid:
             pruned, issues = entry.pruner.prune(body, is_protective=strictness != "upstream")
@@ -282,6 +284,17 @@ def _compile_schema(schema: Body) -> Draft202012Validator:
     from jsonschema_rs import Draft202012Validator  # lazy: not every command validates
 
     return Draft202012Validator(schema, retriever=_refuse_fetch)
+
+
+def _has_only_additions(filled: Any, original: Any) -> bool:
+    """Return whether defaulting only added members, so that `filled` has every value of the original."""
+    if filled is original:
+        return True
+    if isinstance(filled, dict) and isinstance(original, dict):
+        return all(name in filled and _has_only_additions(filled[name], value) for name, value in original.items())
+    if isinstance(filled, list) and isinstance(original, list) and len(filled) == len(original):
+        return all(map(_has_only_additions, filled, original))
+    return False
 
 
 def _is_empty(body: Any, pointer: Iterable[str | int]) -> bool:

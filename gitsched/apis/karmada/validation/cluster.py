@@ -35,8 +35,9 @@ def validate_label_value(value: Any, at: Pointer, code: str) -> Iterator[Issue]:
 
 def validate_labels(labels: Mapping[str, str], at: Pointer, code: str) -> Iterator[Issue]:
     for key, value in labels.items():
-        yield from validate_label_key(key, (*at, key), code)
-        yield from validate_label_value(value, (*at, key), code)
+        if not (is_label_key(key) and is_label_value(value)):
+            yield from validate_label_key(key, (*at, key), code)
+            yield from validate_label_value(value, (*at, key), code)
 
 
 def validate_annotations(annotations: Mapping[str, str], at: Pointer, code: str) -> Iterator[Issue]:
