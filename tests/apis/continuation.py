@@ -77,9 +77,7 @@ def settle(world: World, config: Config) -> Step:
     return step
 
 
-def check_step(
-    last: Step, world: World, config: Config, minutes: int, *, stored: bool = False, strict: bool = True
-) -> tuple[Step, set[Key] | None]:
+def check_step(last: Step, world: World, config: Config, minutes: int, *, stored: bool = False) -> tuple[Step, set[Key] | None]:
     """Compare the continuation of the engine of one API with a complete plan. Returns the plan, and the workloads that were decided again;
     None if the engine refused."""
     step = plan(world, config, last.written, minutes)
@@ -101,7 +99,7 @@ def check_step(
     )
     whole = step.decisions.input.make_snapshot()
     guarded = GuardedTemplates(present.templates, set(templates))
-    continuation = engine.continue_with(whole._replace(templates=guarded) if strict else whole, changes)
+    continuation = engine.continue_with(whole._replace(templates=guarded), changes)
     if continuation is None:
         return step, None
     made = continuation.engine
@@ -162,13 +160,13 @@ def _describe(outcome: Outcome | None) -> Any:
 
 
 def run_history(
-    world: World, config: Config, change: Callable[[World], None], steps: int, *, strict: bool = True
+    world: World, config: Config, change: Callable[[World], None], steps: int, *, can_be_stored: bool = True
 ) -> tuple[int, int]:
     """Change a world in several steps, each checked. Returns how many steps continued, and how many workloads they decided again."""
     last, continued, decided = settle(world, config), 0, 0
     for minutes in range(10, 10 + steps):
         change(world)
-        last, affected = check_step(last, world, config, minutes, stored=minutes % 2 == 0, strict=strict)
+        last, affected = check_step(last, world, config, minutes, stored=can_be_stored and minutes % 2 == 0)
         if affected is not None:
             continued, decided = continued + 1, decided + len(affected)
     return continued, decided

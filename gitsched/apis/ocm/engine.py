@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gitsched.apis.capabilities import ChangeProposal, HealthReport
+from gitsched.apis.capabilities import ChangeProposal, Continuation, HealthReport, SnapshotChanges
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.availability import NO_SELECT, TAINT_KEYS, find_availability_findings, write_cluster_record
 from gitsched.apis.ocm.cel.cluster_expressions import ExpressionCompiler
+from gitsched.apis.ocm.decisions import list_decision_clusters
 from gitsched.apis.ocm.managed_clusters import ClusterSets, read_managed_clusters
 from gitsched.apis.ocm.manifestworkreplicaset import (
     OcmWorkload,
@@ -50,13 +51,16 @@ class OcmEngine(PolicyEngine):
 
     name = "ocm"
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, before: OcmEngine | None = None) -> None:
+        """Schedule all Placements. An engine that continues another one (`before`) takes over which companions follow workloads, and reads
+        no template."""
         self.snapshot = snapshot
         self._recorded_decisions: dict[Key, list[Key]] | None = None
         self._clusters = read_managed_clusters(self._documents(names.MANAGED_CLUSTER), snapshot.previous, snapshot.at)
         self.fleet = self._clusters.fleet
         placements = [parse_placement(document) for document in self._documents(names.PLACEMENT)]
-        self._followers = self._read_followers(snapshot)
+        self._placements = {document.key: document for document in self._documents(names.PLACEMENT)}
+        self._followers: CompanionFollowers | None = self._read_followers(snapshot) if before is None else before._followers
         self._broken = sorted(key for key in snapshot.quarantined if (key.group, key.kind) == (names.GROUP, names.PLACEMENT))
         placement_names = frozenset(
             (key.namespace, key.name) for key in (*(placement.key for placement in placements), *self._broken)
@@ -103,6 +107,24 @@ class OcmEngine(PolicyEngine):
         self.snapshot, self.time = snapshot, None
         self._recorded_decisions = None
         return True
+
+    def continue_with(self, snapshot: Snapshot, changes: SnapshotChanges, /) -> Continuation | None:
+        """Schedule all Placements again, which reads no template. A change affects the workloads of Placements with another result."""
+        from gitsched.apis.ocm.continuation import can_continue, find_affected  # most changes are of templates
+
+        has_reports = snapshot.observations != self.snapshot.observations
+        if has_reports or not can_continue(snapshot, changes, has_followers=self._followers is not None):
+            return None
+        engine = OcmEngine(snapshot, self)
+        return Continuation(engine, frozenset(find_affected(self._list_results(), engine._list_results(), changes)))
+
+    def _list_results(self) -> Mapping[Key, tuple[PlacementState, tuple[str, ...]]]:
+        """Return for each Placement its state, and which of its clusters exist."""
+        facts = self._clusters.facts
+        return {
+            key: (state, tuple(name for _, body in state.decisions for name in list_decision_clusters(body) if name in facts))
+            for key, state in self._placement_states.items()
+        }
 
     def own_workloads(self) -> Iterator[tuple[Document, Outcome]]:
         for document in self.snapshot.documents.get((names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET), ()):
@@ -310,7 +332,6 @@ class OcmEngine(PolicyEngine):
 
     def _read_followers(self, snapshot: Snapshot) -> CompanionFollowers | None:
         """Return which companions follow workloads; None if none does."""
-        self._placements = {document.key: document for document in self._documents(names.PLACEMENT)}
         if not any(key[:2] in COMPANION_KINDS for key in snapshot.templates):
             return None
         from gitsched.apis.companions import CompanionFollowers, has_followers  # only for sources with companions
