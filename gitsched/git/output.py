@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,12 @@ if TYPE_CHECKING:
     from gitsched.git.private_clone import PrivateClone
 
 _log = logging.getLogger("gitsched.git")
+
+
+def list_state_refs(branch: str, prefix: str) -> tuple[str, str]:
+    """Return the refs of the plan and of the rows of an output: `prefix` is its directory in the branch, with a slash, or ""."""
+    directory = f"/path-{hashlib.sha256(prefix.encode()).hexdigest()[:12]}" if prefix else ""
+    return f"refs/gitsched/state/{branch}{directory}/plan", f"refs/gitsched/state/{branch}{directory}/rows"
 
 
 def open_output(source: SourceRepository, *, branch: str, location: str | None, push: str | None, cache: Path) -> OutputRepository:
@@ -43,7 +51,7 @@ def open_output(source: SourceRepository, *, branch: str, location: str | None, 
     remote_name, slash, rest = name.partition("/")
     if slash and repository.read_config(f"remote.{remote_name}.url") is not None:
         raise Permanent(f"{name!r} begins with the name of the remote {remote_name}; give the branch without it: {rest}")
-    output = OutputRepository(source, name, repository, clone, remote, push)
+    output = OutputRepository(source, name, repository, clone, remote, push, cache)
     output.check_writable()
     return output
 
@@ -58,7 +66,8 @@ def _find_remote(repository: Repository, push: str | None) -> str | None:
 
 
 class OutputRepository:
-    """The output branch. `branch` is its short name; `remote` is the URL it is pushed to, or None."""
+    """The output branch. `branch` is its short name; `remote` is the URL it is pushed to, or None. `found_refs` are the refs that the
+    remote had at the last fetch, of those that were asked for."""
 
     def __init__(
         self,
@@ -68,9 +77,13 @@ class OutputRepository:
         clone: PrivateClone | None,
         remote: str | None,
         push: str | None,
+        cache: Path,
     ) -> None:
         self.branch = branch
         self.remote = remote
+        self.found_refs: dict[str, str] = {}
+        self._cache = cache
+        self._state_clone: PrivateClone | None = None
         self._source = source
         self._opened = repository
         self._clone = clone
@@ -86,9 +99,32 @@ class OutputRepository:
         """The repository that receives new output commits. Read it each time: a damaged private clone is replaced."""
         return self._clone.repository if self._clone is not None else self._opened
 
-    def fetch(self) -> str | None:
+    @property
+    def state_repository(self) -> Repository:
+        """The repository for the state of plans: that of the output, and for a remote its private clone."""
+        if self.remote is None or self._clone is not None:
+            return self.repository
+        return self._open_state_clone().repository
+
+    def _open_state_clone(self) -> PrivateClone:
+        if self._state_clone is None:
+            from gitsched.git.private_clone import PrivateClone  # not for a local repository
+
+            assert self.remote is not None
+            self._state_clone = PrivateClone(self.remote, self._cache)
+        return self._state_clone
+
+    def has_state(self, ref: str) -> bool:
+        """Return whether a ref of a state exists, on the remote or here."""
+        if self.remote is None or self._clone is not None:
+            return ref in self.found_refs or self.repository.resolve_ref(ref) is not None
+        return ref in self.found_refs or (
+            self._open_state_clone().path.exists() and self.state_repository.resolve_ref(ref) is not None
+        )
+
+    def fetch(self, others: Sequence[str] = ()) -> str | None:
         """Return the commit (hex) of the output branch, fetched with its notes when there is a remote; None when there is no such
-        branch.
+        branch. The remote is asked for the `others` in the same request.
 
         A clone without such a branch continues from the branch of its origin, as of the last fetch.
         """
@@ -96,9 +132,9 @@ class OutputRepository:
         if self.remote is None:
             return self.repository.resolve_ref(self._ref) or self.repository.resolve_ref(f"refs/remotes/origin/{self.branch}")
         if self._clone is None:
-            self._fetch_remote(self._opened)
+            self._fetch_remote(self._opened, others)
         else:
-            self._clone.refresh(self._fetch_remote)
+            self._clone.refresh(lambda repository: self._fetch_remote(repository, others))
         return self.repository.resolve_ref(self._tracking_ref)
 
     def publish(self, commit: str, expected: str | None, note: str | None) -> bool:
@@ -165,10 +201,12 @@ class OutputRepository:
             }
         return identify_repository(self._clone.url if self._clone is not None else self._opened.common_dir) in source_ids
 
-    def _fetch_remote(self, repository: Repository) -> None:
+    def _fetch_remote(self, repository: Repository, others: Sequence[str]) -> None:
         assert self.remote is not None
         depth = 1 if self._clone is not None or repository.is_shallow else None
-        found = read_remote_refs(self.remote, [self._ref, NOTES_REF], repository=repository)
+        found = self.found_refs = read_remote_refs(
+            self.remote, [self._ref, NOTES_REF, *others], repository=repository, others=others
+        )
         for ref, into in ((self._ref, self._tracking_ref), (NOTES_REF, NOTES_REF)):
             fetch_branch(repository, self.remote, ref, into, depth=depth, found=found.get(ref))
 

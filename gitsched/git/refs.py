@@ -7,7 +7,7 @@ import re
 import shlex
 import time
 import time as clock
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -205,17 +205,17 @@ def read_remote_ref(url: str, ref: str, *, repository: Repository | None = None)
     return read_remote_refs(url, [ref], repository=repository).get(ref)
 
 
-def read_remote_refs(url: str, refs: Sequence[str], *, repository: Repository | None = None) -> dict[str, str]:
-    """Return the refs that the remote has, with their object ids. Permanent when one of them is symbolic on the remote."""
-    found: dict[str, str] = {}
-    for value, name in _run_ls_remote(url, [ref if ref == "HEAD" else check_ref(ref) for ref in refs], repository):
-        if name not in refs:
-            continue
-        if not value.startswith("ref: "):
-            found[name] = value
-        elif name != "HEAD":
+def read_remote_refs(
+    url: str, refs: Sequence[str], *, repository: Repository | None = None, others: Collection[str] = ()
+) -> dict[str, str]:
+    """Return the refs that the remote has, with their object ids. Permanent when one of them is symbolic on the remote, unless it is one
+    of the `others`, which is then left out."""
+    rows = _run_ls_remote(url, [ref if ref == "HEAD" else check_ref(ref) for ref in refs], repository)
+    symbolic = {name: value for value, name in rows if name in refs and name != "HEAD" and value.startswith("ref: ")}
+    for name, value in symbolic.items():
+        if name not in others:
             raise Permanent(f"{name} of {redact(url)} is a symbolic ref to {value[5:]}; gitsched moves only plain branches")
-    return found
+    return {name: value for value, name in rows if name in refs and name not in symbolic and not value.startswith("ref: ")}
 
 
 def list_remote_refs(url: str, patterns: Sequence[str], *, repository: Repository | None = None) -> dict[str, str]:
@@ -237,10 +237,10 @@ def read_default_branch(url: str, *, repository: Repository | None = None) -> tu
 def _run_ls_remote(url: str, patterns: Sequence[str], repository: Repository | None) -> list[tuple[str, str]]:
     """Return rows of value and ref name; the value of a symbolic ref is "ref: " and its target."""
     arguments = ["ls-remote", "--symref", "--end-of-options", url, *patterns]
-    done = _run_transport(arguments, url, repository, LS_REMOTE_TIMEOUT)
+    done = run_transport(arguments, url, repository, LS_REMOTE_TIMEOUT)
     if done.exit_code == 0 and not done.stdout and url.startswith("http"):
         # To git, an HTTP response that ends in its headers is an empty repository without the smart protocol.
-        done = _run_transport(arguments, url, repository, LS_REMOTE_TIMEOUT, environment={"GIT_TRACE_PACKET": "1"})
+        done = run_transport(arguments, url, repository, LS_REMOTE_TIMEOUT, environment={"GIT_TRACE_PACKET": "1"})
         if done.exit_code == 0 and _PACKET not in done.stderr:
             raise Temporary(
                 f"cannot list the refs of {redact(url)}: the response has no content of the Git protocol; it may have been cut off"
@@ -263,7 +263,7 @@ def fetch(repository: Repository, url: str, refspecs: Sequence[str], depth: int 
     options = ["--no-tags", "--no-prune", "--no-recurse-submodules", "--no-write-fetch-head", "--quiet"]
     if depth is not None:
         options.append(f"--depth={depth:d}")
-    done = _run_transport(["fetch", *options, "--end-of-options", url, *refspecs], url, repository, TRANSFER_TIMEOUT)
+    done = run_transport(["fetch", *options, "--end-of-options", url, *refspecs], url, repository, TRANSFER_TIMEOUT)
     if done.exit_code != 0:
         raise classify_failure(f"cannot fetch from {redact(url)}", done.stderr)
 
@@ -326,7 +326,7 @@ def _verify_push(repository: Repository, url: str, ref: str, new: str, expected:
 
 def _run_push(repository: Repository, url: str, options: Sequence[str], refspec: str) -> GitResult:
     fixed = ["--porcelain", "--no-follow-tags", "--recurse-submodules=no"]
-    return _run_transport(["push", *fixed, *options, "--end-of-options", url, refspec], url, repository, TRANSFER_TIMEOUT)
+    return run_transport(["push", *fixed, *options, "--end-of-options", url, refspec], url, repository, TRANSFER_TIMEOUT)
 
 
 def push_notes(repository: Repository, url: str, ref: str) -> GitschedError | None:
@@ -341,15 +341,18 @@ def push_notes(repository: Repository, url: str, ref: str) -> GitschedError | No
     return Conflict(str(failure)) if isinstance(failure, RefLocked) else failure
 
 
-def _run_transport(
+def run_transport(
     arguments: Sequence[str],
     url: str,
     repository: Repository | None,
     timeout: float,
     environment: Mapping[str, str] | None = None,
+    config: Sequence[tuple[str, str]] = (),
 ) -> GitResult:
+    """Run a git command that contacts a URL, with allowed protocols and checks of objects only. With a repository, its configuration
+    applies; `config` takes precedence."""
     plain = check_url(url).startswith("http:") and is_loopback(url)
-    config = (*_TRANSPORT_CONFIG, ("protocol.http.allow", "always")) if plain else _TRANSPORT_CONFIG
+    config = (*_TRANSPORT_CONFIG, *((("protocol.http.allow", "always"),) if plain else ()), *config)
     if repository is None:
         return run_git(arguments, config=config, timeout=timeout, cwd="/", extra_environment=environment)
     return run_git(

@@ -242,6 +242,11 @@ class Repository(CommitAncestry, MirroredRefs):
             self._scratch = ScratchObjects(self._repo, Path(self.common_dir) / "objects")
         return self._scratch
 
+    def read_also(self, other: Repository) -> None:
+        """Read objects from another repository, too, if they are missing here."""
+        if other is not self:
+            self._repo.odb.add_disk_alternate(str(Path(other.common_dir, "objects")))
+
     def write_tree(self, changes: Mapping[str, WritableFile | None], *, base: str | None, read: Repository) -> str:
         """Write the tree that results from setting paths in `base` (None: the empty tree), or removing them where the value is
         None; return its id.

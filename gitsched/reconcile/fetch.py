@@ -15,6 +15,7 @@ from gitsched.apis.gitsched.output_config import OutputConfig as OutputConfig
 from gitsched.apis.gitsched.source_config import FactsConfig
 from gitsched.decide.plan_state import NO_OUTPUT, PreviousOutput
 from gitsched.git import Repository, is_url, open_output
+from gitsched.git.output import list_state_refs
 from gitsched.git.process import run_git
 from gitsched.git.refs import NOTES_REF, list_linked_worktrees
 from gitsched.model.commit import Commit
@@ -133,13 +134,13 @@ def _open_location(context: RunContext, config: OutputConfig) -> OutputLocation:
         push=settings.push,
         cache=settings.cache,
     )
-    head = output.fetch()
+    path = config.path if settings.output_path is None else settings.output_path
+    prefix = f"{path}/" if path else ""
+    head = output.fetch(() if settings.state == "off" else list_state_refs(output.branch, prefix))
     repository = output.repository
     commit = repository.commit(head) if head else None
     tree = commit.tree if commit is not None else None
     is_edited = commit is not None and (commit.is_rewritten or not any(name == SOURCE_TRAILER for name, _ in commit.trailers))
-    path = config.path if settings.output_path is None else settings.output_path
-    prefix = f"{path}/" if path else ""
     record = read_run_record(repository, tree, prefix)
     return OutputLocation(output, head, tree, prefix, record, repository.resolve_ref(NOTES_REF) is not None, is_edited)
 

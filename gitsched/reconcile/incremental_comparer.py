@@ -24,7 +24,7 @@ from gitsched.model.observation import Observations, read_observations
 from gitsched.reconcile.changed_files import TemplateFinder, find_limit, read_file_at
 from gitsched.reconcile.compared_plans import ComparedInputs, PlannedCommit, plan_commit
 from gitsched.reconcile.fetch import open_records
-from gitsched.reconcile.pipeline import needs_setting_report, plan_source
+from gitsched.reconcile.pipeline import needs_setting_report, plan_source, take_plan
 from gitsched.reconcile.run import NO_SETTING_REPORT, Fetched, RunContext, StateUpdate
 from gitsched.reconcile.source_diff import LazyTemplates, plan_incrementally, read_templates
 from gitsched.reconcile.source_reader import SourceReader
@@ -142,7 +142,7 @@ def _compare_inputs(
 
 def _open_state(context: RunContext, fetched: Fetched) -> PlanCache:
     """Return the state of the last run, with engines that nothing else uses."""
-    cache = context.caches.take_plan(fetched.cache_key)
+    cache = take_plan(context, fetched)
     if cache is None:
         raise NeedsCompletePlan("there is no state")
     return cache

@@ -17,6 +17,7 @@ from gitsched.decide.plan import InMemoryCaches, gc_paused, make_plan
 from gitsched.decide.plan_input import PlanInput, SourceTree
 from gitsched.decide.plan_state import compute_plan_times
 from gitsched.decide.registry import policy_apis
+from gitsched.git.output import list_state_refs
 from gitsched.model.errors import Conflict
 from gitsched.model.progress import PUBLISHING
 from gitsched.model.system_errors import is_bug
@@ -49,10 +50,14 @@ if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
     from gitsched.model.finding import Finding
     from gitsched.reconcile.cache.caches import Caches
+    from gitsched.reconcile.cache.plan_cache import PlanCache
 
 T = TypeVar("T")
 
 _log = logging.getLogger("gitsched.reconcile")
+MIN_SHARED_ROWS = 1_000
+"""Workloads and clusters from which on the state of a plan is stored beside the output branch, unless options say otherwise. A complete
+plan of fewer takes about a second."""
 
 
 def run(context: RunContext, now: datetime, *, preview: bool = False, complete: bool = False) -> RunResult:
@@ -67,7 +72,7 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
             from gitsched.reconcile.setting_findings import check_signature  # few sources require signatures
 
             check_signature(context, fetched)
-        cached = None if complete else context.caches.take_plan(fetched.cache_key)
+        cached = None if complete else take_plan(context, fetched)
         planned = plan_incrementally(context, fetched, cached, now, plan_source) if cached is not None else None
 
         def write_checked(planned: Planned) -> tuple[Written, NewCommit | None]:
@@ -90,8 +95,32 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
                 published = publish(context, fetched, planned, written, commit)
             except Conflict as conflict:
                 raise OutputMoved(str(conflict), fetched, make_result(fetched, planned, written, None)) from conflict
+        if context.caches.plan is not None and _is_shared(context, context.caches.plan):
+            from gitsched.reconcile.shared_state import share_state  # only for large fleets
+
+            share_state(context, fetched)
         context.caches.save()
     return make_result(fetched, planned, written, published)
+
+
+def take_plan(context: RunContext, fetched: Fetched) -> PlanCache | None:
+    """Return the state that an incremental plan may start from: that of the last run here, else the one beside the output branch."""
+
+    def open_shared() -> PlanCache | None:
+        refs = list_state_refs(fetched.output.branch, fetched.prefix)
+        if context.settings.state == "off" or not fetched.output.has_state(refs[0]):
+            return None
+        from gitsched.reconcile.shared_state import open_shared_state  # most machines have a cache
+
+        return open_shared_state(context, fetched)
+
+    return context.caches.take_plan(fetched.cache_key, fetched.output_tree, open_shared)
+
+
+def _is_shared(context: RunContext, cache: PlanCache) -> bool:
+    """Return whether the state is large enough that other machines should not have to plan everything again."""
+    totals, mode = cache.header.totals, context.settings.state
+    return mode == "on" or (mode != "off" and totals.workload_count + totals.cluster_count >= MIN_SHARED_ROWS)
 
 
 def use_plan(

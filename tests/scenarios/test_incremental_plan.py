@@ -1,7 +1,8 @@
 """Incremental plans, from a cache in memory or on disk, are byte-identical to complete plans.
 
-Three reconcilers follow one history on three branches: one keeps its caches in memory, one is restarted at random with a disk cache that
-is damaged, deleted or replaced by an old one, and one has no caches.
+Four reconcilers follow one history on four branches: one keeps its caches in memory, one is restarted at random with a disk cache that is
+damaged, deleted or replaced by an old one, one has nothing but the state beside its output branch, which is damaged, too, and one has no
+caches.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class ReconcilerVariant:
         self.session: Reconciler | None = None
 
     def settings(self, hour: float, **more: Any) -> Any:
-        return self.fleet.settings(hour, cache=self.cache, output_branch=self.name, **more)
+        state = "on" if self.name == "shared" else "off"
+        return self.fleet.settings(hour, cache=self.cache, output_branch=self.name, state=state, **more)
 
     def run(self, hour: float, *, fresh: bool, allow: bool, preview: bool = False) -> RunResult:
         settings = self.settings(hour)
@@ -86,6 +88,32 @@ def spoil(dice: Random, cache: Path, attic: Path) -> None:
             shutil.copy(path, kept)
 
 
+def spoil_state(dice: Random, fleet: Fleet) -> None:
+    """Delete, damage or replace the state beside the branch `shared`."""
+    refs = [f"refs/gitsched/state/shared/{name}" for name in ("plan", "rows")]
+    repository, chance = fleet.repository, dice.random()
+    if refs[1] not in repository.references or chance > 0.3:
+        return
+    found = [str(repository.references[ref].target) for ref in refs]
+    ref, oid = dice.choice(list(zip(refs, found, strict=True)))
+    if chance < 0.05:
+        fleet.git("update-ref", "-d", ref)
+    elif chance < 0.1:
+        fleet.git("update-ref", "refs/attic", found[0])
+    elif chance < 0.2 and "refs/attic" in repository.references:
+        fleet.git("update-ref", refs[0], "refs/attic")
+    else:
+        entry = dice.choice(fleet.git("ls-tree", "-r", oid).splitlines())
+        path, data = entry.partition("\t")[2], bytearray(repository[entry.split()[2]].data)
+        if data:
+            data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+        index = {"GIT_INDEX_FILE": str(fleet.path.parent / "index-state")}
+        fleet.git("read-tree", oid, environment=index)
+        blob = fleet.git("hash-object", "-w", "--stdin", data=bytes(data))
+        fleet.git("update-index", "--cacheinfo", f"100644,{blob},{path}", environment=index)
+        fleet.git("update-ref", ref, fleet.git("commit-tree", fleet.git("write-tree", environment=index), "-m", "Damaged"))
+
+
 def interfere(dice: Random, fleet: Fleet, branches: list[str]) -> None:
     """Edit the output in the same way on every branch."""
     paths = sorted(fleet.files(branches[0]))
@@ -122,7 +150,7 @@ def play(fleet: Fleet, where: Path, seed: int, apis: tuple[str, ...], steps: int
     history = History(dice, apis)
     fleet.commit(history.files)
     resident, either = ReconcilerVariant(fleet, "resident", where / "a"), ReconcilerVariant(fleet, "either", where / "b")
-    branches = ["resident", "either", "forgetful"]
+    branches = ["resident", "either", "shared", "forgetful"]
     if "adopted" in apis:
         adopt_some(fleet, where, branches)
     for step in range(steps):
@@ -131,6 +159,8 @@ def play(fleet: Fleet, where: Path, seed: int, apis: tuple[str, ...], steps: int
             message = f"Change\n\nGitsched-Release: {dice.choice(RELEASED)}" if dice.random() < 0.1 else "Change"
             fleet.commit(history.go_on(1 if step < 7 else 0.7), hour=hour + dice.choice((0, 0, 0, -1, 3)), message=message)
         spoil(dice, either.cache, where / "attic")
+        if step % 3 == 2:
+            spoil_state(dice, fleet)
         if step > 4 and dice.random() < 0.1:
             interfere(dice, fleet, branches)
         now, allow = hour + dice.choice((0, 0, 0.3, 0.7)), dice.random() < 0.7
@@ -140,11 +170,12 @@ def play(fleet: Fleet, where: Path, seed: int, apis: tuple[str, ...], steps: int
         runs = [
             resident.run(now, fresh=False, allow=allow),
             either.run(now, fresh=dice.random() < 0.5, allow=allow),
+            ReconcilerVariant(fleet, "shared", where / f"shared-{step}").run(now, fresh=True, allow=allow),
             forgetful.run(now, fresh=True, allow=allow),
         ]
         reports = [summarize(run) for run in runs]
         for name, other in zip(branches, reports, strict=False):
-            assert not differs(other, reports[2]), f"step {step}: {name}: {differs(other, reports[2])}"
+            assert not differs(other, reports[-1]), f"step {step}: {name}: {differs(other, reports[-1])}"
         heads = {
             fleet.git("rev-parse", "--verify", "-q", f"refs/heads/{name}") for name in branches if runs[0].before or runs[0].after
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -129,16 +129,18 @@ class Caches:
     builds: BuildCache | None = None
     patches: dict[PatchedBlob, ManifestText] = field(default_factory=dict)
 
-    def take_plan(self, key: str) -> PlanCache | None:
-        """Return the plan cache of this key, from memory or from disk; None if there is none.
+    def take_plan(self, key: str, output_tree: str | None, open_shared: Callable[[], PlanCache | None]) -> PlanCache | None:
+        """Return the plan cache of this key for an output tree, from memory, from disk or from what `open_shared` returns; None if there
+        is none.
 
         It is removed from here, because an incremental plan changes it. The run puts it back once the plan is published.
         """
         cache, self.plan = self.plan, None
-        if cache is not None and cache.header.cache_key == key:
+        if cache is not None and (cache.header.cache_key, cache.header.output_tree) == (key, output_tree):
             return cache
         file = PlanFile.open(self.get_plan_path(key))
-        return PlanCache.open(file, key) if file is not None else None
+        cache = PlanCache.open(file, key) if file is not None else None
+        return cache if cache is not None and cache.header.output_tree == output_tree else open_shared()
 
     def get_plan_path(self, key: str) -> Path:
         """Return the file of the plan cache."""

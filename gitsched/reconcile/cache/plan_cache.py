@@ -102,18 +102,23 @@ class PlanCache:
         self._engines, self._complete = contents.engines, True
 
     @classmethod
-    def open(cls, store: RowStore, key: str) -> PlanCache | None:
-        """Return the state in a store; None unless it has this key."""
+    def open(cls, store: RowStore, key: str, *, is_key_checked: bool = False) -> PlanCache | None:
+        """Return the state in a store; None unless it has this key, or a key that the store has checked."""
         try:
             header = _read_header(store.read(HEADER, ""))
         except CorruptCacheError as error:
             store.discard(error)
             return None
-        if header is None or header.cache_key != key:
+        if header is None or not (is_key_checked or header.cache_key == key):
             return None
-        cache = cls(header, store)
-        cache._saved_header = header
+        cache = cls(header._replace(cache_key=key), store)
+        cache._saved_header = cache.header
         return cache
+
+    @property
+    def is_new(self) -> bool:
+        """Whether this is the state of a complete plan that no store has yet."""
+        return self._saved_header is None
 
     def read_workload(self, key: Key) -> WorkloadRow | None:
         if key not in self._workloads and not self._complete:

@@ -41,7 +41,7 @@ class RowStore(Protocol):
         """Write all rows of a new state."""
         ...
 
-    def update(self, rows: Iterable[Row], is_known: Callable[[bytes | None], bool]) -> bool:
+    def update(self, rows: Iterable[Row], is_known: Callable[[bytes | None], bool], /) -> bool:
         """Write changed rows. Return False, and write nothing, unless the stored header is the one that the state was read with."""
         ...
 
@@ -118,7 +118,7 @@ class PlanFile:
         connection.close()
         temporary.replace(self.path)
 
-    def update(self, rows: Iterable[Row], is_known: Callable[[bytes | None], bool]) -> bool:
+    def update(self, rows: Iterable[Row], is_known: Callable[[bytes | None], bool], /) -> bool:
         """Write changed rows in one transaction. OSError if that fails. See `RowStore`."""
         import sqlite3
 
@@ -127,7 +127,7 @@ class PlanFile:
         except sqlite3.Error as error:
             raise OSError(f"the cache {self.path} was not written: {error}") from error
 
-    def _update(self, rows: Iterable[Row], is_known: Callable[[bytes | None], bool]) -> bool:
+    def _update(self, rows: Iterable[Row], is_known: Callable[[bytes | None], bool], /) -> bool:
         import sqlite3
 
         if self._connection is None:

@@ -1,0 +1,153 @@
+"""Refs beside an output branch that keep the state of the last plan: written by compare-and-swap, fetched and pushed by object id.
+
+They are no branches and no tags, so that no clone and no delivery tool downloads them. Their commits have no parents: the state has no
+history. Objects of a remote are kept in the private clone of its URL, never in the repository that the user works in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gitsched.git.output import list_state_refs
+from gitsched.git.process import classify_failure, run_git
+from gitsched.git.refs import TRANSFER_TIMEOUT, check_ref, find_remote_url, run_transport, update_ref
+from gitsched.git.urls import redact
+from gitsched.model.errors import Conflict, GitschedError
+
+if TYPE_CHECKING:
+    from gitsched.git.output import OutputRepository
+    from gitsched.git.repository import Repository
+    from gitsched.git.source import SourceRepository
+
+_NO_COLLECTION = (("gc.auto", "0"), ("maintenance.auto", "false"))
+"""Git commands that run with the objects of one repository and the refs of another must not remove what has no ref."""
+_MAX_LOOSE_OBJECTS, _MAX_PACKS = 2000, 16
+"""A private clone with more of either is packed again."""
+_OBJECT_ID = re.compile(r"[0-9a-f]{40}")
+
+
+class StateRefs:
+    """The refs of one output. `plan` names the ref whose small tree says what the state is, `rows` the one with the rest."""
+
+    def __init__(self, output: OutputRepository, prefix: str) -> None:
+        self._output = output
+        self.plan, self.rows = map(check_ref, list_state_refs(output.branch, prefix))
+
+    @property
+    def repository(self) -> Repository:
+        """The repository with the objects of the state."""
+        return self._output.state_repository
+
+    def list_plans(self) -> list[str]:
+        """Return the commits that the ref of the plan has here and on the remote, as of the last fetch."""
+        local, remote = self.repository.resolve_ref(self.plan), self._output.found_refs.get(self.plan)
+        return list(dict.fromkeys(oid for oid in (local, remote) if oid is not None))
+
+    def fetch(self, ref: str, commit: str) -> bool:
+        """Return whether a commit is available, after an attempt to fetch it."""
+        if not self.repository.has_commit(commit):
+            if self._output.remote is None:
+                return False
+            fetch_objects(self.repository, self._output.repository, self._output.remote, [commit])
+            if not self.repository.has_commit(commit):
+                return False
+            self.repository.set_ref(ref, commit)
+        return True
+
+    def publish(self, plan: str, rows: str, expected: str | None) -> None:
+        """Set both refs, here and on the remote.
+
+        `expected` is the commit that the ref of the plan has here. Raise Conflict if another process has moved a ref, or another
+        GitschedError if the remote refuses.
+        """
+        repository = self.repository
+        with repository.keep_written_objects():
+            if self._output.remote is None:
+                if repository.resolve_ref(self.plan) != expected:
+                    raise Conflict(f"{self.plan} has moved")
+                repository.set_ref(self.rows, rows)
+                update_ref(repository, self.plan, plan, expected)
+                return
+            repository.set_ref(self.rows, rows)
+            repository.set_ref(self.plan, plan)
+        _collect_garbage(repository)
+        self._push({self.rows: rows, self.plan: plan}, self._output.remote)
+
+    def _push(self, commits: dict[str, str], url: str) -> None:
+        """Push the refs together, with only the objects that the remote does not have."""
+        found = self._output.found_refs
+        new = {ref: commit for ref, commit in commits.items() if found.get(ref) != commit}
+        if not new:
+            return
+        leases = [f"--force-with-lease={ref}:{found.get(ref, '')}" for ref in new]
+        options = ["--porcelain", "--no-follow-tags", "--recurse-submodules=no", "--no-verify", "--atomic", *leases]
+        arguments = ["push", *options, "--end-of-options", url, *(f"{commit}:{ref}" for ref, commit in new.items())]
+        with tempfile.TemporaryDirectory(prefix="gitsched-state-") as directory:
+            # To git, these commits end a shallow history, so it compares the trees of commits that have no common history.
+            known = [oid for ref in new if (oid := found.get(ref)) is not None and self.repository.has_commit(oid)]
+            shallow = Path(directory, "shallow")
+            shallow.write_text("".join(f"{oid}\n" for oid in known), "ascii")
+            environment = _separate(self.repository, self._output.repository) | {"GIT_SHALLOW_FILE": str(shallow)}
+            done = run_transport(arguments, url, self._output.repository, TRANSFER_TIMEOUT, environment, config=_NO_COLLECTION)
+        if done.exit_code != 0:
+            raise classify_failure(f"cannot push to {self.plan} of {redact(url)}", f"{done.stdout}\n{done.stderr}")
+        found.update(new)
+
+
+def _collect_garbage(repository: Repository) -> None:
+    """Remove old objects of a private clone once it has many; no git command does so that runs with the refs of another repository."""
+    objects = Path(repository.common_dir, "objects")
+    loose, packs = (len(list(objects.glob(pattern))) for pattern in ("17/*", "pack/*.pack"))
+    if loose > _MAX_LOOSE_OBJECTS // 256 or packs > _MAX_PACKS:
+        repository.close_files()
+        run_git(["gc", "--quiet", "--prune=1.hour.ago"], git_dir=repository.path, timeout=TRANSFER_TIMEOUT)
+
+
+def fetch_objects(into: Repository, settings: Repository, url: str, oids: Sequence[str]) -> None:
+    """Fetch objects by id, with all that they refer to. Git runs with the configuration of `settings`, which stays as it is."""
+    if not all(_OBJECT_ID.fullmatch(oid) for oid in oids):
+        raise ValueError(f"not object ids: {oids}")
+    options = ["--no-tags", "--no-prune", "--no-recurse-submodules", "--no-write-fetch-head", "--quiet"]
+    done = run_transport(
+        ["fetch", *options, "--end-of-options", url, *oids],
+        url,
+        settings,
+        TRANSFER_TIMEOUT,
+        _separate(into, settings),
+        config=_NO_COLLECTION,
+    )
+    if done.exit_code != 0:
+        raise classify_failure(f"cannot fetch from {redact(url)}", done.stderr)
+
+
+def fetch_source_tree(source: SourceRepository, tree: str, store: Repository) -> bool:
+    """Return whether a tree of the source is available, after an attempt to fetch what a shallow repository has not of it.
+
+    What is fetched is kept in `store`, and this process reads it from there.
+    """
+    repository = source.repository
+    if repository.has(tree):
+        return True
+    url = source.url or (find_remote_url(repository, "origin") if repository.is_shallow else None)
+    if url is None or not _OBJECT_ID.fullmatch(tree):
+        return False
+    with contextlib.suppress(GitschedError):
+        if not store.has(tree):
+            fetch_objects(store, repository, url, [tree])
+        repository.read_also(store)
+    return repository.has(tree)
+
+
+def _separate(into: Repository, settings: Repository) -> dict[str, str]:
+    """Return the environment in which git has the refs and settings of one repository, and writes objects into another one."""
+    if into is settings:
+        return {}
+    own, other = (str(Path(repository.common_dir, "objects")) for repository in (into, settings))
+    inherited = os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES")
+    return {"GIT_OBJECT_DIRECTORY": own, "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(filter(None, (other, inherited)))}
