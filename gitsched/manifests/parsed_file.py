@@ -3,13 +3,14 @@ size."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from gitsched.manifests.kustomize import Kustomization
 from gitsched.model.document import Body, InsertionPoint, SourceSpans
 
 if TYPE_CHECKING:
-    from gitsched.model.finding import Severity
+    from gitsched.model.finding import Severity, ValidationResult
 
 
 class Limits(NamedTuple):
@@ -30,6 +31,8 @@ class Limits(NamedTuple):
 
 DEFAULT_LIMITS = Limits()
 
+MANY_FILES = 200
+"""Files that no cache has, from which on a faster parser pays, which takes 50 ms to load."""
 MAX_ISSUES = 20
 """Maximum number of issues of one kind that are reported for a document."""
 
@@ -39,6 +42,7 @@ NOT_YAML = "not YAML, and nothing in it looks like a manifest"
 
 FileStatus = Literal["resources", "empty", "not-a-resource", "invalid"]
 ResourceName = tuple[str, str, str]
+Validator = Callable[[Body], "ValidationResult"]
 
 
 class FileIssue(NamedTuple):

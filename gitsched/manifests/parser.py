@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from yaml import Node
 
@@ -27,6 +27,7 @@ from gitsched.manifests.parsed_file import (
     Limits,
     ParsedDocument,
     ParsedFile,
+    Validator,
     reject_large_file,
 )
 from gitsched.manifests.source_spans import find_spans, make_item_spans
@@ -46,8 +47,6 @@ from gitsched.model.system_errors import is_bug
 
 __all__ = ["FileIssue", "ParsedDocument", "ParsedFile", "locate_field", "parse_file", "reject_large_file"]
 
-Validator = Callable[[Body], ValidationResult]
-
 
 def parse_file(
     data: bytes,
@@ -57,12 +56,13 @@ def parse_file(
     editable: tuple[str, ...] = ("spec.replicas",),
     limits: Limits = DEFAULT_LIMITS,
     strict: bool = False,
-    many: bool = False,
+    shared: dict[str, str] | None = None,
 ) -> ParsedFile:
     """Parse the documents of a YAML or JSON file, with their findings. With `strict`, unknown fields of metadata are errors.
 
-    `many`: it is one of many files, so that it pays to load a faster parser, which returns the same for most files. The result depends
-    only on the bytes, the last segment of `path`, and the other arguments except `many`. It does not raise an error for any input.
+    `shared` has texts of other files, so that equal texts are one object. It is given where many files are read: then most of them are
+    read by a faster parser, which returns the same. The result depends only on the bytes, the last segment of `path`, and the other
+    arguments except `shared`. It does not raise an error for any input.
     """
     if len(data) > limits.size:
         return reject_large_file(len(data), path, limits)
@@ -82,10 +82,10 @@ def parse_file(
         and is_small(text)
     ):
         return ParsedFile("empty") if is_blank(text) else ParsedFile("not-a-resource", reason="no value of the file has a kind")
-    if many and source.normalized == text and not source.byte_order_mark:
+    if shared is not None and source.normalized == text and not source.byte_order_mark:
         from gitsched.manifests.subset_parser import parse_common_file  # a few files are parsed without it
 
-        common = parse_common_file(text, validate, editable)
+        common = parse_common_file(text, validate, editable, shared)
         if common is not None:
             return common
     file = _FileParser(source.normalized, validate, editable, limits, strict).parse()

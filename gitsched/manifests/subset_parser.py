@@ -10,17 +10,15 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from sys import intern
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from gitsched.manifests.object_meta import RESOURCE, classify_document, validate_object_meta
-from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile
+from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile, Validator
 from gitsched.manifests.source_spans import NAMESPACE_MEMBERS
+from gitsched.manifests.yaml_composer import decode_text, has_byte_order_mark
 from gitsched.manifests.yaml_subset import is_common_yaml
 from gitsched.model.document import Body, InsertionPoint, SourceSpans, list_server_owned
 from gitsched.model.system_errors import is_bug
-
-if TYPE_CHECKING:
-    from gitsched.manifests.parser import Validator
 
 _MARKER = re.compile(r"^---[^\n]*\n?", re.MULTILINE)
 _FIRST_MEMBER = re.compile(r"(?: *(?:#[^\n]*)?\n)*( *)(?=[^ \n#])")
@@ -43,15 +41,17 @@ class _Unclear(Exception):
     """Lines do not show where a member is."""
 
 
-def parse_common_file(text: str, validate: Validator | None, editable: tuple[str, ...]) -> ParsedFile | None:
-    """Parse a file whose documents are all objects without findings; None for any other."""
+def parse_common_file(
+    text: str, validate: Validator | None, editable: tuple[str, ...], shared: dict[str, str] | None = None
+) -> ParsedFile | None:
+    """Parse a file whose documents are all objects without findings; None for any other. `shared` as for `parse_file`."""
     if not is_common_yaml(text):
         return None
     import yaml_rs  # only for what no cache has
 
     documents: list[ParsedDocument] = []
     line, counted = 1, 0
-    shared: dict[str, str] = {}
+    shared = {} if shared is None else shared
     try:
         for index, (start, end, content) in enumerate(_split_documents(text)):
             whole = start == 0 and end == len(text)
@@ -89,13 +89,33 @@ def _split_documents(text: str) -> Iterator[_Document]:
             raise _Unclear
 
 
+def parse_common_object(data: bytes, shared: dict[str, str]) -> ParsedFile | None:
+    """Parse a file with one object, without its offsets and findings; None for any other file. `shared` as for `parse_file`."""
+    text = None if has_byte_order_mark(data) else decode_text(data)
+    if not isinstance(text, str) or not is_common_yaml(text):
+        return None
+    import yaml_rs
+
+    try:
+        (document,) = _split_documents(text)
+        body = _share_texts(yaml_rs.loads(text[document.start : document.end], parse_datetime=False), shared)
+    except (_Unclear, ValueError):  # yaml_rs.YAMLDecodeError is one, and so is another number of documents
+        return None
+    if classify_document(body) is not RESOURCE:
+        return None
+    return ParsedFile("resources", (ParsedDocument(body, 0, -1, 1, 1, SourceSpans(True, 0, 0, (), ()), False),))
+
+
+_MAX_SHARED_LENGTH = 64
+
+
 def _share_texts(value: Any, shared: dict[str, str]) -> Any:
-    """Return the value with one object for equal keys, and for equal texts of a file: documents stay in memory."""
+    """Return the value with one object for equal keys, and for equal short texts: documents stay in memory."""
     kind = value.__class__
+    if kind is str:
+        return shared.setdefault(value, value) if len(value) <= _MAX_SHARED_LENGTH else value
     if kind is dict:
         return {intern(name): _share_texts(inner, shared) for name, inner in value.items()}
-    if kind is str:
-        return shared.setdefault(value, value)
     return [_share_texts(inner, shared) for inner in value] if kind is list else value
 
 

@@ -18,6 +18,7 @@ from gitsched.git import Repository, is_url, open_output
 from gitsched.git.output import list_state_refs
 from gitsched.git.process import run_git
 from gitsched.git.refs import NOTES_REF, list_linked_worktrees
+from gitsched.manifests.parsed_file import MANY_FILES
 from gitsched.model.commit import Commit
 from gitsched.model.document import Body, Key, is_namespaced, parse_api_group
 from gitsched.model.errors import Permanent
@@ -263,10 +264,14 @@ class OutputRecords(Mapping[Key, Body]):
         self._repository, self._tree, self._prefix = repository, tree, prefix
         self._files, self._bodies = files, bodies
         self._paths: dict[str, str] | None = None
+        self._shared: dict[str, str] | None = None
 
     def prefetch(self) -> None:
         """Load all cached records into memory at once."""
-        self._files.load(_make_record_key(blob) for blob in self._list_blobs().values() if blob not in self._bodies)
+        keys = [_make_record_key(blob) for blob in self._list_blobs().values() if blob not in self._bodies]
+        self._files.load(keys)
+        if sum(self._files.get(key) is None for key in keys) >= MANY_FILES:
+            self._shared = {}
 
     def __getitem__(self, key: Key) -> Body:
         blob = self._find_blob(key)
@@ -329,9 +334,16 @@ class OutputRecords(Mapping[Key, Body]):
         return body
 
     def _parse_blob(self, blob: str) -> ParsedFile:
-        from gitsched.manifests.parser import parse_file  # loads PyYAML, and most records are cached
+        data = self._repository.blob(blob)
+        file = None
+        if self._shared is not None:
+            from gitsched.manifests.subset_parser import parse_common_object
 
-        file = parse_file(self._repository.blob(blob), path="status.yaml", validate=None)
+            file = parse_common_object(data, self._shared)
+        if file is None:
+            from gitsched.manifests.parser import parse_file  # loads PyYAML, and most records are cached
+
+            file = parse_file(data, path="status.yaml", validate=None)
         self._files.put(_make_record_key(blob), file)
         return file
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gitsched.decide.catalog import make_raw_document
 from gitsched.decide.validation import list_ignored_codes, split_unread_configs, validate_source_document
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
-from gitsched.manifests.parsed_file import DEFAULT_LIMITS, FileIssue, ParsedDocument, ParsedFile, reject_large_file
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS, MANY_FILES, FileIssue, ParsedDocument, ParsedFile, reject_large_file
 from gitsched.model.document import Origin
 from gitsched.model.finding import INTERNAL_ERROR, Finding, Location
 from gitsched.model.system_errors import is_bug
@@ -25,8 +25,6 @@ _REPLICA_PATHS = (
     *("spec.replicas", "spec.parallelism", "spec.completions"),
     *("spec.minReplicas", "spec.maxReplicas", "spec.minReplicaCount", "spec.maxReplicaCount"),
 )
-MANY_FILES = 200
-"""Files that no cache has, from which on a faster parser pays, which takes 50 ms to load."""
 
 
 def is_manifest_path(path: str) -> bool:
@@ -50,7 +48,8 @@ class SourceReader:
     """
 
     def __init__(self, repository: Repository, cache: ParseCache, config: Config | None = None, *, strict: bool = False) -> None:
-        self._strict, self._many = strict, False
+        self._strict = strict
+        self._shared: dict[str, str] | None = None
         kinds = config.workloads if config is not None else ()
         self.repository, self._parse_cache = repository, cache
         self._replica_paths = tuple(dict.fromkeys((*_REPLICA_PATHS, *(kind.replicas_path for kind in kinds if kind.replicas_path))))
@@ -84,7 +83,7 @@ class SourceReader:
                     validate=self._validate,
                     editable=self._replica_paths,
                     strict=self._strict,
-                    many=self._many,
+                    shared=self._shared,
                 )
             )
             if not any(issue.code == INTERNAL_ERROR for issue in file.issues):  # another version may read it
@@ -99,7 +98,8 @@ class SourceReader:
         """Load the cached files of these entries into memory at once."""
         keys = [self.make_cache_key(entry.blob, entry.path) for entry in entries]
         self._parse_cache.load(keys)
-        self._many = sum(self._parse_cache.get(key) is None for key in keys) >= MANY_FILES
+        if sum(self._parse_cache.get(key) is None for key in keys) >= MANY_FILES:
+            self._shared = {}
 
 
 def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:

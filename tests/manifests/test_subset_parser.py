@@ -10,6 +10,7 @@ import pytest
 from gitsched.manifests import subset_parser
 from gitsched.manifests.parser import parse_file
 from gitsched.manifests.yaml_subset import is_common_yaml
+from gitsched.render.yaml import dump
 from tests.fuzz.yaml_agreement import Difference, compare, mutate
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -108,7 +109,7 @@ def test_it_leaves_unusual_documents_to_the_other_parser(text: str) -> None:
 
 def test_both_parsers_find_the_same_offsets() -> None:
     assert compare(WORKLOAD) is True
-    file = parse_file(WORKLOAD.encode(), path="a.yaml", validate=None, many=True)
+    file = parse_file(WORKLOAD.encode(), path="a.yaml", validate=None, shared={})
     spans = file.documents[0].spans
     assert [WORKLOAD[a:b] for _, a, b in spans.editable] == ["3"]
     assert [WORKLOAD[a:b] for a, b in spans.server_owned or ()] == ["  creationTimestamp: null\n", "status:\n  replicas: 2\n"]
@@ -128,6 +129,46 @@ def test_both_parsers_agree_on_examples_and_mutations_of_them() -> None:
 def test_a_file_with_a_finding_has_its_position() -> None:
     text = f"{OBJECT}  labels:\n    a: 1\n"
     assert subset_parser.parse_common_file(text, None, ()) is None
-    assert parse_file(text.encode(), path="a.yaml", validate=None, many=True) == parse_file(
+    assert parse_file(text.encode(), path="a.yaml", validate=None, shared={}) == parse_file(
         text.encode(), path="a.yaml", validate=None
     )
+
+
+RECORD = {
+    "apiVersion": "work.karmada.io/v1alpha2",
+    "kind": "ResourceBinding",
+    "metadata": {"name": "web-deployment", "annotations": {"a": '{"b":["c"]}', "on": "yes", "é": "1e3"}},
+    "spec": {
+        "clusters": [{"name": "m1", "replicas": 2}, {"name": "m2"}],
+        "replicas": 2,
+        "text": "a\nb\n",
+        "empty": {},
+        "ratio": 0.5,
+    },
+}
+
+
+def test_a_record_is_read_as_the_other_parser_reads_it() -> None:
+    data = dump(RECORD).encode()
+    file = subset_parser.parse_common_object(data, {})
+    assert file is not None
+    assert [document.body for document in file.documents] == [RECORD]
+    assert parse_file(data, path="status.yaml", validate=None).documents[0].body == RECORD
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"\xff", b"\xef\xbb\xbfkind: A\n", b"kind: [\n", b"kind: A\nkind: B\n", b"kind: A\n", b"- a\n", b"kind: A\x00\n"),
+        *(OBJECT.encode() * 2, f"{OBJECT}---\n{OBJECT}".encode(), f"{OBJECT}a: &a 1\n".encode(), f"{OBJECT}a: yes\n".encode()),
+    ],
+)
+def test_a_damaged_or_edited_record_is_left_to_the_other_parser(data: bytes) -> None:
+    assert subset_parser.parse_common_object(data, {}) is None
+
+
+def test_equal_texts_of_files_are_one_object() -> None:
+    shared: dict[str, str] = {}
+    texts = [f"{OBJECT}data:\n  {name}: same value\n".encode() for name in ("a", "b")]
+    first, second = (parse_file(text, path="a.yaml", validate=None, shared=shared).documents[0].body["data"] for text in texts)
+    assert first["a"] is second["b"]
