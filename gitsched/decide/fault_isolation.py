@@ -188,7 +188,15 @@ class _Isolation(Generic[T]):
         position = _find_first_failure(len(kept), lambda count: self._fails(every, {*self._dropped, *kept[count:]}))
         if position is not None:
             self._dropped[kept[position]] = _make_record_finding(kept[position], error)
+            self._skip_owners(kept[position], error)
         return position is not None
+
+    def _skip_owners(self, record: Key, error: Exception) -> None:
+        """Skip the documents of the workload of a record that is not read, so that its files stay, if an attempt succeeds then."""
+        owners = set(self._owned.find_owners(record, self._documents)) - self._skipped.keys()
+        if owners and not self._fails(sorted(set(range(len(self._documents))) - owners), self._dropped):
+            self._skip(dict.fromkeys(owners, error))
+            self._dropped[record] = _make_record_finding(record, error, "what it describes stays as it is")
 
     def _skip_documents(self, error: Exception) -> bool:
         """Skip the documents that the error names, or the first one with which an attempt fails; return whether there are any."""
@@ -252,9 +260,9 @@ def make_fault_finding(document: RawDocument, error: BaseException) -> Finding:
     return Finding("error", INTERNAL_ERROR, message, locate_origin(document.origin) if document.origin else None, resource)
 
 
-def _make_record_finding(key: Key, error: BaseException) -> Finding:
+def _make_record_finding(key: Key, error: BaseException, effect: str = "what it describes is decided again") -> Finding:
     message = (
-        f"{describe_fault(error)} while the previous record {key} was read: it counts as missing, and what it describes is decided again; "
+        f"{describe_fault(error)} while the previous record {key} was read: it counts as missing, and {effect}; "
         "report this bug with the id"
     )
     return Finding("error", INTERNAL_ERROR, message, None, key.resource)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gitsched.apis.policy_api import RemovedWorkload
@@ -34,10 +34,14 @@ class OwnedRecords:
 
     def list_of(self, documents: Iterable[RawDocument]) -> list[Key]:
         """Return the records of the workloads of documents."""
-        names = {(document.group, document.kind, document.name) for document in documents}
-        # A record that cannot be read, or that is about no cluster: the name of a record begins with that of its workload.
-        aliases = {alias for _, kind, name in names for alias in (name, f"{name}-{kind.lower()}", f"{name}.{kind.lower()}")}
+        names, aliases = _name_records(documents)
         return [key for key in self._workloads if self._belongs(key, names, aliases)]
+
+    def find_owners(self, record: Key, documents: Sequence[RawDocument]) -> Iterator[int]:
+        """Yield the positions of the documents whose workload a record is about."""
+        for number, document in enumerate(documents):
+            if self._belongs(record, *_name_records([document])):
+                yield number
 
     def list_skipped(self, documents: Iterable[RawDocument]) -> list[SkippedWorkload]:
         """Return the workloads of documents, and those that only they bring to clusters."""
@@ -68,6 +72,15 @@ class OwnedRecords:
         if workload is not None:
             return (*workload.key[:2], workload.key.name) in names
         return (key.group, key.kind, key.name) in names or key.name in aliases
+
+
+def _name_records(documents: Iterable[RawDocument]) -> tuple[set[tuple[str, str, str]], set[str]]:
+    """Return the group, kind and name of documents, and the names that a record of them may have.
+
+    The latter are for a record that cannot be read, or that is about no cluster: its name begins with that of its workload.
+    """
+    names = {(document.group, document.kind, document.name) for document in documents}
+    return names, {alias for _, kind, name in names for alias in (name, f"{name}-{kind.lower()}", f"{name}.{kind.lower()}")}
 
 
 def _read_workload(key: Key, records: Mapping[Key, Body]) -> RemovedWorkload | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import posixpath
 import re
 import tempfile
@@ -22,6 +23,7 @@ from gitsched.manifests.parsed_file import MANY_FILES
 from gitsched.model.commit import Commit
 from gitsched.model.document import Body, Key, is_namespaced, parse_api_group
 from gitsched.model.errors import Permanent
+from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.plan_cache import make_cache_key
 from gitsched.reconcile.facts import fetch_facts
 from gitsched.reconcile.run import Fetched, OutputLocation, RunContext, TrustedConfig
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from gitsched.manifests.parsed_file import ParsedFile
     from gitsched.reconcile.cache.caches import ParseCache
 
+_log = logging.getLogger("gitsched.reconcile")
 _OUTPUT_NAMES = re.compile(rf"(README|LICENSE|\.git|hydrator\.metadata$|({CLUSTERS}|{STATUS}|{PLACEMENTS}|{KEPT})$)", re.IGNORECASE)
 """Names at the root of a branch that gitsched may take over: those it writes, and those that forges put into a new repository."""
 MAX_FREEZE_SIZE = 1 << 16
@@ -329,8 +332,14 @@ class OutputRecords(Mapping[Key, Body]):
     def _read_body(self, blob: str) -> Body:
         body = self._bodies.get(blob)
         if body is None:
-            file = self._files.get(_make_record_key(blob)) or self._parse_blob(blob)
-            body = self._bodies[blob] = strip_record(file.documents[0].body) if file.documents else {}
+            try:
+                file = self._files.get(_make_record_key(blob)) or self._parse_blob(blob)
+                body = strip_record(file.documents[0].body) if file.documents else {}
+            except Exception as error:
+                if not is_bug(error):
+                    raise
+                body = _skip_record(blob, error)
+            self._bodies[blob] = body
         return body
 
     def _parse_blob(self, blob: str) -> ParsedFile:
@@ -346,6 +355,14 @@ class OutputRecords(Mapping[Key, Body]):
             file = parse_file(data, path="status.yaml", validate=None)
         self._files.put(_make_record_key(blob), file)
         return file
+
+
+def _skip_record(blob: str, error: Exception) -> Body:
+    """Return an empty record in place of one on which a bug shows. As with a damaged file, what it describes is decided again."""
+    from gitsched.model.fault import describe_fault  # only after a bug
+
+    _log.warning("%s while the record %s of the output branch was read; report this bug with the id", describe_fault(error), blob)
+    return {}
 
 
 def open_records(context: RunContext, fetched: Fetched) -> OutputRecords:

@@ -27,7 +27,7 @@ def watch_and_apply(
     while not wakeup.stopped:
         delay = interval * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311 - jitter, not a secret
         try:
-            report = run()
+            listener(run())
         except Exception as caught:  # noqa: BLE001 - logged; no input ends the loop
             error = convert_error(caught)
             if isinstance(error, Temporary):
@@ -36,5 +36,4 @@ def watch_and_apply(
             _log.error("%s; trying again in %g s", error, delay.total_seconds(), extra={"fields": {"event": "error"}})
         else:
             failures = 0
-            listener(report)
         wakeup.wait(delay.total_seconds())

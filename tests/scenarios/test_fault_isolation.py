@@ -90,6 +90,21 @@ def test_a_bug_at_any_stage_quarantines_one_document(fleet: Fleet, stage: str, m
     assert fleet.load(f"clusters/ash/{BAD}.yaml")["spec"]["replicas"] == 3
 
 
+@pytest.mark.parametrize("stage", ["apis.karmada.state.read_previous", "reconcile.fetch.strip_record"])
+def test_a_bug_on_a_previous_record_moves_nothing(fleet: Fleet, stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"bad.yaml": deployment("bad"), "good.yaml": deployment("good"), "policy.yaml": policy("")}
+    fleet.commit({"ash.yaml": cluster("ash"), **files})
+    fleet.reconcile()
+    before = fleet.read(f"clusters/ash/{BAD}.yaml")
+    fleet.commit({"good.yaml": deployment("good", 3)}, hour=1)
+    failures = break_function(monkeypatch, stage, "bad-deployment")
+    run = fleet.reconcile(1, cache=fleet.cache / "other")
+    assert failures
+    assert all(SECRET not in str(finding) for finding in run.plan.findings)
+    assert fleet.read(f"clusters/ash/{BAD}.yaml") == before
+    assert fleet.load(f"clusters/ash/{GOOD}.yaml")["spec"]["replicas"] == 3
+
+
 KRAKE_CLUSTER = """\
 api: kubernetes
 kind: Cluster
