@@ -6,15 +6,17 @@ The report is the same as that of complete plans. Where only these can tell some
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import Catalog
-from gitsched.decide.changed_documents import match_documents
+from gitsched.decide.changed_documents import FileDocuments, SourceDiff, identify_documents, pair_documents
+from gitsched.decide.continued_engines import continue_engines
 from gitsched.decide.decisions import DecisionInput, decide_workload, list_dependency_trackers, make_holds_loader
 from gitsched.decide.partial_decisions import PartialDecisions
 from gitsched.decide.plan_result import describe_reason
+from gitsched.decide.plan_state import workload_sort_key
+from gitsched.decide.removals import REMOVED_REASON, UNSELECTED_REASON
 from gitsched.diff.counterfactual_placements import DecidedCommit
 from gitsched.diff.document_changes import DocumentChanges
 from gitsched.model.changes import Move
@@ -27,7 +29,7 @@ from gitsched.reconcile.fetch import open_records
 from gitsched.reconcile.pipeline import needs_setting_report, plan_source, take_plan
 from gitsched.reconcile.run import NO_SETTING_REPORT, Fetched, RunContext, StateUpdate
 from gitsched.reconcile.source_diff import LazyTemplates, plan_incrementally, read_templates
-from gitsched.reconcile.source_reader import SourceReader
+from gitsched.reconcile.source_reader import SourceReader, is_manifest_path
 from gitsched.render.output_files import CLUSTERS
 
 if TYPE_CHECKING:
@@ -61,22 +63,23 @@ class IncrementalComparer:
         found = plan_commit(context, fetched, planned) if planned is not None else None
         if found is None or found.update is None:
             raise NeedsCompletePlan("the change is too large for an incremental plan, or a bug shows on a document")
-        if found.update.incremental.changes.engines is not None:
-            raise NeedsCompletePlan("workloads come and go, or documents of policy APIs differ")
+        if found.update.incremental.changes.api_documents:
+            raise NeedsCompletePlan("documents of policy APIs differ")
         return found
 
     def list_moves(self, earlier: PlannedCommit, later: PlannedCommit, /) -> tuple[Move, ...]:
         keys = {key for planned in (earlier, later) for key in _get_update(planned).incremental.changes.workloads}
         before, after = earlier.run.plan.outcomes, later.run.plan.outcomes
-        moves = []
-        for key in sorted(keys, key=lambda key: (key.namespace, key.name, key)):
-            if key not in before or key not in after:
-                raise NeedsCompletePlan(f"{key} comes or goes")
-            outcome, replicas = after[key], before[key].replicas_by_cluster
-            if replicas != outcome.replicas_by_cluster:
-                reason = describe_reason(outcome)
-                moves.append(Move(key, replicas, outcome.replicas_by_cluster, reason, copy_replicas=outcome.replicas or 0))
-        return tuple(moves)
+        moves, removed = [], []
+        for key in sorted(keys, key=workload_sort_key):
+            outcome, replicas = after.get(key), before[key].replicas_by_cluster if key in before else {}
+            if outcome is not None and replicas != outcome.replicas_by_cluster:
+                reason, copy_replicas = describe_reason(outcome), outcome.replicas or 0
+                moves.append(Move(key, replicas, outcome.replicas_by_cluster, reason, copy_replicas=copy_replicas))
+            elif outcome is None and replicas:
+                reason = UNSELECTED_REASON if _has_template(later, key) else REMOVED_REASON
+                removed.append(Move(key, replicas, {}, reason, copy_replicas=before[key].replicas or 0))
+        return *moves, *removed
 
     def compare(self, context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:
         plan, tree = earlier.run.plan, earlier.fetched.source.tree
@@ -111,6 +114,13 @@ def _get_update(planned: PlannedCommit) -> StateUpdate:
     return planned.update
 
 
+def _has_template(planned: PlannedCommit, key: Key) -> bool:
+    """Return whether the source of an incremental plan has a template."""
+    cache, incremental = _get_update(planned)
+    changed = incremental.changes.templates
+    return changed[key] is not None if key in changed else key in cache.template_index
+
+
 def _compare_inputs(
     context: RunContext,
     tree: str,
@@ -133,9 +143,10 @@ def _compare_inputs(
     )
 
     def read_decided() -> DecidedCommit:
-        templates = reader.open_templates(later.fetched, after)
-        decide_some = _CounterfactualDecisions(context, later, cache, reader).decide_some
-        return DecidedCommit(plan.outcomes, templates, cache.engines, totals.document_count, totals.template_count, decide_some)
+        decisions = _CounterfactualDecisions(context, later, cache, reader, (before, after))
+        engines = _get_update(later).incremental.changes.engines or cache.engines
+        counts = totals.document_count, totals.template_count
+        return DecidedCommit(plan.outcomes, decisions.templates, engines, *counts, decisions.decide_some)
 
     return ComparedInputs(changes, read_decided)
 
@@ -157,86 +168,131 @@ def _make_input(
 
 
 class _SourceComparer:
-    """Reads the templates that differ between two trees."""
+    """Reads the templates of the files that differ between two trees."""
 
     def __init__(self, context: RunContext, cache: PlanCache) -> None:
         config = cache.header.totals.config
-        self._context, self._cache, self._repository = context, cache, context.source.repository
+        self._cache, self._repository = cache, context.source.repository
         self._reader = SourceReader(self._repository, context.caches.files, config, strict=config.source.strict)
 
     def read_changes(self, before: str, after: str) -> tuple[Documents, Documents]:
-        """Return the templates of the files that differ between two trees, of both. Raise NeedsCompletePlan if anything else differs."""
-        totals = self._cache.header.totals
+        """Return the templates of the files that differ, of both trees. Raise NeedsCompletePlan if anything else differs."""
+        header = self._cache.header
         changed = [] if before == after else self._repository.changed_paths(before, after)
-        if len(changed) > 2 * find_limit(totals.workload_count):
+        if len(changed) > 2 * find_limit(header.totals.workload_count):
             raise NeedsCompletePlan("many files differ")
-        found: tuple[dict[Key, Document], dict[Key, Document]] = {}, {}
-        for path in changed:
-            files = [read_file_at(self._repository, tree, path, self._reader) for tree in (before, after)]
-            for documents, file in zip(found, files, strict=True):
-                known = files[0]
-                matched = match_documents(known.documents, file.documents, totals.kind_scopes) if known and file else None
-                if matched is None or not self._cache.has_source_file(path):
-                    raise NeedsCompletePlan(f"{path} changes more than the content of templates")
-                documents.update(matched)
-        return found
+        paths = [path for path in changed if is_manifest_path(path) or not header.additive]
+        old, new = (self._read_templates(tree, paths) for tree in (before, after))
+        if any(old[key].origin.path != new[key].origin.path for key in old.keys() & new.keys()):  # type: ignore[union-attr]
+            raise NeedsCompletePlan("the order of documents differs")
+        return old, new
 
-    def open_templates(self, fetched: Fetched, known: Documents) -> Documents:
-        """Return all templates of a commit, which are read on demand, with those that are `known` in place of its own."""
-        finder = TemplateFinder(self._repository, fetched.source.tree, self._cache, self._reader)
-        return LazyTemplates(
-            known, frozenset(), self._cache.template_index, finder.find, partial(read_templates, self._context, fetched)
-        )
+    def _read_templates(self, tree: str, paths: Iterable[str]) -> Documents:
+        found = FileDocuments()
+        for path in paths:
+            if self._repository.find_entry(tree, path) is None:
+                continue
+            file = read_file_at(self._repository, tree, path, self._reader)
+            scopes = self._cache.header.totals.kind_scopes
+            if file is None or not identify_documents(file.documents, scopes, found, additive=False) or found.api:
+                raise NeedsCompletePlan(f"{path} has other documents than templates")
+        return found.templates
+
+    def make_finder(self, tree: str) -> TemplateFinder:
+        """Return what finds the templates of a tree."""
+        return TemplateFinder(self._repository, tree, self._cache, self._reader)
 
 
 class _CounterfactualDecisions:
     """Decides workloads of the later commit with some changes taken back. Its engines continue from the state of the last run."""
 
-    def __init__(self, context: RunContext, later: PlannedCommit, cache: PlanCache, reader: _SourceComparer) -> None:
-        self._context, self._later, self._cache, self._reader = context, later, cache, reader
-        self._current: dict[Key, Document] = {}
+    def __init__(
+        self,
+        context: RunContext,
+        later: PlannedCommit,
+        cache: PlanCache,
+        reader: _SourceComparer,
+        compared: tuple[Documents, Documents],
+    ) -> None:
+        self._context, self._fetched, self._totals = context, later.fetched, later.run.plan.totals
+        self._cache = cache
+        tree = later.fetched.source.tree
+        self._find = reader.make_finder(tree).find
+        before, after = reader.read_changes(cache.header.source_tree, tree)
+        self._compared = compared[0].keys() | compared[1].keys()
+        # The documents that may differ, in the later commit and in the state. Where the state has the same file, it has the same documents.
+        self._after = {**after, **compared[1]}
+        self._before = {**{key: one for key, one in self._after.items() if key not in after}, **before}
+        self._keys = self._before.keys() | self._after.keys() | self._compared
+        self._engines: tuple[PolicyEngine, ...] | None = None
+        self._current: Documents = self._before
 
-    @cached_property
-    def _engines(self) -> tuple[PolicyEngine, ...]:
-        cache = _open_state(self._context, self._later.fetched)
-        if not cache.header.is_same_state(self._cache.header._replace(rule_locations=cache.header.rule_locations)):
-            raise NeedsCompletePlan("another process has changed the state")
-        return cache.engines
+    @property
+    def templates(self) -> Documents:
+        """All templates of the later commit."""
+        return self._open_templates(self._after)
 
-    @cached_property
-    def _changed(self) -> Documents:
-        """The templates of the later commit that differ from those of the state."""
-        before, after = self._reader.read_changes(self._cache.header.source_tree, self._later.fetched.source.tree)
-        self._current = dict(before)
-        return after
+    def _open_templates(self, documents: Documents) -> Documents:
+        """Return the templates of the later commit, which are read on demand, with these in place of those that may differ."""
+
+        def read() -> Documents:
+            if documents.keys() != self._after.keys():
+                raise NeedsCompletePlan("all templates of a counterfactual are needed")
+            return read_templates(self._context, self._fetched)
+
+        return LazyTemplates(documents, self._keys - documents.keys(), self._cache.template_index, self._find, read)
 
     def decide_some(self, source: DecisionInput, keys: Collection[Key]) -> PartialDecisions:
         """Decide workloads of an input that has only the templates that may differ: see `gitsched.decide.partial_decisions`."""
-        totals, fetched = self._later.run.plan.totals, self._later.fetched
-        if (source.source_time, source.now, source.config) != (totals.source_time, totals.now, totals.config):
+        totals, config = self._totals, self._totals.config
+        if (source.source_time, source.now, source.config) != (totals.source_time, totals.now, config):
             raise NeedsCompletePlan("another time or other settings are needed")
-        documents = {**self._changed, **source.catalog.templates}
-        templates = self._reader.open_templates(fetched, documents)
-        records, config = open_records(self._context, fetched), totals.config
+        others = {key: document for key, document in self._after.items() if key not in self._compared}
+        documents = {**others, **source.catalog.templates}
+        templates = self._open_templates(documents)
         holds = make_holds_loader(templates) if config.guard.hold_stateful else None
         snapshot = Snapshot(
-            self._cache.api_documents, templates, frozenset(), records, config, totals.source_time, totals.now, load_holds=holds
+            self._cache.api_documents,
+            templates,
+            frozenset(),
+            open_records(self._context, self._fetched),
+            config,
+            totals.source_time,
+            totals.now,
+            load_holds=holds,
         )
-        for engine in self._engines:
-            if (
-                not engine.update(snapshot)
-                or engine.time is not None
-                or (engine.wakeup is not None and engine.wakeup <= totals.now)
-            ):
-                raise NeedsCompletePlan(f"the engine of {engine.name} cannot continue")
-        dirty = frozenset(key for key, document in documents.items() if document != self._current.get(key))
-        self._current |= documents
-        for tracker in list_dependency_trackers(self._engines):
+        engines, dirty = self._continue_engines(snapshot, documents)
+        for tracker in list_dependency_trackers(engines):
             tracker.affected_by(dirty)
         outcomes = {}
         for key in keys:
             document = templates.get(key)
-            outcome = decide_workload(document, self._engines, snapshot) if document is not None else None
+            outcome = decide_workload(document, engines, snapshot) if document is not None else None
             if outcome is not None:
                 outcomes[key] = outcome
-        return PartialDecisions(self._engines, outcomes, {}, templates)
+        return PartialDecisions(engines, outcomes, {}, templates)
+
+    def _continue_engines(self, snapshot: Snapshot, documents: Documents) -> tuple[tuple[PolicyEngine, ...], frozenset[Key]]:
+        """Return engines for a snapshot, and the workloads about which they have to be told that they changed."""
+        if documents.keys() != self._before.keys() or self._cache.header.totals.has_new_records:
+            cache, changes = self._open_state(), pair_documents(self._before, documents)
+            diff = SourceDiff(documents, {}, changes)
+            found = continue_engines(cache.header.totals, cache, diff, snapshot, cache.header.kinds)
+            if found is None:
+                raise NeedsCompletePlan("an engine cannot continue")
+            return found.engines, frozenset(changes) | found.affected
+        self._engines = self._engines or self._open_state().engines
+        for engine in self._engines:
+            is_due = engine.wakeup is not None and engine.wakeup <= snapshot.now
+            if not engine.update(snapshot) or engine.time is not None or is_due:
+                raise NeedsCompletePlan(f"the engine of {engine.name} cannot continue")
+        dirty = frozenset(pair_documents(self._current, documents))
+        self._current = documents
+        return self._engines, dirty
+
+    def _open_state(self) -> PlanCache:
+        """Return the state of the last run once more, with engines that nothing else uses."""
+        cache = _open_state(self._context, self._fetched)
+        if not cache.header.is_same_state(self._cache.header._replace(rule_locations=cache.header.rule_locations)):
+            raise NeedsCompletePlan("another process has changed the state")
+        return cache

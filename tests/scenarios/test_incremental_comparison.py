@@ -47,7 +47,9 @@ def play(fleet: Fleet, where: Path, seed: int, steps: int) -> tuple[int, int]:
     fleet.reconcile()
     for step in range(steps):
         hour += dice.choice((0, 0.1, 0.1, 2))
-        commits.append(fleet.commit(history.go_on(dice.choice((1, 1, 0.7))), hour=hour + dice.choice((0, 0, -1, 3))))
+        texts = dice.choice(({}, {"README.md": f"{step}\n"}, {f"docs/{step}.md": "", ".github/workflows/plan.yaml": f"{step}\n"}))
+        changed = history.go_on(dice.choice((1, 1, 0.7)))
+        commits.append(fleet.commit({**changed, **texts}, hour=hour + dice.choice((0, 0, -1, 3))))
         head, base = (dice.choice(commits[-3:]) for _ in range(2))
         settings = fleet.settings(hour + dice.choice((0, 0, 0.4)), revision=head, trusted=False)
         name = dice.choice((base, None))
