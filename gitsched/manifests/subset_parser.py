@@ -200,10 +200,11 @@ def _find_spans(text: str, document: _Document, body: Body, editable: tuple[str,
             continue
         present = [name for name in members if name in block.members]
         for name in present:
+            path = f"{parent}.{name}" if parent else name
             scalar = _INTEGER.match(text, block.find_value(text, name))
             if scalar is not None and str(block.members[name]) == scalar[1]:  # else the scalar has more lines
-                found[f"{parent}.{name}"] = scalar.span(1)
-            elif f"{parent}.{name}" in editable:
+                found[path] = scalar.span(1)
+            elif path in editable:
                 raise _Unclear
         if parent and len(present) < len(members):
             points.append(InsertionPoint(parent, block.start, block.indent, ": ", "\n"))

@@ -25,6 +25,9 @@ _REPLICA_PATHS = (
     *("spec.replicas", "spec.parallelism", "spec.completions"),
     *("spec.minReplicas", "spec.maxReplicas", "spec.minReplicaCount", "spec.maxReplicaCount"),
 )
+MIN_PARALLEL_FILES = 2_000
+"""Files that no cache has, from which on it pays to parse on all cores."""
+_PREPARING_FILES = 100
 
 
 def is_manifest_path(path: str) -> bool:
@@ -70,36 +73,60 @@ class SourceReader:
         key = self.make_cache_key(blob, path)
         file = self._parse_cache.get(key)
         if file is None:
-            source = repository or self.repository
-            size = source.blob_size(blob)
-            from gitsched.manifests.parser import parse_file  # loads PyYAML, and most files are cached
-
-            file = (
-                reject_large_file(size, path)
-                if size > DEFAULT_LIMITS.size
-                else parse_file(
-                    source.blob(blob),
-                    path=path,
-                    validate=self._validate,
-                    editable=self._replica_paths,
-                    strict=self._strict,
-                    shared=self._shared,
-                )
-            )
-            if not any(issue.code == INTERNAL_ERROR for issue in file.issues):  # another version may read it
-                self._parse_cache.put(key, file)
+            file = self._parse(repository or self.repository, blob, path)
+            self._keep(key, file)
         return file
+
+    def _parse(self, repository: Repository, blob: str, path: str) -> ParsedFile:
+        size = repository.blob_size(blob)
+        if size > DEFAULT_LIMITS.size:
+            return reject_large_file(size, path)
+        from gitsched.manifests.parser import parse_file  # loads PyYAML, and most files are cached
+
+        return parse_file(
+            repository.blob(blob),
+            path=path,
+            validate=self._validate,
+            editable=self._replica_paths,
+            strict=self._strict,
+            shared=self._shared,
+        )
+
+    def _keep(self, key: str, file: ParsedFile) -> None:
+        if not any(issue.code == INTERNAL_ERROR for issue in file.issues):  # another version may read it
+            self._parse_cache.put(key, file)
 
     def read_blob(self, blob: str) -> bytes:
         """Return the content of a blob."""
         return self.repository.blob(blob)
 
     def prefetch(self, entries: Iterable[TreeEntry]) -> None:
-        """Load the cached files of these entries into memory at once."""
-        keys = [self.make_cache_key(entry.blob, entry.path) for entry in entries]
-        self._parse_cache.load(keys)
-        if sum(self._parse_cache.get(key) is None for key in keys) >= MANY_FILES:
+        """Load the cached files of these entries into memory at once. Of many other ones, parse most on all cores."""
+        wanted = {self.make_cache_key(entry.blob, entry.path): entry for entry in entries}
+        self._parse_cache.load(wanted)
+        missing = [(key, entry) for key, entry in wanted.items() if self._parse_cache.get(key) is None]
+        if len(missing) >= MANY_FILES:
             self._shared = {}
+        if len(missing) >= MIN_PARALLEL_FILES:
+            from gitsched.reconcile.worker_processes import count_processes, map_in_processes  # few runs read so many
+
+            first, rest = missing[:_PREPARING_FILES], missing[_PREPARING_FILES:]
+            for _, entry in first:  # so that copies of this process have what parsing loads
+                self.read(entry.blob, entry.path)
+            processes = count_processes()
+            files: list[ParsedFile | None] = (
+                map_in_processes(self._try_to_parse, [entry for _, entry in rest], processes) if processes > 1 else []
+            )
+            for (key, _), file in zip(rest, files, strict=False):
+                if file is not None:
+                    self._keep(key, file)
+
+    def _try_to_parse(self, entry: TreeEntry) -> ParsedFile | None:
+        """Parse a file; None where it cannot be read, which `read` reports."""
+        try:
+            return self._parse(self.repository, entry.blob, entry.path)
+        except Exception:  # noqa: BLE001 - as above
+            return None
 
 
 def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
