@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.model.document import ApiKinds, Body, Document, Key
-from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
 from gitsched.model.finding import Finding, Issue, Pointer
 from gitsched.model.time import EPOCH
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from gitsched.apis.live_apply import LiveApply
     from gitsched.apis.stateful_holds import Holds
     from gitsched.apis.topology import Topology
+    from gitsched.model.explanation import Explanation
     from gitsched.model.observation import MetricQuery
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision
@@ -158,6 +158,8 @@ class PolicyEngine(ABC):
 
 def explain_outcome(template: Document, outcome: Outcome, candidates: Iterable[CandidateResult] = ()) -> Explanation:
     """Return the explanation that follows from an outcome and the results of the candidates alone."""
+    from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare  # only to explain
+
     return Explanation(
         str(template.key),
         location=f"{template.origin.path}:{template.origin.line}" if template.origin is not None else "",

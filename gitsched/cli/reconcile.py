@@ -14,6 +14,13 @@ from gitsched.model.errors import Permanent
 
 if TYPE_CHECKING:
     from gitsched.diff.plans import ReviewedPlan
+    from gitsched.report.review import Review
+
+
+def _serialize(review: Review) -> dict[str, Any]:
+    from gitsched.report.serialization import serialize_review  # only for -o json and -o yaml
+
+    return serialize_review(review)
 
 
 def _read_reviewed(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> ReviewedPlan | None:
@@ -87,7 +94,6 @@ def command(
     """
     from gitsched.reconcile import RunSettings, reconcile
     from gitsched.reconcile.run import make_review
-    from gitsched.report.serialization import serialize_review
     from gitsched.report.text import write_run
 
     if saved is not None:
@@ -101,6 +107,6 @@ def command(
         run = reconcile(RunSettings(location=location, output=output_repository, progress=progress, **chosen))
     found = make_review(run)
     rendered = output.ReviewRenderer(found)
-    rendered.show_as(form, partial(write_run, paint=output.choose_paint(color), each=each), serialize_review)
+    rendered.show_as(form, partial(write_run, paint=output.choose_paint(color), each=each), _serialize)
     output.write_reports(wanted, {**rendered.list_writers(), "env": lambda: rendered.render(output.format_outputs)})
     return output.get_review_code(rendered.review, fail_on)

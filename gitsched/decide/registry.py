@@ -14,6 +14,7 @@ from gitsched.model.document import add_kinds
 
 if TYPE_CHECKING:
     from gitsched.apis.cluster_format import ClusterFormat
+    from gitsched.apis.gitsched.config import Config
     from gitsched.apis.policy_api import PolicyAPI
 
 policy_apis: dict[str, PolicyAPI] = {}
@@ -39,6 +40,12 @@ def register(api: PolicyAPI) -> None:
         add_cluster_kind(api.topology)
     if api.settings is not None:
         add_settings_section(api.settings)
+
+
+def list_ignored_codes(settings: Config) -> frozenset[str]:
+    """Return the codes of the validation findings that settings turn off."""
+    ignored = (api.list_ignored_codes(settings) for api in policy_apis.values() if api.list_ignored_codes is not None)
+    return frozenset[str]().union(*ignored)
 
 
 def load_cluster_formats() -> dict[str, ClusterFormat]:

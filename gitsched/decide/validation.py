@@ -26,12 +26,6 @@ if TYPE_CHECKING:
     from gitsched.manifests.choices import Choice
 
 
-def list_ignored_codes(settings: config.Config) -> frozenset[str]:
-    """Return the codes of the validation findings that settings turn off."""
-    ignored = (api.list_ignored_codes(settings) for api in policy_apis.values() if api.list_ignored_codes is not None)
-    return frozenset[str]().union(*ignored)
-
-
 def validate_document(body: Body, ignored: frozenset[str] = frozenset(), strictness: Strictness = "upstream") -> ValidationResult:
     """Validate a document of any kind. Rules run only on documents that the schema accepts, because they rely on it.
 

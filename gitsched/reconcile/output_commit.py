@@ -13,11 +13,6 @@ from gitsched.decide.guard_settings import DEFAULT_GUARD, read_guard_record
 from gitsched.decide.plan_state import can_continue, make_plan_contents
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
 from gitsched.decide.registry import policy_apis
-from gitsched.diff.plans import (
-    FileChange,
-    compare_manifests,
-    list_manifest_changes,
-)
 from gitsched.git import Repository, make_signer
 from gitsched.git.refs import read_note
 from gitsched.model.commit import NO_COMMIT
@@ -37,6 +32,7 @@ from gitsched.render.run_metadata import GITATTRIBUTES
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
     from gitsched.decide.rendered_tree import BlobLookup
+    from gitsched.diff.plans import FileChange
     from gitsched.model.changes import RecordChange
     from gitsched.report.review import DeliveryChanges
 
@@ -292,6 +288,8 @@ def find_manifest_changes(
 
     `source` is the id of the planned commit, "" for a worktree.
     """
+    from gitsched.diff.plans import list_manifest_changes  # only for a changed output
+
     changed = (path.removeprefix(prefix) for path in repository.changed_paths(before, after) if path.startswith(prefix))
     changes = list_manifest_changes(
         changed, _make_blob_lookup(repository, prefix, before), _make_blob_lookup(repository, prefix, after)
@@ -315,6 +313,8 @@ def describe_manifest_changes(
     context: RunContext, fetched: Fetched, before: str | None, changes: tuple[FileChange, ...], plan: Plan
 ) -> DeliveryChanges:
     """Return the changes of a plan with their text against the tree `before`."""
+    from gitsched.diff.plans import compare_manifests  # as above
+
     repository, prefix = fetched.output.repository, fetched.prefix
 
     def list_previous_paths() -> list[str]:

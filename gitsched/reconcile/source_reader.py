@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Callable, Iterable
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from gitsched.decide.catalog import make_raw_document
-from gitsched.decide.validation import list_ignored_codes, split_unread_configs, validate_source_document
+from gitsched.decide.registry import list_ignored_codes
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS, MANY_FILES, FileIssue, ParsedDocument, ParsedFile, reject_large_file
 from gitsched.model.document import Origin
@@ -19,6 +19,9 @@ from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.git import Repository, TreeEntry
+    from gitsched.manifests.schema import Strictness
+    from gitsched.model.document import Body
+    from gitsched.model.finding import ValidationResult
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _REPLICA_PATHS = (
@@ -58,9 +61,13 @@ class SourceReader:
         self._replica_paths = tuple(dict.fromkeys((*_REPLICA_PATHS, *(kind.replicas_path for kind in kinds if kind.replicas_path))))
         self._ignored_codes = list_ignored_codes(config) if config is not None else frozenset[str]()
         self.rules = ",".join((*self._replica_paths, *sorted(self._ignored_codes), *(("strict",) if strict else ())))
-        self._validate = partial(
-            validate_source_document, ignored=self._ignored_codes, strictness="strict" if strict else "protective"
-        )
+
+    @cached_property
+    def _validate(self) -> Callable[[Body], ValidationResult]:
+        from gitsched.decide.validation import validate_source_document  # most files are cached
+
+        strictness: Strictness = "strict" if self._strict else "protective"
+        return partial(validate_source_document, ignored=self._ignored_codes, strictness=strictness)
 
     def make_cache_key(self, blob: str, path: str) -> str:
         """Return the key of a parsed file: its blob, and everything else that parsing depends on."""
@@ -149,6 +156,8 @@ def _read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
         make_raw_document(parsed.body, make_origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken
     )
     problems = (make_problem_finding(problem, path) for problem in file.issues)
+    from gitsched.decide.validation import split_unread_configs  # a run without a changed file reads none
+
     used, ignored = split_unread_configs(path, documents)
     broken = file.unreadable or any(parsed.broken for parsed in file.documents)
     return SourceFile(blob, file, used, (*problems, *ignored), broken)

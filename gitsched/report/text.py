@@ -28,7 +28,6 @@ from gitsched.report.lines import (
     wrap_all,
 )
 from gitsched.report.paint import Paint, Role, paint_severity, paint_start
-from gitsched.report.simulation import describe_losses
 from gitsched.report.summary import (
     describe_record_changes,
     describe_withheld,
@@ -280,6 +279,8 @@ def _loss_lines(review: Review, width: int) -> list[str]:
     """Return the result of --resilience."""
     if review.resilience is None:
         return []
+    from gitsched.report.simulation import describe_losses  # only with --resilience
+
     summary, losses = describe_losses(review.resilience)
     shown = count_shown(len(losses), LOSSES_SHOWN)
     return [*wrap(summary, width), *wrap_all(losses[:shown], width, "  "), *count_omitted(len(losses) - shown)]

@@ -14,7 +14,8 @@ from gitsched.apis.gitsched.config import parse_config
 from gitsched.apis.karmada.engine import KarmadaEngine
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
-from gitsched.decide.validation import list_ignored_codes, validate_document
+from gitsched.decide.registry import list_ignored_codes
+from gitsched.decide.validation import validate_document
 from gitsched.model.document import Body, Document, Key, Origin, parse_api_group
 from gitsched.model.explanation import Explanation
 from gitsched.model.scheduling import Outcome
