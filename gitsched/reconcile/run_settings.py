@@ -41,8 +41,8 @@ class RunSettings(NamedTuple):
     `facts_repository` is the other repository that may have the facts branches. `facts_keys` are the public keys, by cluster, of which one
     must have signed the branch of the cluster; the name "*" is for the branch of all clusters. Empty: signatures are not required.
 
-    `state` says whether the state of the last plan beside the output branch is used: auto (where it is worth it and who can push there is
-    trusted), on or off. `state_keys` are the public keys of which one must have signed it; empty: signatures are not required.
+    `state` says whether the state of the last plan beside the output branch is used: auto (signed with one of
+    the public keys `state_keys`, for large fleets), on (whoever can push there is trusted, unless there are keys) or off.
 
     `progress` is called during long work; it has no effect on the result.
     """

@@ -1,7 +1,7 @@
 """Which state of a plan beside the output branch counts, and when a run writes one.
 
 A state decides what the next run starts from, as the output branch does. So it is read only from the refs of the output repository, and
-only where whoever can push there is trusted with decisions, or where a key that the operator lists has signed it.
+only where a key that the operator lists has signed it, or where the operator trusts whoever can push there with decisions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _log = logging.getLogger("gitsched.reconcile")
 
 def open_shared_state(context: RunContext, fetched: Fetched) -> PlanCache | None:
     """Return the state for the head of the output; None if there is none that counts."""
-    keys = _find_keys(context, fetched)
+    keys = _find_keys(context)
     if keys is None or fetched.output_tree is None:
         return None
     refs, problem = StateRefs(fetched.output, fetched.prefix), ""
@@ -73,7 +73,7 @@ def _open(context: RunContext, fetched: Fetched, refs: StateRefs, commit: str, k
 def share_state(context: RunContext, fetched: Fetched) -> None:
     """Let the plan in the caches be stored beside the output branch, if it is complete or came from there."""
     cache = context.caches.plan
-    keys = _find_keys(context, fetched)
+    keys = _find_keys(context)
     if cache is None or cache.store is None or keys is None or (keys and not context.settings.signing):
         return
     refs = StateRefs(fetched.output, fetched.prefix)
@@ -88,20 +88,16 @@ def share_state(context: RunContext, fetched: Fetched) -> None:
     cache.store.describe((cache.header.output_tree, cache.header.source_tree), fetched.source.time, signer)
 
 
-def _find_keys(context: RunContext, fetched: Fetched) -> tuple[str, ...] | None:
+def _find_keys(context: RunContext) -> tuple[str, ...] | None:
     """Return the keys of which one must sign a state; () if none has to, and None if no state counts.
 
-    Who requires signed source commits, or limits tenants, does not trust everybody who can push to the repository. What forges protect are
-    branches, not other refs.
+    Without keys a state counts only where the operator says so: what forges protect are branches, not other refs, so everybody who can push
+    a branch for a pull request can push a state. Its rows are pickles, which set attributes of gitsched's classes in this process.
     """
-    settings, record = context.settings, fetched.record
-    if settings.state == "off":
+    settings = context.settings
+    if settings.state == "off" or (settings.state == "auto" and not settings.state_keys):
         return None
-    if settings.state_keys or settings.state == "on":
-        return settings.state_keys
-    signed = settings.source_keys or fetched.trusted.config.source.verify_keys
-    limited = settings.operator.required_tenants or (record is not None and record.tenants)
-    return None if signed or limited else ()
+    return settings.state_keys
 
 
 def _make_key(context: RunContext, fetched: Fetched) -> str:
