@@ -286,7 +286,7 @@ class TreeBuilder:
         self._read = read
         self._has = has
         self._edited = edited
-        self._hashed: dict[int, bytes] = {}  # by id(): the files live as long as `changes`
+        self._resolved: dict[int, bytes] = {}  # by id(): the files live as long as `changes`, and clusters share them
         self.objects: dict[bytes, RawObject] = {}
         self.trees: dict[str, list[RawEntry]] = {}
 
@@ -340,10 +340,15 @@ class TreeBuilder:
         return before if before is not None and before[2] == oid and before[0] == b"100644" else (b"100644", name, oid)
 
     def _resolve_blob(self, file: WritableFile, before: RawEntry | None) -> bytes:
+        oid = self._resolved.get(id(file))
+        if oid is None:
+            oid = self._resolved[id(file)] = self._find_blob(file, before)
+        return oid
+
+    def _find_blob(self, file: WritableFile, before: RawEntry | None) -> bytes:
+        """Return the id of the content of a file, which is added to `objects` if the repository may not have it."""
         if isinstance(file, NewBlob):
-            oid = self._hashed.get(id(file))
-            if oid is None:
-                oid = self._hashed[id(file)] = hash_object(BLOB, file.data)
+            oid = hash_object(BLOB, file.data)
             return oid if before is not None and before[2] == oid else self._add_object(BLOB, file.data, oid)
         if isinstance(file, ExistingBlob):
             oid = bytes.fromhex(file.blob)

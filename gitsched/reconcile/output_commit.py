@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from gitsched.report.review import DeliveryChanges
 
 _log = logging.getLogger("gitsched.reconcile")
+MAX_UNSTABLE = 100
+"""Workloads with changed records that the next run decides again. Of more, this one finds out which may change again, because a run that
+decides many workloads reads their records and documents first."""
 
 
 def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
@@ -189,9 +192,16 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
     if plan.details is None or not can_continue(plan.details.decisions, plan.details.rendered, plan.totals, state.previous):
         return None
     decisions = plan.details.decisions
-    api_documents = decisions.catalog.api_documents
+    totals, api_documents = plan.totals, decisions.catalog.api_documents
+    if len(totals.unstable) > MAX_UNSTABLE:
+        from gitsched.decide.repeated_decisions import find_unstable  # few commits change many records
+
+        unstable = find_unstable(decisions)
+        if unstable is None:
+            return None
+        totals = totals._replace(unstable=unstable)
     header = PlanCacheHeader(
-        fetched.cache_key, source_tree, output_tree, tuple(api_documents), plan.totals, fetched.facts.digest, state.additive
+        fetched.cache_key, source_tree, output_tree, tuple(api_documents), totals, fetched.facts.digest, state.additive
     )
     serializable = {api.name for api in policy_apis.values() if api.serializable}
     persistent = all(engine.name in serializable for engine in decisions.engines)
