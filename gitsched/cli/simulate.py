@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
 
@@ -143,13 +143,17 @@ def _simulate(settings: RunSettings, scenario: Scenario, form: str, faults: list
     from gitsched.reconcile.source_simulation import simulate_source
     from gitsched.report import serialization, simulation, simulation_blocks
 
-    writer = ResultFormats(
-        "Simulation", simulation.write_simulation, simulation_blocks.list_simulation_blocks, serialization.serialize_simulation
+    writer = ResultWriter(
+        form,
+        "Simulation",
+        simulation.write_simulation,
+        simulation_blocks.list_simulation_blocks,
+        serialization.serialize_simulation,
     )
     with output.show_progress("Simulating") as progress:
         settings = settings._replace(progress=progress)
-        found = simulate_source(settings, scenario, faults, writer.choose(form))
-    writer.show(form, found)
+        found = simulate_source(settings, scenario, faults, writer.write)
+    writer.show()
     return bool(found.degraded)
 
 
@@ -157,13 +161,17 @@ def _simulate_failures(settings: RunSettings, by: str, unreachable: bool, form: 
     from gitsched.reconcile.source_simulation import simulate_source_losses
     from gitsched.report import serialization, simulation, simulation_blocks
 
-    writer = ResultFormats(
-        "Resilience", simulation.write_resilience, simulation_blocks.list_resilience_blocks, serialization.serialize_resilience
+    writer = ResultWriter(
+        form,
+        "Resilience",
+        simulation.write_resilience,
+        simulation_blocks.list_resilience_blocks,
+        serialization.serialize_resilience,
     )
     with output.show_progress("Simulating") as progress:
         settings = settings._replace(progress=progress)
-        found = simulate_source_losses(settings, by, faults, writer.choose(form), unreachable=unreachable)
-    writer.show(form, found)
+        found = simulate_source_losses(settings, by, faults, writer.write, unreachable=unreachable)
+    writer.show()
     return any(row.degraded for row in found.rows)
 
 
@@ -171,7 +179,8 @@ def _compare_failures(against: str, settings: RunSettings, by: str, unreachable:
     from gitsched.reconcile.source_simulation import compare_source_resilience
     from gitsched.report import serialization, simulation, simulation_blocks
 
-    writer = ResultFormats(
+    writer = ResultWriter(
+        form,
         "Resilience before and after",
         simulation.write_resilience_change,
         simulation_blocks.list_resilience_change_blocks,
@@ -180,31 +189,42 @@ def _compare_failures(against: str, settings: RunSettings, by: str, unreachable:
     with output.show_progress("Simulating") as progress:
         settings = settings._replace(progress=progress)
         base = settings._replace(revision=against, worktree=False)
-        found = compare_source_resilience(base, settings, by, faults, writer.choose(form), unreachable=unreachable)
-    writer.show(form, found)
+        found = compare_source_resilience(base, settings, by, faults, writer.write, unreachable=unreachable)
+    writer.show()
     return any(change.is_worse for change in found.impact_changes)
 
 
-class ResultFormats(NamedTuple, Generic[T]):
-    """The writers of one kind of result."""
+class ResultWriter(Generic[T]):
+    """Writes one kind of result in one format. `write` makes the text, in which a bug may show, and `show` prints it."""
 
-    title: str
-    text: Callable[[T, int], str]
-    blocks: Callable[[T], list[Block]]
-    data: Callable[[T], dict[str, Any]]
+    def __init__(
+        self,
+        form: str,
+        title: str,
+        text: Callable[[T, int], str],
+        blocks: Callable[[T], list[Block]],
+        data: Callable[[T], dict[str, Any]],
+    ) -> None:
+        self._form, self._title, self._text, self._blocks, self._data = form, title, text, blocks, data
+        self._written = ""
+        self._serialized: dict[str, Any] = {}
 
-    def choose(self, form: str) -> Callable[[T], object]:
-        """Return the writer of a format, with which a bug shows before anything is written."""
-        return {"markdown": self.blocks, "html": self.blocks, "text": lambda value: self.text(value, output.DEFAULT_WIDTH)}.get(
-            form, self.data
-        )
-
-    def show(self, form: str, value: T) -> None:
+    def write(self, value: T) -> None:
         from gitsched.report.blocks import blocks_to_html, blocks_to_markdown
 
-        if form == "markdown":
-            output.show_text(blocks_to_markdown(self.blocks(value)))
-        elif form == "html":
-            output.show(blocks_to_html(self.title, self.blocks(value)))
+        if self._form == "text":
+            self._written = self._text(value, output.find_width())
+        elif self._form == "markdown":
+            self._written = blocks_to_markdown(self._blocks(value))
+        elif self._form == "html":
+            self._written = blocks_to_html(self._title, self._blocks(value))
         else:
-            output.show_as(form, lambda width: self.text(value, width), lambda: self.data(value))
+            self._serialized = self._data(value)
+
+    def show(self) -> None:
+        if self._form == "html":
+            output.show(self._written)
+        elif self._form == "markdown":
+            output.show_text(self._written)
+        else:
+            output.show_as(self._form, lambda _: self._written, lambda: self._serialized)

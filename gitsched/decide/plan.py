@@ -88,7 +88,9 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     decisions = changes.decisions._replace(findings=(*changes.decisions.findings, *retention.findings))
     directories = _list_directories(source, decisions, retention.copies)
     gate = _open_rollouts(source, changes, retention.copies)
-    rendered = _render(source, decisions, directories, retention.copies, caches.rendered, gate)
+    # Rollouts compare the files.
+    rendering = caches.rendered if source.written or gate is not None else RenderCache(written=False)
+    rendered = _render(source, decisions, directories, retention.copies, rendering, gate)
     rollouts = NOTHING_ROLLED_OUT if gate is None else gate.result
     decisions = decisions._replace(findings=(*decisions.findings, *rollouts.findings)) if rollouts.findings else decisions
     details, reference_findings = _check_references(source, decisions, rendered, caches)

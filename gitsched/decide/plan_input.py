@@ -59,6 +59,7 @@ class PlanInput(NamedTuple):
     the source, because facts become stale. `adopted` says why objects that
     gitsched took over keep their placement, by key as text; with `fixed` every object keeps that of its record. `skipped` are workloads
     that have no documents or records here because of a bug, and whose files stay. `progress` is called with how many workloads are decided.
+    `written` says that the files of the plan are written; otherwise only its decisions are read, and records need no content.
     """
 
     source: SourceTree
@@ -75,3 +76,4 @@ class PlanInput(NamedTuple):
     fixed: bool = False
     skipped: tuple[SkippedWorkload, ...] = ()
     progress: Progress | None = None
+    written: bool = True

@@ -11,7 +11,7 @@ from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.errors import DocumentFault
 from gitsched.model.finding import Finding, locate_document
-from gitsched.model.planned_files import ClusterInfo, ExistingBlob, PlannedFile
+from gitsched.model.planned_files import ClusterInfo, ExistingBlob, NewBlob, PlannedFile
 from gitsched.model.system_errors import is_bug
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 from gitsched.render.cluster_directory import (
@@ -27,6 +27,7 @@ from gitsched.render.output_files import (
     STUB_MANIFEST_PATH,
     cluster_path,
     escape_segment,
+    placement_path,
     plan_changed_manifest,
     plan_manifest,
     relative_path,
@@ -88,12 +89,13 @@ class RenderedTree(NamedTuple):
 
 
 class RenderCache:
-    """The files of the last complete plan, and serialized placements."""
+    """The files of the last complete plan, and serialized placements. Records of a plan that is never `written` have no content."""
 
-    __slots__ = ("_placements", "last_tree")
+    __slots__ = ("_placements", "last_tree", "written")
 
-    def __init__(self) -> None:
+    def __init__(self, *, written: bool = True) -> None:
         self.last_tree: RenderedTree | None = None
+        self.written = written
         self._placements: dict[int, tuple[Body, Fragment]] = {}
 
     def reuse_placement(self, body: Body) -> Body:
@@ -266,6 +268,8 @@ def _write_objects(outcome: Outcome) -> Files:
 
 
 def _render_records(outcome: Outcome, cache: RenderCache) -> Files:
+    if not cache.written:
+        return dict.fromkeys((*(status_path(key) for key, _ in outcome.records), placement_path(outcome.key)), NewBlob(b""))
     files: dict[str, PlannedFile] = {status_path(key): write_record(cache.reuse_placement(body)) for key, body in outcome.records}
     decisions = [(cluster, replicas, None, outcome.reason) for cluster, replicas in outcome.replicas_by_cluster.items()]
     files.update(write_placement_decision(outcome.key, decisions, SCHEDULER))

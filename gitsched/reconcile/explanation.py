@@ -52,7 +52,7 @@ def explain_resource(
         return _explain(context, planned, kind, namespace, name, why_not)
 
     with gc_paused():
-        planned, found = use_plan(context, fetch(context), settings.now, explain)
+        planned, found = use_plan(context, fetch(context), settings.now, explain, written=False)
     log_ignored_settings(planned.plan)
     return found
 

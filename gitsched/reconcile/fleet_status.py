@@ -24,7 +24,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
     """Read the status of a fleet. Nothing is written to a branch."""
     context = open_context(settings._replace(all_statuses=True))
     fetched = fetch(context)
-    plan = plan_source(context, fetched, settings.now).plan
+    plan = plan_source(context, fetched, settings.now, written=False).plan
     log_ignored_settings(plan)
     return make_fleet_status(fetched, plan)
 

@@ -35,7 +35,7 @@ def read_fleet_tree(settings: RunSettings, words: Sequence[str], kind: str = "",
     name = words[-1]
     context = open_context(settings._replace(all_statuses=True))
     fetched = fetch(context)
-    plan = plan_source(context, fetched, settings.now).plan
+    plan = plan_source(context, fetched, settings.now, written=False).plan
     log_ignored_settings(plan)
     retained = fetched.record.retained if fetched.record is not None else ()
     if name in plan.cluster_facts and not namespace and (len(words) == 1 or kind.lower() in _CLUSTER_KINDS):

@@ -131,18 +131,20 @@ def use_plan(
     planned: Planned | None = None,
     *,
     withholds: bool = False,
+    written: bool = True,
 ) -> tuple[Planned, T]:
     """Return a plan of the fetched source commit, and what `use` makes of it. It is the one that is `planned` already, else a complete one.
 
-    If a bug shows in `use` on one document, this document counts as broken, and the commit is planned again.
+    Only of a plan that is `written` do records have content. If a bug shows in `use` on one document, this document counts as broken, and
+    the commit is planned again.
     """
-    planned = planned or plan_source(context, fetched, now, withholds=withholds)
+    planned = planned or plan_source(context, fetched, now, withholds=withholds, written=written)
     try:
         return planned, use(planned)
     except Exception as error:
         if not is_bug(error):
             raise
-    planned = plan_source(context, fetched, now, withholds=withholds, use=use)
+    planned = plan_source(context, fetched, now, withholds=withholds, written=written, use=use)
     return planned, use(planned)
 
 
@@ -159,15 +161,18 @@ def plan_source(
     now: datetime,
     *,
     withholds: bool = False,
+    written: bool = True,
     use: Callable[[Planned], object] | None = None,
 ) -> Planned:
     """Make the complete plan of the fetched source commit. Explanations, simulations and comparisons start from it, too.
 
     With `withholds`, changes over the limits of the guard are left out; otherwise the plan has them and reports that a run leaves them out.
-    With `use`, a document counts as broken if a bug shows on it in what is done with the plan.
+    Only of a plan that is `written` do records have content. With `use`, a document counts as broken if a bug shows on it in what is done
+    with the plan.
     """
     caches = context.caches
     made_from, can_continue, setting_changes = read_plan_input(context, fetched, now, withholds=withholds)
+    made_from = made_from if written else made_from._replace(written=False)
     source = made_from.source
 
     def complete(plan: Plan, state: CompleteState | None = None) -> Planned:

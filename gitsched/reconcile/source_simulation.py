@@ -104,7 +104,7 @@ def _run_on_source(
         return answered
 
     with gc_paused():
-        planned, answered = use_plan(context, fetch(context), settings.now, use_answer)
+        planned, answered = use_plan(context, fetch(context), settings.now, use_answer, written=False)
     faults += list_faults(planned.plan.findings)
     log_ignored_settings(planned.plan)
     return answered
