@@ -129,7 +129,7 @@ def parse_broken_rollout(document: Document) -> RolloutSpec:
     everything, and one with other mistakes all objects of its kind that the rest of it matches."""
     spec = as_object(document.body.get("spec"))
     entries = spec.get("resourceSelectors")
-    strategy = as_object(spec.get("rolloutStrategy")).get("type")
+    strategy = str(as_object(spec.get("rolloutStrategy")).get("type"))
     readable = isinstance(entries, list) and all(_has_kind(entry) for entry in entries)
     selectors = tuple(_parse_readable(entry) for entry in list_objects(entries)) if readable else None
     return RolloutSpec(
