@@ -15,20 +15,20 @@ _KEY_TYPES = (str, int, float, type(None))
 """The types of keys that validation reports, or that it reads as strings. No JSON encoder accepts others."""
 _INTEGERS = range(-(2**63), 2**64)
 _JSON_SCALARS = frozenset({str, int, float, bool, type(None)})
-_MAX_WIDTH = 100_000
-"""Collections on one level of a document that `has_only_json` reads: shared parts count as often as they occur."""
 
 
 def has_only_json(body: Any) -> bool:
     """Return whether a document has only what JSON has: dicts with strings as keys, lists, strings, numbers, booleans and None.
 
-    It is a quick answer about documents of the usual size, True only if `describe_unreadable` finds nothing but a lone surrogate in the
-    kind, and `with_string_keys` changes nothing.
+    It is a quick answer, True only if `describe_unreadable` finds nothing but a lone surrogate in the kind, and `with_string_keys` changes
+    nothing. A document that has too many collections or contains itself has more than this reads.
     """
     if type(body) is not dict:
         return False
     level: list[Any] = [body]
+    unread = MAX_COLLECTIONS
     for _ in range(MAX_DEPTH):
+        unread -= len(level)
         inner: list[Any] = []
         for value in level:
             if type(value) is dict:
@@ -41,7 +41,7 @@ def has_only_json(body: Any) -> bool:
                     inner.append(member)
                 elif kind not in _JSON_SCALARS:
                     return False
-            if len(inner) > _MAX_WIDTH:
+            if len(inner) > unread:
                 return False
         if not inner:
             return True

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from gitsched.apis.karmada.defaulting import apply_defaults
+from gitsched.decide.validation import validate_document
 
 CASES = (Path(__file__).parents[2] / "conformance" / "karmada-invalid.jsonl").read_text("utf-8").splitlines()
 STORED = [case for case in map(json.loads, CASES) if "stored" in case["expect"] and "oldObject" not in case]
@@ -30,6 +31,13 @@ def test_a_document_is_defaulted_as_karmada_stored_it(case: dict[str, Any]) -> N
     if "preemption" in stored:
         stored.setdefault("schedulerName", "default-scheduler")  # recorded before the server fills in defaults once more
     assert spec == stored
+
+
+def test_defaults_are_valid() -> None:
+    """A valid document to which defaults only add is not validated with them."""
+    valid = [case["object"] for case in STORED if not validate_document(case["object"]).issues]
+    assert len(valid) > len(STORED) / 2
+    assert [validate_document(apply_defaults(body)).issues for body in valid] == [()] * len(valid)
 
 
 def test_the_recorded_documents_are_complete() -> None:
