@@ -26,6 +26,7 @@ POINTS = (
     ("cache", "gitsched.reconcile.cache.plan_cache", "PlanCache.save"),
     ("list", "gitsched.reconcile.source_diff", "read_source_diff"),
     ("parse", "gitsched.manifests.parser", "parse_file"),
+    ("parse", "gitsched.manifests.subset_parser", "parse_common_object"),
     ("validate", "gitsched.decide.validation", "validate_source_document"),
     ("schedule", "gitsched.decide.plan", "decide"),
     ("schedule", "gitsched.decide.incremental_plan", "decide_workload"),

@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MAX_PROCESSES = 8
-_BATCH = 500
+_BATCH = 5_000
 """Results that a process writes at once; equal objects are shared among them."""
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/cpu.max")
 
