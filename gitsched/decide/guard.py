@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -254,25 +254,40 @@ def compute_digest(moves: Iterable[Move]) -> str:
     return sha256(json.dumps(lines, separators=(",", ":")).encode()).hexdigest()[:_DIGEST_LENGTH]
 
 
-def may_exceed_limit(guarded: GuardedMoves, workloads: int, replicas: int, config: GuardConfig) -> bool:
+def may_exceed_limit(
+    guarded: GuardedMoves, workloads: int, replicas: int, config: GuardConfig, count: Callable[[GuardScope, str], int]
+) -> bool:
     """Return whether changes may exceed a limit, given at most the numbers of workloads and replicas in the fleet.
 
-    For a namespace, cluster or workload the least number counts to which a limit applies, so `find_withheld_changes` has the last word.
+    `count` returns at most the number of workloads of a namespace or cluster. For replicas the least number counts to which a limit
+    applies, so `find_withheld_changes` has the last word.
     """
     if guarded.follows_facts:
         return True
-    amounts: Counter[str] = Counter()
-    for change in (change for move in guarded.counted for change in _list_changes(move)):
-        if change.scope != "namespace":  # the fleet has the same amount
-            amounts[change.effect] += change.amount
-    if amounts["removed"] > MIN_SCOPE_SIZE or (config.freeze and amounts):
+    changes = [change for move in guarded.counted for change in _list_changes(move) if change.amount]
+    if config.freeze and changes:
         return True
-    for scope, limits in config.limits.items():
-        if scope == "fleet" and workloads <= MIN_PERCENT_SIZE:
+    amounts: Counter[tuple[GuardScope, str, GuardEffect]] = Counter()
+    for change in changes:
+        # Replicas that a limit counts may be few even in a large scope, so those of all scopes of a kind are added up.
+        name = change.name if change.effect in ("removed", "moved") else ""
+        amounts[change.scope, name, change.effect] += change.amount
+    for (scope, name, effect), amount in amounts.items():
+        if effect == "removed" and scope != "cluster" and amount > MIN_SCOPE_SIZE and _is_small(scope, name, workloads, count):
+            return True
+        percent = config.limits.get(scope, {}).get(effect)
+        if percent is None or (scope == "fleet" and workloads <= MIN_PERCENT_SIZE):
             continue
-        for effect, percent in limits.items():
-            known = workloads if effect in ("removed", "moved") else replicas
-            size = max(known if scope == "fleet" else 0, MIN_PERCENT_SIZE + 1)
-            if 100 * amounts[effect] > percent * size:
-                return True
+        least = MIN_PERCENT_SIZE + 1  # the limit applies to nothing smaller
+        if effect in ("removed", "moved"):
+            size = workloads if scope == "fleet" else count(scope, name)
+        else:
+            size, least = (replicas if scope == "fleet" else 0), (least if scope == "workload" else 1)
+        if 100 * amount > percent * max(size, least):
+            return True
     return False
+
+
+def _is_small(scope: GuardScope, name: str, workloads: int, count: Callable[[GuardScope, str], int]) -> bool:
+    """Return whether a fleet or namespace may be so small that only the removal of everything counts."""
+    return (workloads if scope == "fleet" else count(scope, name)) <= MIN_PERCENT_SIZE

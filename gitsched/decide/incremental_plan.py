@@ -6,6 +6,7 @@ requires one, which gives the same bytes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,6 +37,7 @@ from gitsched.decide.rendered_tree import (
     add_namespace_manifests,
     render_workload,
 )
+from gitsched.model.document import read_annotations
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.model.time import add_duration
 from gitsched.render.cluster_directory import complete_directory
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from gitsched.model.finding import Finding
     from gitsched.model.scheduling import Outcome
     from gitsched.model.template_index import TemplateEntry
+
 
 _UNCHANGED = ExistingBlob("")
 """Placeholder for a file of a cluster directory that does not change."""
@@ -154,6 +157,8 @@ def make_incremental_plan(
     if not is_idle:
         new = new._replace(engine_wakeups=tuple(engine.wakeup for engine in continued.engines if engine.wakeup is not None))
     moves = tuple(list_moves(outcomes.values(), _find_active_clusters(state)))
+    if _may_leave_copies(moves, continued, new.config):  # no copy stays of a removed workload
+        return None
     if decided.removed:
         from gitsched.decide.removed_rows import list_row_removals  # most changes remove nothing
 
@@ -161,7 +166,7 @@ def make_incremental_plan(
         if removals is None:
             return None
         moves = (*moves, *removals)
-    if _needs_guard(state, continued.engines, moves, new) or _may_leave_copies(moves, new.config):
+    if _needs_guard(state, continued.engines, moves, new) or _continue_others(state, decided.documents, moves):
         return None
     changed: dict[Key, Outcome | None] = {**dict.fromkeys(decided.removed), **outcomes}
     plan = build_plan(
@@ -281,14 +286,38 @@ def _needs_guard(state: PlanState, engines: tuple[PolicyEngine, ...], moves: tup
         return False
     from gitsched.decide.guard import list_guarded_moves, may_exceed_limit  # most changes move nothing
 
+    index = state.rows.template_index
+    sizes: Counter[tuple[str, str]] = Counter()
+
+    def count(scope: str, name: str) -> int:
+        if not sizes:
+            for key, entry in index.items():
+                if entry.placement is not None and entry.placement.is_settled and entry.placement.clusters:
+                    sizes["namespace", key.namespace] += 1
+                    sizes.update(("cluster", cluster) for cluster in entry.placement.clusters)
+        return sizes[scope, name]
+
     replicas = sum(facts.replicas for facts in totals.first_clusters.values())
-    return may_exceed_limit(list_guarded_moves(moves, engines), state.totals.workload_count, replicas, state.totals.config.guard)
+    guarded = list_guarded_moves(moves, engines)
+    return may_exceed_limit(guarded, state.totals.workload_count, replicas, state.totals.config.guard, count)
 
 
-def _may_leave_copies(moves: tuple[Move, ...], config: Config) -> bool:
+def _continue_others(state: PlanState, documents: Mapping[Key, Document], moves: tuple[Move, ...]) -> bool:
+    """Return whether something moves, and a workload may continue another one under a new name."""
+    if not any(move.before for move in moves):
+        return False
+    from gitsched.decide.renames import RENAMED_FROM  # most changes move nothing
+
+    annotated = (entry.annotations for _, entry in state.rows.template_index.items())
+    return any(RENAMED_FROM in found for found in (*annotated, *(read_annotations(one.body) for one in documents.values())))
+
+
+def _may_leave_copies(moves: tuple[Move, ...], continued: ContinuedEngines, config: Config) -> bool:
     """Return whether moves may leave copies behind for an overlap; only a complete plan retains these."""
     if not config.output.overlap.duration or not any(move.before for move in moves):
         return False
+    if None in continued.clusters.values():
+        return True  # replicas in clusters without a document stay until others replace them
     from gitsched.decide.retained_copies import may_retain  # most changes move nothing
 
     return any(may_retain(move) for move in moves)

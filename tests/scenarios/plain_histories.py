@@ -54,17 +54,27 @@ kind: ConfigMap
 metadata: {name: %(name)s, namespace: %(team)s, labels: {lane: %(lane)s}}
 data: {number: '%(number)d'}
 """
+SETTINGS = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Config
+metadata: {name: gitsched}
+spec:
+  output: {overlap: 0s}
+  guard: {fleet: {removed: 100, moved: 100, replicasLost: 100, replicasAdded: 1000}, namespace: {removed: 100}, cluster: {removed: 100}}
+"""
 READER = ", envFrom: [{configMapRef: {name: %s}}]"
 
 
 class PlainHistory:
     """The current content of a repository, one file for each object at first. `kinds` counts the commits of each kind."""
 
-    def __init__(self, dice: Random) -> None:
+    def __init__(self, dice: Random, *, lenient: bool = False) -> None:
         self._dice, self._next = dice, 0
         self.files: Files = {f"clusters/{name}.yaml": self._write_cluster(name) for name in CLUSTERS[:-1]}
         self.files |= {f"policies/{lane}.yaml": self._write_policy(lane) for lane in LANES}
         self.files["README.md"] = "fleet"
+        if lenient or self._dice.random() < 0.7:
+            self.files["gitsched.yaml"] = SETTINGS
         for team in TEAMS:
             for lane in LANES:
                 self.files |= self._add(team, lane)
@@ -95,8 +105,8 @@ class PlainHistory:
     def _list_apps(self) -> list[str]:
         return sorted(path for path, text in self.files.items() if text and path.startswith(TEAMS))
 
-    def go_on(self, _small: float) -> Files:
-        """Return the changes of the next commit."""
+    def go_on(self, kind: str = "") -> Files:
+        """Return the changes of the next commit, of a kind if one is given."""
         dice, apps = self._dice, self._list_apps()
         path = dice.choice(apps) if apps else "blue/none.yaml"
         text = str(self.files.get(path) or "")
@@ -128,7 +138,7 @@ class PlainHistory:
             },
             "nothing": {"README.md": f"fleet {dice.randrange(9)}"},
         }
-        self.kind = dice.choice([kind for kind in changes if changes[kind]])
+        self.kind = kind or dice.choice([name for name in changes if changes[name]])
         found = {name: body for name, body in changes[self.kind].items() if body is not None or self.files.get(name) is not None}
         self.files |= found
         return found

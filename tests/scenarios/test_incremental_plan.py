@@ -19,6 +19,7 @@ from gitsched.reconcile import Reconciler, RunResult, output_commit
 from gitsched.reconcile.adoption import AdoptionInputs, adopt
 from tests.scenarios.conftest import Fleet, allow_withheld, deployment
 from tests.scenarios.histories import History, differs
+from tests.scenarios.plain_histories import PlainHistory
 
 APIS = (("ocm",), (), ("ocm", "tenants"), ("knative",), ("ocm", "krake"), ("adopted",))
 STEPS = 16
@@ -194,3 +195,26 @@ def test_an_incremental_plan_equals_the_complete_plan(
     amended = play(fleet, tmp_path, seed + len(APIS), APIS[seed], STEPS)
     always_complete = {"krake", "knative", "tenants", "adopted"} & set(APIS[seed])
     assert always_complete or amended, "the first edits are small"
+
+
+INCREMENTAL = ("add", "move", "policy", "rename", "cluster", "remove", "cluster gone", "nothing")
+"""Kinds of commits to plain manifests, each of which is planned from the state of the last run."""
+
+
+def test_what_people_change_most_is_planned_from_the_last_state(fleet: Fleet, tmp_path: Path) -> None:
+    history = PlainHistory(Random(4), lenient=True)
+    fleet.commit(history.files)
+    names = ("resident", "restarted", "forgetful")
+    variants = [ReconcilerVariant(fleet, name, tmp_path / name) for name in names]
+    complete = set()
+    for step, kind in enumerate(("", "", *INCREMENTAL)):
+        if kind:
+            fleet.commit(history.go_on(kind), hour=step)
+        variants[2] = ReconcilerVariant(fleet, "forgetful", tmp_path / f"none-{step}")
+        runs = [variant.run(step, fresh=variant.name != "resident", allow=False) for variant in variants]
+        resident, restarted, forgetful = map(summarize, runs)
+        assert not differs(resident, forgetful), kind
+        assert not differs(restarted, forgetful), kind
+        assert len({fleet.git("rev-parse", f"refs/heads/{name}") for name in names}) == 1, kind
+        complete |= {kind} if kind and any(run.plan.complete for run in runs[:2]) else set()
+    assert not complete
