@@ -219,6 +219,14 @@ TARGET = combine(
         help="Output branch; `placements` by default.",
     ),
 )
+STATE = click.option(
+    "--state",
+    type=click.Choice(["auto", "on", "off"]),
+    default="auto",
+    show_default=True,
+    envvar="GITSCHED_STATE",
+    help="Use the state of the last plan beside the output branch: if a key of the operator signed it, also without a signature, or never.",
+)
 FETCH = click.option(
     "--fetch",
     "push",

@@ -41,6 +41,7 @@ def _read_comment_id(_ctx: click.Context, _parameter: click.Parameter, value: st
 @options.RECORDED_METRICS
 @options.SOURCE
 @options.TARGET
+@options.STATE
 @options.FETCH
 @options.RUN_CONDITIONS
 @options.RELEASED_CLUSTERS

@@ -53,6 +53,7 @@ def _read_saved(_ctx: click.Context, _parameter: click.Parameter, value: str | N
 )
 @options.SOURCE
 @options.TARGET
+@options.STATE
 @options.COMMIT
 @click.option(
     "--reviewed",

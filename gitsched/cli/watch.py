@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 @service_options.SERVICE
 @options.SOURCE
 @options.TARGET
+@options.STATE
 @options.COMMIT
 @options.LIVE_METRICS
 @options.RUN_CONDITIONS

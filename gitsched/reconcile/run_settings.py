@@ -106,6 +106,7 @@ class RunSettings(NamedTuple):
             tokens=self.tokens or (allow.tokens,),
             facts_repository=self.facts_repository or operator.facts_repository or None,
             facts_keys=self.facts_keys or {cluster: (key,) for cluster, key in operator.facts_keys.items()},
+            state_keys=self.state_keys or operator.state_keys,
             source_keys=operator.source_keys if self.source_keys is None else self.source_keys,
             guard_limits=(
                 *self.guard_limits,

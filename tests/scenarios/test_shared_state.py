@@ -1,29 +1,250 @@
-"""The state of the last plan beside the output branch counts only where whoever can push it is trusted."""
+"""The state of the last plan beside the output branch: a machine without a cache continues from it, unless anything about it is wrong."""
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+import pickle
+import shutil
+import subprocess
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gitsched.reconcile import pipeline
+from gitsched.git.output import list_state_refs
+from gitsched.reconcile import Reconciler, RunResult, pipeline
+from gitsched.reconcile.cache import plan_tree
+from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize
+from gitsched.reconcile.run_settings import RunSettings
+from tests.scenarios.conftest import LOCAL_SERVERS, Fleet, at_hour, cluster, deployment, policy
 
-from .conftest import Fleet
+PLAN, ROWS = list_state_refs("placements", "")
+APPS = [f"app{number}" for number in range(6)]
 
-PLAN = "refs/gitsched/state/placements/plan"
+
+def files(replicas: int = 1) -> dict[str, str]:
+    first = {"apps/app0.yaml": deployment("app0", replicas=replicas)}
+    apps = {f"apps/{name}.yaml": deployment(name) for name in APPS}
+    return {**apps, **first, "policies/all.yaml": policy("first"), "clusters/first.yaml": cluster("first")}
+
+
+def git(at: Path, *arguments: str, data: bytes | None = None) -> str:
+    done = subprocess.run(["git", *arguments], cwd=at, input=data, capture_output=True, check=True)
+    return done.stdout.decode().strip()
+
+
+class Machines:
+    """A server, and jobs that have nothing but a shallow clone of it."""
+
+    def __init__(self, fleet: Fleet, where: Path) -> None:
+        self.fleet, self.where, self.server, self.count = fleet, where, where / "server.git", 0
+        if not self.server.exists():
+            git(where, "clone", "-q", "--bare", str(fleet.path), str(self.server))
+
+    def commit(self, replicas: int, hour: float) -> None:
+        self.fleet.commit(files(replicas), hour=hour)
+        git(self.fleet.path, "push", "-q", str(self.server), "HEAD:main")
+
+    def settings(self, hour: float, **more: Any) -> RunSettings:
+        self.count += 1
+        clone = self.where / f"job{self.count}"
+        git(self.where, "clone", "-q", "--depth=1", f"file://{self.server}", str(clone))
+        cache = self.where / f"cache{self.count}"
+        settings = RunSettings(now=at_hour(hour), cache=cache, location=str(clone), push="origin", state="on", **LOCAL_SERVERS)
+        return settings._replace(**more)
+
+    def run(self, hour: float, *, preview: bool = False, **more: Any) -> RunResult:
+        settings = self.settings(hour, **more)
+        return Reconciler(settings).run(settings.now, preview=preview)
+
+    def refs(self) -> dict[str, str]:
+        rows = git(self.server, "for-each-ref", "--format=%(refname) %(objectname)", "refs/gitsched").splitlines()
+        return dict(row.split() for row in rows)
+
+    def replace(self, ref: str, path: str, data: bytes) -> None:
+        """Set a ref of the server to a commit in which one file differs."""
+        index = {**os.environ, "GIT_INDEX_FILE": str(self.where / "index")}
+
+        def run(*arguments: str, given: bytes | None = None) -> str:
+            done = subprocess.run(["git", *arguments], cwd=self.server, input=given, capture_output=True, check=True, env=index)
+            return done.stdout.decode().strip()
+
+        run("read-tree", self.refs()[ref])
+        blob = run("hash-object", "-w", "--stdin", given=data)
+        run("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}")
+        run("update-ref", ref, run("commit-tree", run("write-tree"), "-m", "Forged"))
+
+    def read(self, ref: str, path: str) -> bytes:
+        return subprocess.run(["git", "show", f"{ref}:{path}"], cwd=self.server, capture_output=True, check=True).stdout
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with a fleet and its server after two runs: the second one reads the records of the first."""
+    where = tmp_path_factory.mktemp("prepared")
+    fleet = Fleet(where / "fleet", where / "cache")
+    fleet.commit(files())
+    machines = Machines(fleet, where)
+    machines.run(0)
+    machines.run(0)
+    return where
+
+
+@pytest.fixture
+def machines(prepared: Path, tmp_path: Path) -> Machines:
+    where = tmp_path / "machines"
+    shutil.copytree(prepared, where, ignore=shutil.ignore_patterns("job*", "cache*"))
+    return Machines(Fleet(where / "fleet", where / "cache"), where)
+
+
+def test_a_job_without_a_cache_plans_only_the_change(machines: Machines) -> None:
+    before = machines.refs()
+    idle = machines.run(0)
+    assert not idle.plan.complete
+    assert machines.refs() == before, "nothing has changed, so nothing is written"
+    machines.commit(3, 1)
+    changed = machines.run(1)
+    assert not changed.plan.complete
+    assert changed.after
+    assert not machines.run(1).plan.complete
+    whole = machines.run(1, state="off")
+    assert whole.plan.complete
+    assert whole.after is None, "the complete plan has the same bytes"
+    job = machines.where / f"job{machines.count - 2}"
+    assert git(job, "for-each-ref", "refs/gitsched/state") == "", "the state is kept in the private cache"
+
+
+def test_the_state_has_no_history_and_no_clone_fetches_it(machines: Machines) -> None:
+    machines.commit(3, 1)
+    machines.run(1)
+    for ref in (PLAN, ROWS):
+        assert git(machines.server, "rev-list", "--count", ref) == "1"
+    job = machines.where / f"job{machines.count}"
+    assert "gitsched" not in git(job, "ls-remote", "--heads", "--tags", "origin")
+
+
+DAMAGES: dict[str, tuple[str, dict[str, Any] | bytes]] = {
+    "no JSON": ("state.json", b"{"),
+    "nested": ("state.json", b"[" * 50_000),
+    "another format": ("state.json", {"format": 99}),
+    "another build": ("state.json", {"key": "0" * 64}),
+    "another source": ("state.json", {"source": "1" * 40}),
+    "rows outside": ("state.json", {"kinds": {"../etc": [0, 1, 1]}}),
+    "too many parts": ("state.json", {"kinds": {"workload": [64, 1, 1]}}),
+    "a damaged header": ("header", b"x" * 100),
+    "no header": ("header", b""),
+}
+
+
+def test_a_state_that_is_damaged_or_foreign_is_ignored_with_one_note_and_replaced(
+    machines: Machines, caplog: pytest.LogCaptureFixture
+) -> None:
+    sound, index = machines.refs()[PLAN], json.loads(machines.read(PLAN, "state.json"))
+    for title, (path, change) in DAMAGES.items():
+        git(machines.server, "update-ref", PLAN, sound)
+        machines.replace(PLAN, path, change if isinstance(change, bytes) else json.dumps({**index, **change}).encode())
+        caplog.clear()
+        run = machines.run(0, preview=True)
+        notes = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+        assert run.plan.complete, title
+        assert [note for note in notes if "everything is planned again" in note] == notes, title
+        assert len(notes) == 1, title
+    machines.run(0)
+    assert not machines.run(0).plan.complete, "the run before has made it anew"
+
+
+def test_a_damaged_part_is_found_when_it_is_read(machines: Machines, caplog: pytest.LogCaptureFixture) -> None:
+    paths = git(machines.server, "ls-tree", "-r", "--name-only", ROWS).splitlines()
+    index = json.loads(machines.read(PLAN, "state.json"))
+    for number, path in enumerate(paths):
+        data = machines.read(ROWS, path)
+        machines.replace(ROWS, path, data[:-1] + bytes([data[-1] ^ 1]) if number % 2 else data[: len(data) // 2])
+    machines.replace(PLAN, "state.json", json.dumps({**index, "rows": machines.refs()[ROWS]}).encode())
+    machines.commit(4, 1)
+    run = machines.run(1)
+    assert run.plan.complete
+    assert run.after
+    assert sum("everything is planned again" in record.message for record in caplog.records) == 1
+
+
+class Hostile:
+    def __reduce__(self) -> Any:
+        return (os.system, ("false",))
+
+
+@pytest.mark.parametrize("value", [Hostile(), os.system, Path("/etc")])
+def test_a_row_creates_no_object_of_another_type(value: Any) -> None:
+    data = pickle.dumps(value)
+    with pytest.raises(CorruptCacheError):
+        deserialize(blake2b(data, digest_size=16).digest() + data)
+
+
+def test_a_lost_ref_or_a_state_of_another_commit_is_replaced(machines: Machines) -> None:
+    old = machines.refs()
+    machines.commit(3, 1)
+    machines.run(1)
+    git(machines.server, "update-ref", PLAN, old[PLAN])  # as after a run that was killed before it wrote the state
+    assert machines.run(1).plan.complete
+    assert not machines.run(1).plan.complete
+    git(machines.server, "update-ref", "-d", PLAN)
+    git(machines.server, "update-ref", "-d", ROWS)
+    assert machines.run(1).plan.complete
+    assert not machines.run(1).plan.complete
+
+
+def test_a_server_that_refuses_the_state_fails_no_run(machines: Machines, caplog: pytest.LogCaptureFixture) -> None:
+    hook = machines.server / "hooks" / "update"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text('#!/bin/sh\ncase "$1" in refs/gitsched/*) exit 1;; esac\n')
+    hook.chmod(0o755)
+    machines.commit(3, 1)
+    run = machines.run(1)
+    assert run.after
+    assert [record.message for record in caplog.records if "is not on the remote" in record.message]
+
+
+def test_outputs_of_one_repository_have_states_of_their_own(machines: Machines) -> None:
+    machines.run(0, output_branch="second")
+    machines.run(0, output_branch="third", output_path="deep/er")
+    assert len(machines.refs()) == 6
+    assert not machines.run(0).plan.complete
 
 
 def test_a_state_without_signature_counts_only_where_the_operator_says_so(
-    pair: Fleet, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    machines: Machines, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Everybody who can push a branch for a pull request can push this ref as well."""
     monkeypatch.setattr(pipeline, "MIN_SHARED_ROWS", 0)
-    pair.reconcile()
-    assert pair.git("for-each-ref", "refs/gitsched") == ""
-    pair.git("update-ref", PLAN, "main")
-    for mode, warnings in (("auto", 0), ("off", 0), ("on", 1)):
-        caplog.clear()
-        pair.commit({f"{mode}.txt": "x"}, hour=1)
-        with caplog.at_level(logging.WARNING):
-            pair.reconcile(1, cache=pair.cache / mode, state=mode)
-        assert len([record for record in caplog.records if PLAN in record.message]) == warnings
+    before = machines.refs()
+    machines.commit(3, 1)
+    assert machines.run(1, state="auto", preview=True).plan.complete
+    assert machines.run(1, state="off").plan.complete
+    assert machines.refs() == before
+    assert not caplog.records
+
+
+def test_listed_keys_must_have_signed_the_state(machines: Machines, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    keys = {}
+    for name in ("ours", "other"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True)
+        keys[name] = (tmp_path / f"{name}.pub").read_text().strip()
+    trusted = {"state_keys": (keys["ours"],), "signing": ("ssh", str(tmp_path / "ours"))}
+    assert machines.run(0, **trusted).plan.complete, "the state has no signature"
+    assert "must be signed" in caplog.text
+    assert not machines.run(0, **trusted).plan.complete
+    assert machines.run(0, state_keys=(keys["other"],)).plan.complete
+
+
+def test_small_changes_write_few_parts(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_tree, "_PART_SIZE", 10)
+    git(machines.server, "update-ref", "-d", PLAN)
+    machines.run(0)
+    before = set(git(machines.server, "ls-tree", "-r", ROWS).splitlines())
+    machines.commit(3, 1)
+    assert not machines.run(1).plan.complete
+    after = set(git(machines.server, "ls-tree", "-r", ROWS).splitlines())
+    assert len(before) > 10
+    assert 0 < len(after - before) < 6

@@ -42,7 +42,7 @@ class OperatorConfig(NamedTuple):
     `facts_keys` are the public keys that must sign the facts branch of a cluster, by cluster; `facts_repository` may have these branches.
     `guard_limits` take precedence over those
     of gitsched.yaml; so does `hold_stateful`, unless it is None. The source must define a Tenant for each of
-    the names in `required_tenants`, which are patterns.
+    the names in `required_tenants`, which are patterns. `state_keys` are the public keys that may sign the state of a plan.
     """
 
     output: OperatorOutput = OperatorOutput()
@@ -53,6 +53,7 @@ class OperatorConfig(NamedTuple):
     hold_stateful: bool | None = None
     required_tenants: tuple[str, ...] = ()
     facts_repository: str = ""
+    state_keys: tuple[str, ...] = ()
 
 
 NO_OPERATOR_CONFIG: Final = OperatorConfig()
@@ -71,6 +72,7 @@ def parse_operator_config(spec: Mapping[str, Any]) -> OperatorConfig:
         guard.get_bool("holdStateful", True) if guard.values.get("holdStateful") is not None else None,
         root.get_section("tenants").get_strings("required"),
         root.get_section("facts").get_string("repository"),
+        verify.get_strings("stateKeys"),
     )
 
 

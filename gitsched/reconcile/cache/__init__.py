@@ -11,6 +11,8 @@
 | `RenderCache`: files of a complete plan   | outcome; facts and manifests of a cluster | memory    | the next complete plan             |
 | `PlanCache`: state of the last plan       | build, source, output, paths; source tree | memory, B | any mismatch, a corrupt row, or    |
 |                                           | and output tree                           |           | another process that wrote B       |
+| `PlanTree`: the same of large fleets      | build and options; source tree            | Git refs  | any mismatch, a damaged part       |
+|                                           | and output tree                           |           |                                    |
 | `LastWritten`: the last committed plan    | output tree                               | memory    | the next complete plan             |
 | `Caches.metric_values`: observed values   | metric query                              | memory    | the end of the process             |
 | `BuildCache`: objects of kustomize roots  | files of the root, version of the builder | memory, C | more than 20,000 results           |

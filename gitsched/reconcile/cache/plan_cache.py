@@ -103,10 +103,12 @@ class PlanCache:
 
     @classmethod
     def open(cls, store: RowStore, key: str, *, is_key_checked: bool = False) -> PlanCache | None:
-        """Return the state in a store; None unless it has this key, or a key that the store has checked."""
+        """Return the state in a store; None unless it has this key. A caller that has checked the key handles CorruptCacheError, too."""
         try:
             header = _read_header(store.read(HEADER, ""))
         except CorruptCacheError as error:
+            if is_key_checked:
+                raise
             store.discard(error)
             return None
         if header is None or not (is_key_checked or header.cache_key == key):

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import logging
+import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,6 +37,8 @@ MAX_BLOB_SIZE = 1 << 28
 _PART_SIZE = 12_000
 """Bytes of rows that one part has on average."""
 _MAX_BITS = 16
+_LEVEL = 3
+"""Of compression: three times as fast as the default, and a tenth larger."""
 _GROWTH = 4
 """The parts of a kind are made anew once they are so many times as large as they should be."""
 _NAME, _EMAIL = "gitsched", "gitsched@localhost"
@@ -131,12 +135,14 @@ class PlanTree:
         count = self.index.kinds.get(kind)
         if count is None:
             return None
-        found = self._read_part(count.find_part(kind, name)).get(name)
+        with self._reported():
+            found = self._read_part(count.find_part(kind, name)).get(name)
         return found[1] if found is not None else None
 
     def read_all(self, kind: str) -> list[tuple[str, bytes]]:
         """See `RowStore`."""
-        rows = [(position, name, data) for part in self._read_parts(kind) for name, (position, data) in part.items()]
+        with self._reported():
+            rows = [(position, name, data) for _, part in self._list_parts(kind) for name, (position, data) in part.items()]
         return [(name, data) for _, name, data in sorted(rows)]
 
     def create(self, rows: Iterable[Row]) -> None:
@@ -217,8 +223,13 @@ class PlanTree:
                 "the state of this plan is not on the remote, so a machine without a cache plans everything again: %s", error
             )
 
-    def _read_parts(self, kind: str) -> Iterator[Part]:
-        return (part for _, part in self._list_parts(kind))
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except CorruptCacheError as error:
+            self.discard(error)
+            raise
 
     def _list_parts(self, kind: str) -> Iterator[tuple[str, Part]]:
         if self.index is None or kind not in self.index.kinds:
@@ -280,19 +291,22 @@ def _is_unbalanced(count: PartCount) -> bool:
 
 
 def _encode(part: Part) -> bytes:
-    """Return a line of JSON with names, positions and sizes, followed by the contents."""
+    """Return a zlib stream of a line of JSON, with names, positions and sizes, and of the contents.
+
+    Git would compress it, too, but first look for differences between all parts, which costs a server more than everything else.
+    """
     rows = sorted(part.items())
-    return (
-        json.dumps([[name, position, len(data)] for name, (position, data) in rows]).encode()
-        + b"\n"
-        + b"".join(row[1] for _, row in rows)
-    )
+    head = json.dumps([[name, position, len(data)] for name, (position, data) in rows]).encode()
+    return zlib.compress(b"".join((head, b"\n", *(data for _, (_, data) in rows))), _LEVEL)
 
 
 def _decode(data: bytes) -> Part:
-    head, _, rows = data.partition(b"\n")
     part, start = dict[str, tuple[int, bytes]](), 0
     try:
+        stream = zlib.decompressobj()
+        head, _, rows = stream.decompress(data, MAX_BLOB_SIZE).partition(b"\n")
+        if not stream.eof:
+            raise ValueError("it is not complete, or too large")
         for name, position, size in json.loads(head):
             if type(size) is not int or type(position) is not int or size < 0:
                 raise ValueError("a size is not valid")
@@ -300,6 +314,6 @@ def _decode(data: bytes) -> Part:
             start += size
         if start != len(rows):
             raise ValueError("the sizes of its rows do not match")
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError, zlib.error) as error:
         raise CorruptCacheError(f"a part is damaged: {error}") from error
     return part
