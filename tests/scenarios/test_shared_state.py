@@ -8,6 +8,7 @@ import os
 import pickle
 import shutil
 import subprocess
+import zlib
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,12 @@ def test_a_damaged_part_is_found_when_it_is_read(machines: Machines, caplog: pyt
     assert run.plan.complete
     assert run.after
     assert sum("everything is planned again" in record.message for record in caplog.records) == 1
+
+
+def test_a_part_does_not_expand_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_tree, "MAX_BLOB_SIZE", 1_000)
+    with pytest.raises(CorruptCacheError, match="too large"):
+        plan_tree._decode(zlib.compress(b"[]\n" + bytes(100_000)))
 
 
 class Hostile:
