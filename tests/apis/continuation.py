@@ -170,3 +170,15 @@ def run_history(
         if affected is not None:
             continued, decided = continued + 1, decided + len(affected)
     return continued, decided
+
+
+def check_changes(world: World, config: Config, change: Callable[[World], None], count: int) -> tuple[int, int]:
+    """Change a settled world in several ways, each checked on its own. The engine is read back from its stored form each time."""
+    base, continued, decided = settle(world, config), 0, 0
+    for _ in range(count):
+        other = dict(world)
+        change(other)
+        _, affected = check_step(base, other, config, 10, stored=True)
+        if affected is not None:
+            continued, decided = continued + 1, decided + len(affected)
+    return continued, decided

@@ -63,6 +63,11 @@ class AutoscalerIndex:
         for template in templates:
             self._set_target(template.key, read_target(template))
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no object scales anything."""
+        return not self._targets
+
     def retains_replicas(self, template: Document) -> bool:
         """Return whether the manifests of a workload keep the replicas of its source."""
         label = read_labels(template.body).get(RETAIN_REPLICAS)

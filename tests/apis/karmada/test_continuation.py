@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gitsched.apis.gitsched.config import parse_config
 from gitsched.decide.validation import validate_document
-from tests.apis.continuation import World, run_history
+from tests.apis.continuation import World, check_changes, run_history
 from tests.apis.karmada.conftest import API_VERSIONS
 from tests.search_depth import count_examples
 
@@ -53,11 +53,11 @@ class WorldBuilder:
             "Cluster": (self.make_cluster, 6),
             "PropagationPolicy": (self.make_policy, 3),
             "ClusterPropagationPolicy": (self.make_cluster_policy, 3),
-            "OverridePolicy": (self.make_override, 1),
-            "ClusterOverridePolicy": (self.make_cluster_override, 1),
+            "OverridePolicy": (self.make_override, 2),
+            "ClusterOverridePolicy": (self.make_cluster_override, 2),
             "ClusterTaintPolicy": (self.make_taint_policy, 1),
             "ResourceBinding": (self.make_binding, 1),
-            "Deployment": (self.make_deployment, 5),
+            "Deployment": (self.make_deployment, 9),
             "ConfigMap": (self.make_config_map, 2),
             "HorizontalPodAutoscaler": (self.make_autoscaler, 1),
             "Service": (self.make_service, 1),
@@ -85,11 +85,30 @@ class WorldBuilder:
             else:
                 world.update([make_valid(self.makers[kind][0])])
 
+    def change_one(self, world: World) -> None:
+        """Edit a Cluster in one place, or add, replace or remove another document."""
+        known = [key for key in sorted(world) if key[0] == "Cluster"]
+        if self.chance(0.6):
+            self.edit_cluster(world, self.dice.choice(known))
+        else:
+            kind = self.dice.choice([kind for kind in self.makers if kind != "Cluster"])
+            others = [key for key in sorted(world) if key[0] == kind]
+            if others and self.chance(0.3):
+                del world[self.dice.choice(others)]
+            else:
+                world.update([make_valid(self.makers[kind][0])])
+
     def edit_cluster(self, world: World, key: tuple[str, str, str]) -> None:
-        """Replace one part of a Cluster."""
-        _, other = make_valid(lambda: self.make_cluster(key[2]))
-        part = self.dice.choice(("metadata", "spec", "status"))
-        world[key] = {name: value for name, value in {**world[key], part: other.get(part)}.items() if value is not None}
+        """Change one property of a Cluster."""
+        name, body = make_valid(lambda: self.make_cluster(key[2]))
+        status = (("status", field) for field in ("apiEnablements", "resourceSummary", "conditions"))
+        part, field = self.dice.choice((("metadata", "labels"), ("spec", "region"), ("spec", "taints"), *status))
+        before = world[name]
+        changed = {**(before.get(part) or {}), field: (body.get(part) or {}).get(field)}
+        if field == "labels":
+            label = self.dice.choice(LABELS)
+            changed[field] = {**(before["metadata"].get("labels") or {}), label: self.dice.choice("ab")}
+        world[name] = {**before, part: {name: value for name, value in changed.items() if value is not None}}
 
     def make_cluster(self, name: str = "") -> Any:
         dice = self.dice
@@ -314,16 +333,32 @@ class WorldBuilder:
         return document("PriorityClass", "high", value=self.dice.randint(1, 9))
 
 
+def make_builder(dice: Random) -> WorldBuilder:
+    builder = WorldBuilder(dice)
+    if dice.random() < 0.3:
+        builder.lazy_share, builder.propagating_share = dice.choice(((0.0, 0.3), (0.2, 0.2), (0.2, 0.0)))
+    return builder
+
+
 def play(seed: int, steps: int) -> tuple[int, int]:
     dice = Random(seed)
-    builder = WorldBuilder(dice)
-    if dice.random() < 0.4:
-        builder.lazy_share, builder.propagating_share = dice.choice(((0.0, 0.3), (0.2, 0.2), (0.2, 0.0)))
-    config = parse_config({"karmada": dice.choice(SETTINGS)})
+    builder, config = make_builder(dice), parse_config({"karmada": dice.choice(SETTINGS)})
     return run_history(builder.build(), config, builder.change, steps)
 
 
-@settings(max_examples=count_examples(6))
+def play_single(seed: int, count: int) -> tuple[int, int]:
+    dice = Random(seed)
+    builder, config = make_builder(dice), parse_config({"karmada": dice.choice(SETTINGS)})
+    return check_changes(builder.build(), config, builder.change_one, count)
+
+
+@settings(max_examples=count_examples(4))
 @given(st.integers(0, 1 << 32))
-def test_any_change(seed: int) -> None:
+def test_a_history_of_changes(seed: int) -> None:
     play(seed, 4)
+
+
+@settings(max_examples=count_examples(4))
+@given(st.integers(0, 1 << 32))
+def test_single_changes(seed: int) -> None:
+    play_single(seed, 8)

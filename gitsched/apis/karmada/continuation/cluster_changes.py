@@ -86,6 +86,10 @@ class _Answer(NamedTuple):
         """Return whether the cluster may pass the filters of a group, for a workload that is not there."""
         return any(self.groups[group]) and not self.is_tainted and not self.is_deleting and not self.is_frozen and all(self.fields)
 
+    def without_filters(self) -> _Answer:
+        """Return the answer without the taints that only keep further workloads away."""
+        return self._replace(taints=tuple(taint for taint in self.taints if taint.effect == NO_EXECUTE), is_tainted=False)
+
 
 _Answers = Mapping[str, tuple["_Answer | None", "_Answer | None"]]
 """The answers about each changed Cluster, before and now; None where it does not exist."""
@@ -138,6 +142,9 @@ class _FleetComparison:
     def __init__(self, sides: tuple[_FleetSide, _FleetSide], after: KarmadaState, changed: Iterable[str]) -> None:
         self._changed, self._sides = sorted(changed), sides
         self._policies = {policy.key.title: policy for policy in after.policies.policies.values()}
+        self._has_attachments = (
+            after.has_dependencies or after.has_followers
+        )  # an object may be where its own policy does not place it
         self._fails_back = after.settings.failback.mode != "Never"
         self._answers: dict[str, _Answers] = {}
         self._verdicts: dict[tuple[PlacementSummary, tuple[str, str]], bool] = {}
@@ -165,8 +172,11 @@ class _FleetComparison:
             return False
         if not placement.is_settled:
             return True
-        if name in placement.clusters:
-            return serves[0] != serves[1] or self._concerns_there(policy, placement, answers)
+        is_there = name in placement.clusters
+        if is_there and self._concerns_there(policy, placement, answers):
+            return True
+        if is_there and not self._has_attachments:
+            return False
         if policy.placement.is_divided and placement.assigned and not self._can_return(policy):
             return False  # the scheduler is not called: no trigger says so
         eligible = [
@@ -178,11 +188,16 @@ class _FleetComparison:
     def _concerns_there(
         self, policy: PropagationPolicy, placement: PlacementSummary, answers: tuple[_Answer | None, _Answer | None]
     ) -> bool:
-        """Return whether the change of a Cluster can affect a settled workload that is there. Free capacity alone is reported only once
-        something is overcommitted, and else counts where it ranks clusters."""
-        former, present = answers
+        """Return whether the change of a Cluster can affect a settled workload that is bound to it.
+
+        The filters admit it whatever APIs the Cluster serves, and with any taint that does not evict. Free capacity alone is reported only
+        once something is overcommitted, and else counts where it ranks clusters.
+        """
+        former, present = (answer.without_filters() if answer is not None else None for answer in answers)
         if former is None or present is None or former._replace(capacity=present.capacity) != present:
             return True
+        if former.capacity == present.capacity:
+            return False
         ranks = bool(policy.placement.spreads) or (policy.placement.division in _CAPACITY_DIVISIONS and not placement.assigned)
         return (
             ranks

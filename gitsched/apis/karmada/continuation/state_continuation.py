@@ -105,7 +105,7 @@ def _list_api_versions(changes: SnapshotChanges) -> Mapping[Key, str]:
 
 def _add_autoscalers(before: KarmadaState, changes: SnapshotChanges) -> AutoscalerIndex:
     """Return the autoscalers of the new snapshot. An index that has any reads those that changed when it is asked what they affect."""
-    if before.autoscalers is not NO_AUTOSCALERS:
+    if not before.autoscalers.is_empty:
         return before.autoscalers
     added = [
         template for _, template in changes.templates.values() if template is not None and template.key[:2] in AUTOSCALER_KINDS
