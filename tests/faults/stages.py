@@ -34,7 +34,7 @@ _PACKAGE = str(Path(gitsched.__file__).parent)
 _FRAME = ("cli/", "git/", "reconcile/fetch.py")
 """Modules whose functions are the frame of a run: without the previous output nothing can be kept."""
 _METADATA = ("README.md", "gitsched.json", "hydrator.metadata")
-_CACHES = ("manifests/parsed_file.py", "reconcile/cache/plan_cache.py", "reconcile/cache/plan_file.py", "decide/plan_state.py")
+_CACHES = ("manifests/parsed_file.py", "reconcile/cache/", "decide/plan_state.py", "model/template_index.py")
 """Modules of caches: what fails there costs work, and changes nothing."""
 _UNREADABLE = ("make_raw_document", "make_origin")
 """What fails here leaves a file without any document that is known, so placements are frozen."""
@@ -212,7 +212,7 @@ class Scene:
             code, said = self.run(command)
         if not failures:
             return []
-        if code == 0 and stage.module in _CACHES:
+        if code == 0 and stage.module.startswith(_CACHES):
             return [] if command != "reconcile" or self._list_content() == self.new else ["the output depends on a cache"]
         problems = [] if code == 1 else [f"exit code {code}: {said[-600:]}"]
         if "internal-error" not in said and "internal error" not in said:
