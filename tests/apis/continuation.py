@@ -159,14 +159,12 @@ def _describe(outcome: Outcome | None) -> Any:
     return records, strip_outcome(outcome)._replace(time=_START, trigger="", released=frozenset())
 
 
-def run_history(
-    world: World, config: Config, change: Callable[[World], None], steps: int, *, can_be_stored: bool = True
-) -> tuple[int, int]:
+def run_history(world: World, config: Config, change: Callable[[World], None], steps: int) -> tuple[int, int]:
     """Change a world in several steps, each checked. Returns how many steps continued, and how many workloads they decided again."""
     last, continued, decided = settle(world, config), 0, 0
     for minutes in range(10, 10 + steps):
         change(world)
-        last, affected = check_step(last, world, config, minutes, stored=can_be_stored and minutes % 2 == 0)
+        last, affected = check_step(last, world, config, minutes, stored=minutes % 2 == 0)
         if affected is not None:
             continued, decided = continued + 1, decided + len(affected)
     return continued, decided

@@ -31,7 +31,7 @@ from gitsched.apis.ocm.previous_decisions import BASIS_KEY, DecisionIndex, diges
 from gitsched.apis.ocm.prioritizers import PrioritizerScores
 from gitsched.apis.ocm.rollout import read_previous_rollout, read_reports
 from gitsched.apis.ocm.scheduling import schedule_placements
-from gitsched.apis.policy_api import PolicyEngine, Snapshot, list_previous_records
+from gitsched.apis.policy_api import EMPTY_SNAPSHOT, PolicyEngine, Snapshot, list_previous_records
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
@@ -44,6 +44,7 @@ from gitsched.schedule.rollout import SUCCESS
 
 if TYPE_CHECKING:
     from gitsched.apis.companions import CompanionFollowers
+    from gitsched.apis.ocm.continuation import Results
 
 
 class OcmEngine(PolicyEngine):
@@ -57,7 +58,7 @@ class OcmEngine(PolicyEngine):
         self.snapshot = snapshot
         self._recorded_decisions: dict[Key, list[Key]] | None = None
         self._clusters = read_managed_clusters(self._documents(names.MANAGED_CLUSTER), snapshot.previous, snapshot.at)
-        self.fleet = self._clusters.fleet
+        self.fleet, self._facts, self._is_stored = self._clusters.fleet, self._clusters.facts, False
         placements = [parse_placement(document) for document in self._documents(names.PLACEMENT)]
         self._placements = {document.key: document for document in self._documents(names.PLACEMENT)}
         self._followers: CompanionFollowers | None = self._read_followers(snapshot) if before is None else before._followers
@@ -91,9 +92,24 @@ class OcmEngine(PolicyEngine):
             *self._list_score_findings(scores),
         )
         self._placement_states = dict(self._list_placement_states())
+        self._results = self._list_results()
         reports = snapshot.documents.get((CONFIG_GROUP, names.ROLLOUT_REPORT), ())
         self._reports = read_reports(reports, snapshot.observations)
         self.wakeup, self.time = self.run.wakeup, self.run.time
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what is stored: the results of Placements, and what is known of templates. Scheduling again gives the rest."""
+        stored = ("_followers", "_results", "findings", "wakeup", "time")
+        return {name: getattr(self, name) for name in stored} | {"_facts": self.clusters(), "_is_stored": True}
+
+    def __setstate__(self, state: Mapping[str, object]) -> None:
+        self.__dict__.update(state, snapshot=EMPTY_SNAPSHOT)
+
+    def _restore(self, snapshot: Snapshot) -> bool:
+        """Schedule the Placements of a stored engine again. Return whether their results are the same."""
+        results = self._results
+        self.__init__(snapshot, self)  # type: ignore[misc]
+        return results == self._results
 
     def update(self, snapshot: Snapshot, /) -> bool:
         """Keep the decisions while no deadline has passed. ManifestWorkReplicaSets are not templates, so they need a new engine."""
@@ -104,6 +120,8 @@ class OcmEngine(PolicyEngine):
             or snapshot.observations != self.snapshot.observations
         ):
             return False
+        if self._is_stored:
+            return self._restore(snapshot)
         self.snapshot, self.time = snapshot, None
         self._recorded_decisions = None
         return True
@@ -116,13 +134,12 @@ class OcmEngine(PolicyEngine):
         if has_reports or not can_continue(snapshot, changes, has_followers=self._followers is not None):
             return None
         engine = OcmEngine(snapshot, self)
-        return Continuation(engine, frozenset(find_affected(self._list_results(), engine._list_results(), changes)))
+        return Continuation(engine, frozenset(find_affected(self._results, engine._results, changes)))
 
-    def _list_results(self) -> Mapping[Key, tuple[PlacementState, tuple[str, ...]]]:
+    def _list_results(self) -> Results:
         """Return for each Placement its state, and which of its clusters exist."""
-        facts = self._clusters.facts
         return {
-            key: (state, tuple(name for _, body in state.decisions for name in list_decision_clusters(body) if name in facts))
+            key: (state, tuple(name for _, body in state.decisions for name in list_decision_clusters(body) if name in self._facts))
             for key, state in self._placement_states.items()
         }
 
@@ -131,7 +148,7 @@ class OcmEngine(PolicyEngine):
             yield document, self._make_outcome(read_replica_set(document))
 
     def clusters(self) -> Mapping[str, ClusterInfo]:
-        return self._clusters.facts
+        return self._facts
 
     def records(self) -> Iterator[tuple[Key, Body]]:
         for document, added in self._clusters.tainted.values():

@@ -197,5 +197,6 @@ API = PolicyAPI(
     ),
     native_explanation="Open Cluster Management's debug endpoint",
     explained_kinds=("Placement",),
+    serializable=True,
     recorded_decisions=RecordDescription(frozenset({(GROUP, PLACEMENT_DECISION)}), _describe_record),
 )

@@ -132,7 +132,7 @@ class WorldBuilder:
 
 def play(seed: int, steps: int) -> tuple[int, int]:
     builder = WorldBuilder(Random(seed))
-    return run_history(builder.build(), Config(), builder.change, steps, can_be_stored=False)
+    return run_history(builder.build(), Config(), builder.change, steps)
 
 
 @settings(max_examples=count_examples(6))
