@@ -7,15 +7,17 @@ previous decisions. If these results differ but the plan does not follow, schedu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from gitsched.apis.capabilities import Rescheduling
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.tenancy import Tenancy
-from gitsched.decide.catalog import RawDocument
-from gitsched.decide.decisions import DecisionSet, decide
+from gitsched.decide.catalog import RawDocument, build_catalog
+from gitsched.decide.decisions import DecisionInput, DecisionSet, decide
+from gitsched.decide.partial_decisions import decide_some
+from gitsched.decide.registry import reserved_groups
 from gitsched.model.changes import RetainedWorkload
 from gitsched.model.document import Key
 from gitsched.model.observation import Observations
@@ -46,17 +48,16 @@ def find_retained(
     `decided` is the plan of the later commit, and `applied_at` the time when it is carried out. Workloads that move, and attached
     workloads that follow others, are not included.
     """
-    old, new, outcomes = _decide_without_history(before, now), _decide_without_history(after, now), decided.outcomes
-    retained: dict[Key, Outcome] = {}
-    for key, outcome in outcomes.items():
-        expected, expected_before = new.get(key), old.get(key)
-        if expected is None or outcome.state != "placed" or not outcome.policy or not expected.replicas_by_cluster:
-            continue
-        previous = {target.cluster for target in outcome.previous_targets if not target.evicting}
-        affected = expected_before is None or expected_before.replicas_by_cluster.keys() != expected.replicas_by_cluster.keys()
-        unchanged = previous == outcome.replicas_by_cluster.keys()
-        if unchanged and affected and expected.replicas_by_cluster.keys() != outcome.replicas_by_cluster.keys():
-            retained[key] = outcome
+    new = _decide_without_history(after, now)
+    staying = {key: outcome for key, outcome in decided.outcomes.items() if _stays(outcome, new.get(key))}
+    if not staying:
+        return ()
+    old = _decide_without_history(before, now, staying.keys())
+    retained = {
+        key: outcome
+        for key, outcome in staying.items()
+        if key not in old or old[key].replicas_by_cluster.keys() != new[key].replicas_by_cluster.keys()
+    }
     if not retained:
         return ()
     return _find_remedies(retained, new, make_baseline(decided, after.config, applied_at, after.observations))
@@ -90,14 +91,20 @@ def _find_remedies(
     )
 
 
-def _decide_without_history(commit: CommitInput, now: datetime) -> Mapping[Key, Outcome]:
-    time = max(now, commit.source_time)
-    return decide(
-        commit.documents,
-        {},
-        commit.config,
-        commit.source_time,
-        time,
-        observations=commit.observations,
-        tenancy=commit.tenancy,
-    ).outcomes
+def _stays(outcome: Outcome, expected: Outcome | None) -> bool:
+    """Return whether a placed workload keeps its clusters, and would get others without previous decisions."""
+    if expected is None or outcome.state != "placed" or not outcome.policy or not expected.replicas_by_cluster:
+        return False
+    clusters = outcome.replicas_by_cluster.keys()
+    previous = {target.cluster for target in outcome.previous_targets if not target.evicting}
+    return previous == clusters and expected.replicas_by_cluster.keys() != clusters
+
+
+def _decide_without_history(commit: CommitInput, now: datetime, only: Collection[Key] | None = None) -> Mapping[Key, Outcome]:
+    """Return the decisions about all workloads, or about `only` some, as if none had been made before."""
+    documents, config, observations, tenancy = commit.documents, commit.config, commit.observations, commit.tenancy
+    times = commit.source_time, max(now, commit.source_time)
+    if only is None or tenancy is not None:
+        return decide(documents, {}, config, *times, observations=observations, tenancy=tenancy).outcomes
+    catalog = build_catalog(documents, config.kinds, reserved_groups)
+    return decide_some(DecisionInput(catalog, {}, config, *times, observations), only).outcomes
