@@ -6,12 +6,13 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gitsched.apis.gitsched.config import parse_config
 from gitsched.decide.validation import validate_document
-from tests.apis.continuation import World, check_changes, run_history
+from tests.apis.continuation import World, check_changes, check_step, run_history, settle
 from tests.apis.karmada.conftest import API_VERSIONS
 from tests.search_depth import count_examples
 
@@ -352,13 +353,81 @@ def play_single(seed: int, count: int) -> tuple[int, int]:
     return check_changes(builder.build(), config, builder.change_one, count)
 
 
-@settings(max_examples=count_examples(4))
+@settings(max_examples=count_examples(3))
 @given(st.integers(0, 1 << 32))
 def test_a_history_of_changes(seed: int) -> None:
     play(seed, 4)
 
 
-@settings(max_examples=count_examples(4))
+@settings(max_examples=count_examples(3))
 @given(st.integers(0, 1 << 32))
 def test_single_changes(seed: int) -> None:
     play_single(seed, 8)
+
+
+def make_world() -> World:
+    """Return two clusters of each environment, and a policy for the workloads of each team."""
+    policies = {
+        "dev": {"clusterAffinity": {"labelSelector": {"matchLabels": {"env": "dev"}}}},
+        "prod": {
+            "clusterAffinity": {"labelSelector": {"matchLabels": {"env": "prod"}}},
+            "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"},
+        },
+    }
+    made = [
+        document(
+            "Cluster", f"{env}{number}", metadata={"labels": {"env": env}}, spec={"syncMode": "Push", "region": "r1"}, status=STATUS
+        )
+        for env in policies
+        for number in (1, 2)
+    ]
+    for env, placement in policies.items():
+        selector = {"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"app": env}}}
+        made.append(document("PropagationPolicy", env, "default", spec={"resourceSelectors": [selector], "placement": placement}))
+        labels = {"app": env}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "web"}]}}
+        spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+        made += [document("Deployment", f"{env}-{name}", "default", metadata={"labels": labels}, spec=spec) for name in "ab"]
+    return dict(made)
+
+
+STATUS: dict[str, Any] = {
+    "apiEnablements": [{"groupVersion": "apps/v1", "resources": [{"kind": "Deployment"}]}],
+    "resourceSummary": {"allocatable": {"pods": "9"}, "allocated": {"pods": "1"}},
+}
+CHANGES: tuple[tuple[str, str, dict[str, Any], list[str]], ...] = (
+    ("a label that no selector reads", "Cluster/dev1", {"metadata": {"labels": {"env": "dev", "rack": "7"}}}, []),
+    ("a label that one policy reads", "Cluster/prod1", {"metadata": {"labels": {"env": "none"}}}, ["prod-a", "prod-b"]),
+    ("a taint where workloads are", "Cluster/dev1", {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}, []),
+    ("a taint that evicts", "Cluster/dev1", {"spec": {"taints": [{"key": "k", "effect": "NoExecute"}]}}, ["dev-a", "dev-b"]),
+    ("a field that no policy spreads over", "Cluster/dev2", {"spec": {"region": "r2"}}, []),
+    (
+        "free capacity",
+        "Cluster/dev1",
+        {"status": {**STATUS, "resourceSummary": {"allocatable": {"pods": "9"}, "allocated": {}}}},
+        [],
+    ),
+    ("a policy", "PropagationPolicy/dev", {"spec": {"priority": 3}}, ["dev-a", "dev-b"]),
+    (
+        "an override policy for one cluster",
+        "OverridePolicy/o",
+        {"spec": {"targetCluster": {"clusterNames": ["prod2"]}}},
+        ["prod-a", "prod-b"],
+    ),
+)
+
+
+@pytest.mark.parametrize(("what", "target", "change", "affected"), CHANGES, ids=[change[0] for change in CHANGES])
+def test_only_affected_workloads_are_decided_again(what: str, target: str, change: dict[str, Any], affected: list[str]) -> None:
+    world, config = make_world(), parse_config({})
+    kind, _, name = target.partition("/")
+    if kind == "OverridePolicy":
+        rule = {**change["spec"], "overriders": {"labelsOverrider": [{"operator": "add", "value": {"o": "1"}}]}}
+        other = {**world, **dict([document(kind, name, "default", spec={"overrideRules": [rule]})])}
+    else:
+        key = next(key for key in world if (key[0], key[2]) == (kind, name))
+        parts = {part: {**world[key].get(part, {}), **values} for part, values in change.items()}
+        other = {**world, key: {**world[key], **parts}}
+    _, decided = check_step(settle(world, config), other, config, 10, stored=True)
+    assert decided is not None, what
+    assert sorted(key.name for key in decided) == affected

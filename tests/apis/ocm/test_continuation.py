@@ -135,7 +135,7 @@ def play(seed: int, steps: int) -> tuple[int, int]:
     return run_history(builder.build(), Config(), builder.change, steps)
 
 
-@settings(max_examples=count_examples(6))
+@settings(max_examples=count_examples(3))
 @given(st.integers(0, 1 << 32))
 def test_any_change(seed: int) -> None:
     play(seed, 4)
