@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from gitsched.git.output import list_state_refs
+from gitsched.model.document import Key
 from gitsched.reconcile import Reconciler, RunResult, pipeline
 from gitsched.reconcile.cache import plan_tree
 from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize
@@ -187,6 +188,17 @@ def test_a_row_creates_no_object_of_another_type(value: Any) -> None:
     data = pickle.dumps(value)
     with pytest.raises(CorruptCacheError):
         deserialize(blake2b(data, digest_size=16).digest() + data)
+
+
+@pytest.mark.parametrize(
+    "module_and_name", ["gitsched.model.document\nKey", "collections\nCounter", "gitsched.model.finding\nFinding"]
+)
+def test_a_row_changes_no_type(module_and_name: str) -> None:
+    # The type, then a state of (None, {"count": 1}), which pickle sets as attributes.
+    data = b"c" + module_and_name.encode() + b"\n(N}X\x05\x00\x00\x00countK\x01stb."
+    with pytest.raises(CorruptCacheError):
+        deserialize(blake2b(data, digest_size=16).digest() + data)
+    assert Key.count is tuple.count
 
 
 def test_a_lost_ref_or_a_state_of_another_commit_is_replaced(machines: Machines) -> None:

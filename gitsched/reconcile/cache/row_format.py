@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import pickle
+from functools import cache
 from hashlib import blake2b
+from importlib import import_module
 from typing import Any
 
 from gitsched.apis.policy_api import EMPTY_SNAPSHOT, Snapshot
@@ -85,16 +87,41 @@ class _Pickler(pickle.Pickler):
         return "snapshot" if isinstance(value, Snapshot) else None
 
 
+class _StandIn(type):
+    """A type that takes the place of an allowed one in a row, and creates instances of that one.
+
+    A row may set attributes of what it creates. With the allowed type itself it could set those of the type, for this whole process.
+    """
+
+    allowed: type
+
+    def __call__(cls, *arguments: Any) -> Any:
+        return cls.allowed(*arguments)
+
+    def __setattr__(cls, name: str, _value: object) -> None:
+        raise TypeError(f"the attribute {name!r} of a type cannot be set")
+
+
+@cache
+def _make_stand_in(module: str, name: str) -> _StandIn:
+    is_listed = (module, name) in _ALLOWED_TYPES
+    may_be_named = is_listed or (f"{module}.".startswith(_ALLOWED_MODULES) and "." not in name)
+    allowed = getattr(import_module(module), name, None) if may_be_named else None
+    if not isinstance(allowed, type) or (allowed.__module__ != module and not is_listed):
+        raise pickle.UnpicklingError(f"{module}.{name} is not an allowed type")
+    new = allowed.__new__
+
+    def create(_: type, *arguments: Any) -> Any:
+        return new(allowed, *arguments)
+
+    return _StandIn(name, (), {"__new__": create, "allowed": allowed})
+
+
 class _Unpickler(pickle.Unpickler):
     """Create only instances of the core's classes and plain values; call no function that a file names."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in _ALLOWED_TYPES:
-            return super().find_class(module, name)
-        found = super().find_class(module, name) if f"{module}.".startswith(_ALLOWED_MODULES) and "." not in name else None
-        if not isinstance(found, type) or found.__module__ != module:
-            raise pickle.UnpicklingError(f"{module}.{name} is not an allowed type")
-        return found
+        return _make_stand_in(module, name)
 
     def persistent_load(self, _identity: Any) -> Snapshot:
         """Return an empty snapshot, so that an engine finds everything changed against it."""
