@@ -7,7 +7,6 @@ import gc
 import os
 import pickle
 import signal
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,7 +27,7 @@ def count_processes() -> int:
     A copy has only the thread that made it, so a process with several threads makes none; so does one on a system other than Linux, whose
     libraries need not work in a copy.
     """
-    if not sys.platform.startswith("linux") or threading.active_count() > 1:
+    if not hasattr(os, "memfd_create") or threading.active_count() > 1:
         return 1
     return min(len(os.sched_getaffinity(0)), _read_cgroup_limit(), MAX_PROCESSES)
 
@@ -64,8 +63,9 @@ def map_in_processes(function: Callable[[Item], Result | None], items: Sequence[
             file.close()
     finally:
         for child, (_, file) in children.items():
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):  # it ended just before
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
             file.close()
     return results
 
