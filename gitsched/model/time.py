@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEVER = datetime.max.replace(tzinfo=UTC)
@@ -20,7 +21,13 @@ def parse_time(text: object) -> datetime | None:
         return None
     if isinstance(text, datetime):
         return text.astimezone(UTC) if text.tzinfo else text.replace(tzinfo=UTC)
-    match = _TIMESTAMP.fullmatch(text) if isinstance(text, str) else None
+    if not isinstance(text, str):
+        return None
+    return _parse_known_text(text) if len(text) <= _MAX_LENGTH else _parse_text(text)
+
+
+def _parse_text(text: str) -> datetime | None:
+    match = _TIMESTAMP.fullmatch(text)
     if match is None:
         return None
     day, clock, fraction, zone = match.groups()
@@ -31,6 +38,10 @@ def parse_time(text: object) -> datetime | None:
         return None
 
 
+_parse_known_text = lru_cache(maxsize=1024)(_parse_text)  # thousands of records have the times of a few commits
+
+
+@lru_cache(maxsize=1024)
 def format_time(time: datetime) -> str:
     """Format as RFC 3339 in UTC: whole seconds like Kubernetes' metav1.Time, with a fraction only when there is one."""
     text = time.astimezone(UTC).isoformat()
