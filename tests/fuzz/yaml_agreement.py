@@ -195,7 +195,7 @@ def main() -> int:
         outcome = compare(text)
         if isinstance(outcome, Difference):
             differing += 1
-            print(f"{outcome.text}\n--- {outcome.common}\n+++ {outcome.reference}\n")
+            print(f"{outcome.text}\n--- {outcome.common}\n+++ {outcome.reference}\n", flush=True)
         else:
             read += outcome
         seen += 1
