@@ -7,6 +7,7 @@ import io
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -86,6 +87,18 @@ def test_the_example_prints_what_the_documentation_shows() -> None:
         exec(compile(source, "python_api.py", "exec"), {"__name__": "__main__"})
     assert f"```python\n{source}```" in page
     assert f"```text\n{printed.getvalue()}```" in page
+
+
+def test_a_sweep_schedules_every_variant() -> None:
+    source, page = (ROOT / "examples/sweep.py").read_text(), (ROOT / "docs/scale.md").read_text()
+    example: dict[str, Any] = {"__name__": "sweep"}
+    exec(compile(source, "sweep.py", "exec"), example)
+    with ThreadPoolExecutor(1) as executor:
+        placed = example["sweep"](example["make_fleet"](clusters=3, workloads=5), (0, 1, 2, 8), executor)
+    assert placed == {0: 0, 1: 0, 2: 5, 8: 5}
+    shown = page.partition("```python\n")[2].partition("```")[0]
+    assert shown.startswith("def count_placed(")
+    assert shown in source
 
 
 def test_types_are_exported_and_loaded_when_they_are_used() -> None:
