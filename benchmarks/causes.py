@@ -18,7 +18,7 @@ from typing import NamedTuple
 from benchmarks.generator import Size, generate
 from benchmarks.repository import START, create, git
 from benchmarks.stopwatch import clock
-from gitsched.reconcile import RunSettings, comparison, reconcile
+from gitsched.reconcile import RunSettings, compared_plans, comparison, reconcile
 
 Files = Mapping[str, bytes]
 MAX_CHANGES = 50
@@ -82,7 +82,7 @@ def measure(size: Size, scratch: Path) -> list[Cost]:
 
 
 def _compare(name: str, settings: RunSettings) -> Cost:
-    with clock(comparison, "find_causes") as search, clock(comparison, "DocumentChanges") as changes:
+    with clock(comparison, "find_causes") as search, clock(compared_plans, "DocumentChanges") as changes:
         start = process_time()
         moves = comparison.compare_plans(settings, "main").review.moves
         spent = process_time() - start

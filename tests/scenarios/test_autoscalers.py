@@ -200,7 +200,7 @@ def test_an_override_of_a_limit_takes_precedence_over_its_part(fleet: Fleet) -> 
 
 
 def test_a_changed_autoscaler_or_target_updates_the_other(fleet: Fleet) -> None:
-    """In one process, with incremental plans, as with complete ones. Another target of the autoscaler requires a complete plan."""
+    """In one process, with incremental plans, as with complete ones."""
     filler = {f"apps/{n}.yaml": FOUR.replace("name: web", f"name: w{n}").replace("app: web", f"app: w{n}") for n in range(8)}
     fleet.commit({**BASE, **filler, "web.yaml": FOUR, "scaler.yaml": HPA, "gitsched.yaml": SETTINGS})
     resident = Reconciler(fleet.settings(0, output_branch="resident"))
@@ -214,7 +214,6 @@ def test_a_changed_autoscaler_or_target_updates_the_other(fleet: Fleet) -> None:
         {"web.yaml": FOUR},
         {"scaler.yaml": HPA},
     )
-    complete = []
     for hour, files in enumerate(commits, start=1):
         fleet.commit(files, hour=hour)
         resident.settings = fleet.settings(hour, output_branch="resident")
@@ -223,8 +222,7 @@ def test_a_changed_autoscaler_or_target_updates_the_other(fleet: Fleet) -> None:
         ours, theirs = fleet.files("resident"), fleet.files()
         assert {path for path in ours if ours[path] != theirs[path]} <= {"gitsched.json", "hydrator.metadata", "README.md"}
         assert ours.keys() == theirs.keys()
-        complete.append(run.plan.complete)
-    assert complete == [False, False, True, False, True], "only what the autoscaler scales changes which objects are companions"
+        assert not run.plan.complete, hour
     assert "maxReplicas: 5" in fleet.read(HPA_PATH.format("ash"), "resident")
 
 
