@@ -120,7 +120,8 @@ def test_a_run_reads_a_file_once_however_many_of_its_workloads_are_due(fleet: Fl
 
     fill(fleet, tolerate=600)
     without_overlap = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nspec:\n  output: {overlap: 0s}\n"
-    fleet.commit({"gitsched.yaml": without_overlap, "first.yaml": DOWN, "web.yaml": "---\n".join(deployment(name) for name in ("web", *"abcdefghijkl"))}, hour=1)
+    workloads = "---\n".join(deployment(name) for name in ("web", *"abcdefghijkl"))
+    fleet.commit({"gitsched.yaml": without_overlap, "first.yaml": DOWN, "web.yaml": workloads}, hour=1)
     session = Reconciler(fleet.settings(1))
     for minutes in (0, 1):  # the second run changes nothing, and saves what the third one starts from
         session.run(at_hour(1 + minutes * MINUTE))
