@@ -34,8 +34,16 @@ _PACKAGE = str(Path(gitsched.__file__).parent)
 _FRAME = ("cli/", "git/", "reconcile/fetch.py")
 """Modules whose functions are the frame of a run: without the previous output nothing can be kept."""
 _METADATA = ("README.md", "gitsched.json", "hydrator.metadata")
-_CACHES = ("manifests/parsed_file.py", "reconcile/cache/", "decide/plan_state.py", "model/template_index.py")
+_CACHES = (
+    "manifests/parsed_file.py",
+    "reconcile/cache/",
+    "decide/plan_state.py",
+    "decide/template_entries.py",
+    "model/template_index.py",
+)
 """Modules of caches: what fails there costs work, and changes nothing."""
+_NOT_STORED = "while the plan was stored for the next run"
+"""What a run logs when its caches called a function of another module that failed: this costs work, too."""
 _UNREADABLE = ("make_raw_document", "make_origin")
 """What fails here leaves a file without any document that is known, so placements are frozen."""
 _NAMES = (
@@ -212,7 +220,7 @@ class Scene:
             code, said = self.run(command)
         if not failures:
             return []
-        if code == 0 and stage.module.startswith(_CACHES):
+        if code == 0 and (stage.module.startswith(_CACHES) or _NOT_STORED in said):
             return [] if command != "reconcile" or self._list_content() == self.new else ["the output depends on a cache"]
         problems = [] if code == 1 else [f"exit code {code}: {said[-600:]}"]
         if "internal-error" not in said and "internal error" not in said:
