@@ -96,8 +96,12 @@ class Repository(CommitAncestry, MirroredRefs):
         return (Path(self.common_dir) / "shallow").exists()
 
     def close_files(self) -> None:
-        """Close packs and indexes, which libgit2 keeps open although git has replaced them; they are opened again when needed."""
+        """Close packs and indexes, which libgit2 keeps open although git has replaced them; they are opened again when needed.
+
+        Listings that the last runs did not need are removed from the cache.
+        """
         self._repo.free()
+        self._trees.end_run()
 
     def read_config(self, name: str) -> str | None:
         """Return a value of Git's configuration for this repository; None when it is not set."""

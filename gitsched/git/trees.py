@@ -22,8 +22,10 @@ SUBMODULE_MODE = 0o160000
 
 MAX_DEPTH = 128
 MAX_ENTRIES = 1_000_000
-_CACHED_ENTRIES = 4_000_000
-_EDIT_CACHE_LIMIT = 100_000
+_LEAST_CACHED = 2_000
+_MAX_CACHED = 4_000_000
+_RUNS_CACHED = 4
+"""The least and the most entries that a cache keeps, and, between these, for how many runs like the largest one."""
 
 _RAW_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 _RAW_TREE_MODES = (b"40000", b"040000")
@@ -73,9 +75,15 @@ class TreeReader:
 
     def __init__(self, read: Callable[[str], bytes]) -> None:
         self._read = read
-        self._tree_cache: _LruCache[str, list[RawEntry]] = _LruCache(_CACHED_ENTRIES)
-        self._listing_cache: _LruCache[tuple[str, str, bool], tuple[TreeEntry, ...]] = _LruCache(_CACHED_ENTRIES)
-        self._edited_blobs: dict[EditedBlob, bytes] = {}
+        self._tree_cache: _LruCache[str, list[RawEntry]] = _LruCache()
+        self._listing_cache: _LruCache[tuple[str, str, bool], tuple[TreeEntry, ...]] = _LruCache()
+        self._edited_blobs: _LruCache[EditedBlob, bytes] = _LruCache()
+
+    def end_run(self) -> None:
+        """Tell the caches that a run has ended: they keep what a few runs read."""
+        self._tree_cache.end_run()
+        self._listing_cache.end_run()
+        self._edited_blobs.end_run()
 
     def read_tree(self, tree: str) -> list[RawEntry]:
         """Return the entries of one tree, in Git's order."""
@@ -97,8 +105,6 @@ class TreeReader:
     ) -> tuple[str, list[RawObject]]:
         """Return the id of the base tree with every path of `changes` set, or removed where the value is None, and the objects to
         write for it. `read` and `has` are those of `TreeBuilder`."""
-        if len(self._edited_blobs) > _EDIT_CACHE_LIMIT:
-            self._edited_blobs.clear()
         read_once = lru_cache(maxsize=1)(read)  # the documents of a file follow each other
         builder = TreeBuilder(self.read_tree, read_once, has, self._edited_blobs)
         tree = builder.build(changes, base)
@@ -206,12 +212,18 @@ V = TypeVar("V")
 
 
 class _LruCache(Generic[K, V]):
-    """A mapping that discards the least recently used items once the sum of weights exceeds the limit."""
+    """A mapping that discards the least recently used items.
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._total = 0
+    It keeps several times the weight that the largest run added, so a process that follows a small repository for months stays small.
+    """
+
+    def __init__(self) -> None:
+        self._limit = _LEAST_CACHED
+        self._total = self._added = 0
         self._items: dict[K, tuple[V, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._items)
 
     def get(self, key: K) -> V | None:
         item = self._items.pop(key, None)
@@ -221,11 +233,17 @@ class _LruCache(Generic[K, V]):
         return item[0]
 
     def put(self, key: K, value: V, weight: int) -> None:
+        self._added += weight + 1
+        self._limit = min(max(self._limit, _RUNS_CACHED * self._added), _MAX_CACHED)
         self._total += weight + 1
         self._items[key] = (value, weight + 1)
         while self._total > self._limit and len(self._items) > 1:
             oldest = next(iter(self._items))
             self._total -= self._items.pop(oldest)[1]
+
+    def end_run(self) -> None:
+        """Begin to count what the next run adds."""
+        self._added = 0
 
 
 _UNSAFE_PATH = re.compile(
@@ -280,7 +298,7 @@ class TreeBuilder:
         rows: Callable[[str], list[RawEntry]],
         read: Callable[[str], bytes],
         has: Callable[[str], bool],
-        edited: dict[EditedBlob, bytes],
+        edited: _LruCache[EditedBlob, bytes],
     ) -> None:
         self._rows = rows
         self._read = read
@@ -358,7 +376,8 @@ class TreeBuilder:
         cached = self._edited.get(file)
         if cached is not None and (cached in self.objects or self._has(cached.hex())):
             return cached
-        oid = self._edited[file] = self._add_object(BLOB, apply_edits(self._read(file.blob), file.edits))
+        oid = self._add_object(BLOB, apply_edits(self._read(file.blob), file.edits))
+        self._edited.put(file, oid, 0)
         return oid
 
     def _add_object(self, kind: int, data: bytes, oid: bytes | None = None) -> bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gitsched.git import TreeEntry, objects, open_repository, trees
-from gitsched.git.trees import MAX_DEPTH
+from gitsched.git.trees import MAX_DEPTH, TreeReader
 from gitsched.model.errors import Permanent
 
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
@@ -303,3 +303,29 @@ def test_a_repository_committed_in_another_is_not_opened(tmp_path: Path, git, be
     with pytest.raises(Permanent, match=r"apps/inner is a bare repository committed in .*select a repository with -C"):
         open_repository(inner / below)
     assert open_repository(tmp_path / "apps").root == str(tmp_path)
+
+
+def test_listings_that_the_last_runs_did_not_need_are_removed() -> None:
+    trees: dict[str, bytes] = {}
+
+    def list_tree(count: int, number: int) -> str:
+        oid = f"{count:020x}{number:020x}"
+        trees[oid] = b"".join(b"100644 %d\0%s" % (1_000_000 + entry, bytes.fromhex(f"{number:040x}")) for entry in range(count))
+        assert len(reader.entries(oid)) == count
+        return oid
+
+    reads: list[str] = []
+    reader = TreeReader(lambda oid: reads.append(oid) or trees[oid])  # type: ignore[func-returns-value]
+    for number in range(200):
+        list_tree(50, number)
+        reader.end_run()
+    assert 4 <= len(reader._listing_cache) < 50
+    assert 4 <= len(reader._tree_cache) < 50
+    large = list_tree(5_000, 1)
+    reader.end_run()
+    for number in range(200):
+        list_tree(50, 1_000 + number)
+        reader.end_run()
+    reads.clear()
+    reader.entries(large)
+    assert not reads, "a large tree stays while runs add little"
