@@ -170,12 +170,28 @@ def make_commit_message(
         f"{change.subject}, {change.target_kind}: {_format_targets(change.before)} -> {_format_targets(change.after)}"
         for change in record_changes
     ]
+    subject = f"{summary} ({source.subject})"
+    return write_commit_message(
+        subject, lines, source=source.oid, version=version, cause=cause, trailers=_list_trailers(plan, facts)
+    )
+
+
+def make_plain_commit_message(
+    source: Commit, plan: Plan, version: str, facts_time: datetime = EPOCH, facts: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """Return the commit message without what changed, for when a bug shows in describing that. It has the same trailers."""
+    cause = _find_cause(source, plan, facts_time)
+    return write_commit_message(
+        "what changed is not described", (), source=source.oid, version=version, cause=cause, trailers=_list_trailers(plan, facts)
+    )
+
+
+def _list_trailers(plan: Plan, facts: Mapping[str, str]) -> dict[str, str]:
     trailers = _list_release_trailers(plan.releases) if plan.releases is not None else {}
     if facts:
         named = [f"{branch}@{oid}" for branch, oid in list(facts.items())[:_MAX_FACTS]]
         trailers |= {FACTS_TRAILER: ", ".join(named) + (f" and {len(facts) - _MAX_FACTS} more" if len(facts) > _MAX_FACTS else "")}
-    subject = f"{summary} ({source.subject})"
-    return write_commit_message(subject, lines, source=source.oid, version=version, cause=cause, trailers=trailers)
+    return trailers
 
 
 def _list_release_trailers(releases: Releases) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gitsched import __version__
-from gitsched.decide.commit_metadata import make_commit_message, render_metadata_files
+from gitsched.decide.commit_metadata import make_commit_message, make_plain_commit_message, render_metadata_files
 from gitsched.decide.guard_settings import DEFAULT_GUARD, read_guard_record
 from gitsched.decide.plan_state import can_continue, make_plan_contents
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
@@ -78,10 +78,11 @@ def _make_record_fault(error: Exception) -> Finding:
 
 
 class NewCommit(NamedTuple):
-    """A commit that is written but not published, and its tree."""
+    """A commit that is written but not published, and its tree. `findings` are about a bug that showed in its message."""
 
     oid: str
     tree: str
+    findings: tuple[Finding, ...] = ()
 
 
 def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Written, commit: NewCommit | None) -> Published:
@@ -132,7 +133,8 @@ def prepare_commit(context: RunContext, fetched: Fetched, planned: Planned, writ
         ^ _list_root_entries(repository, fetched.prefix, written.tree)
     }
     tree = _write_files(context, fetched.prefix, repository, metadata, written.tree)
-    return NewCommit(_commit_tree(context, fetched, planned, repository, written._replace(tree=tree), changed_entries), tree)
+    message, findings = (planned.message, ()) if planned.message else _make_message(fetched, plan, written, changed_entries)
+    return NewCommit(_commit_tree(context, fetched, plan, repository, tree, message), tree, findings)
 
 
 def _has_guard_changed(fetched: Fetched, plan: Plan) -> bool:
@@ -251,27 +253,35 @@ def _list_root_entries(repository: Repository, prefix: str, tree: str | None) ->
     return set(repository.list_directory(tree, prefix.rstrip("/")).items()) if tree else set()
 
 
-def _commit_tree(
-    context: RunContext, fetched: Fetched, planned: Planned, repository: Repository, written: Written, changed_entries: set[str]
-) -> str:
-    """Write the commit. `changed_entries` are the names at the root of the output that differ from the last commit."""
-    plan, head = planned.plan, fetched.output_head
+def _make_message(fetched: Fetched, plan: Plan, written: Written, changed_entries: set[str]) -> tuple[str, tuple[Finding, ...]]:
+    """Return the commit message, and an error if a bug showed in describing what changed: what the commit delivers does not depend on it.
+
+    `changed_entries` are the names at the root of the output that differ from the last commit.
+    """
+    source, facts = fetched.source, fetched.facts
+    branches = facts.commits if facts.branches else {}
+    try:
+        message = make_commit_message(source, plan, written.record_changes, changed_entries, __version__, facts.time, branches)
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        from gitsched.model.fault import describe_fault  # only after a bug
+
+        effect = "the commit does not name what changed, and what it delivers is complete"
+        text = f"{describe_fault(error)} while the commit message was written: {effect}; report this bug with the id"
+        plain = make_plain_commit_message(source, plan, __version__, facts.time, branches)
+        return plain, (Finding("error", INTERNAL_ERROR, text),)
+    return message, ()
+
+
+def _commit_tree(context: RunContext, fetched: Fetched, plan: Plan, repository: Repository, tree: str, message: str) -> str:
+    head = fetched.output_head
     config, settings = fetched.trusted.config.output, context.settings
     name, email = settings.author or (config.author.name, config.author.email)
     signing = settings.signing  # gitsched.yaml cannot choose a key of the operator
     signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
-    facts = fetched.facts
-    message = planned.message or make_commit_message(
-        fetched.source,
-        plan,
-        written.record_changes,
-        changed_entries,
-        __version__,
-        facts.time,
-        facts.commits if facts.branches else {},
-    )
     time = max(plan.time, repository.commit(head).time) if head else plan.time
-    return repository.commit_tree(written.tree, (head,) if head else (), message, name=name, email=email, time=time, sign=signer)
+    return repository.commit_tree(tree, (head,) if head else (), message, name=name, email=email, time=time, sign=signer)
 
 
 def _make_note(context: RunContext, fetched: Fetched, commit: str) -> str:

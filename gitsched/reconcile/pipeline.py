@@ -84,7 +84,10 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
 
                 reviewing = context._replace(settings=context.settings._replace(now=now.replace(microsecond=0)))
                 written = check_review(reviewing, fetched, planned, written, partial(plan_source, now=now))
-            return written, None if preview or written.refused else prepare_commit(context, fetched, planned, written)
+            commit = None if preview or written.refused else prepare_commit(context, fetched, planned, written)
+            if commit is not None and commit.findings:
+                written = written._replace(findings=(*written.findings, *commit.findings))
+            return written, commit
 
         planned, (written, commit) = use_plan(context, fetched, now, write_checked, planned, withholds=not preview)
         published = None

@@ -288,3 +288,21 @@ def test_a_run_fails_after_too_many_bugs(fleet: Fleet, monkeypatch: pytest.Monke
     break_function(monkeypatch, "apis.karmada.engine:KarmadaEngine.decide")
     monkeypatch.setattr("gitsched.decide.fault_isolation.MAX_FAULTS", 0)
     assert main(["plan", "-C", str(fleet.path)]) == 3
+
+
+def test_a_bug_in_describing_what_changed_costs_the_description_alone(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet.commit({"ash.yaml": cluster("ash"), "good.yaml": deployment("good"), "policy.yaml": policy("")})
+
+    def fail(_: object) -> str:
+        raise RuntimeError(SECRET)
+
+    monkeypatch.setattr("gitsched.decide.commit_metadata._format_replicas", fail)
+    run = fleet.reconcile()
+    (fault,) = list_faults(run.plan.findings)
+    assert "while the commit message was written" in fault.message
+    assert f"clusters/ash/{GOOD}.yaml" in fleet.files()
+    message = fleet.git("log", "-1", "--format=%B", "placements")
+    assert message.startswith("place: what changed is not described\n")
+    assert f"Gitsched-Source: {fleet.git('rev-parse', 'main').strip()}" in message
+    assert SECRET not in message
+    assert fleet.reconcile(1).after is None, "the next run has nothing to do"
