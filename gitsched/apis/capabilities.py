@@ -79,6 +79,18 @@ class Continuing(Protocol):
 
 
 @runtime_checkable
+class SelectionTracking(Protocol):
+    """Capability of an engine that can say what changed documents may select, whatever earlier runs decided."""
+
+    def list_selectable(self, changes: SnapshotChanges, /) -> frozenset[Key] | None:
+        """Return the templates that `api_documents` may place otherwise where no record exists; None if this cannot be told.
+
+        Templates that changed themselves are not included.
+        """
+        ...
+
+
+@runtime_checkable
 class CapacityReporting(Protocol):
     """Capability of an engine whose clusters have capacity that workloads use, so that a simulation can report what fits together."""
 

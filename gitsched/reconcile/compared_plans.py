@@ -78,6 +78,10 @@ class CommitComparer(Protocol):
         """Return what changed since the last run, which planned the commit `earlier`; None without a record of it."""
         ...
 
+    def may_retain(self, context: RunContext, inputs: ComparedInputs, later: PlannedCommit, /) -> bool:
+        """Return whether a workload that the changes affect may keep its clusters because of earlier decisions."""
+        ...
+
     def list_clusters(self, context: RunContext, planned: PlannedCommit, /) -> set[str]:
         """Return the names of the clusters with a directory, without those that retire."""
         ...
@@ -125,6 +129,9 @@ class CompleteComparer:
             tenancy=source.tenancy,
         )
         return ComparedInputs(DocumentChanges(before, after), partial(DecidedCommit.from_decisions, later.decisions))
+
+    def may_retain(self, _context: RunContext, inputs: ComparedInputs, _later: PlannedCommit, /) -> bool:
+        return any(key.group in reserved_groups for key in inputs.changes.by_key)
 
     def list_clusters(self, _context: RunContext, planned: PlannedCommit, /) -> set[str]:
         plan = planned.run.plan

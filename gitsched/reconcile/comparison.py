@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeVar
 
 from gitsched.decide.plan import gc_paused
 from gitsched.decide.recorded_decisions import compare_recorded
-from gitsched.decide.registry import reserved_groups
 from gitsched.diff.causes import find_causes
 from gitsched.diff.plans import FileChange, compute_plan_digest, list_delivered
 from gitsched.diff.retained import CommitInput, find_retained
@@ -115,7 +114,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
     retained: tuple[RetainedWorkload, ...] = ()
     if earlier is not None and changes is not None:
         since, found = earlier, changes
-        retained = search.attempt(lambda: _list_retained(context, found, since, fetched.source, later), ())
+        retained = search.attempt(lambda: _list_retained(comparer, context, found, since, fetched.source, later), ())
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree, run.source)
     directories = _list_cluster_directories(fetched)
     clusters, retiring = comparer.list_clusters(context, later), run.plan.retiring.keys()
@@ -174,7 +173,7 @@ def _compare_with_base(context: RunContext, fetched: Fetched, comparer: CommitCo
     retained: tuple[RetainedWorkload, ...] = ()
     if changes is not None:
         found = changes
-        retained = search.attempt(lambda: _list_retained(context, found, base, planned, later), ())
+        retained = search.attempt(lambda: _list_retained(comparer, context, found, base, planned, later), ())
         moves, records = search.attempt(lambda: _add_causes(context, moves, records, found, before.plan.outcomes), (moves, records))
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, run.tree, run.source)
     clusters = [comparer.list_clusters(context, planned) for planned in (earlier, later)]
@@ -250,10 +249,15 @@ def _add_causes(
 
 
 def _list_retained(
-    context: RunContext, inputs: ComparedInputs, earlier: Commit, later: Commit, planned: PlannedCommit
+    comparer: CommitComparer,
+    context: RunContext,
+    inputs: ComparedInputs,
+    earlier: Commit,
+    later: Commit,
+    planned: PlannedCommit,
 ) -> tuple[RetainedWorkload, ...]:
     """Return the workloads that keep their placement because of scheduling history; none if only workloads differ."""
-    if not any(key.group in reserved_groups for key in inputs.changes.by_key):
+    if not comparer.may_retain(context, inputs, planned):
         return ()
     plan, now = planned.run.plan, context.settings.now
     sources = [read_source_at(context, commit) for commit in (earlier, later)]

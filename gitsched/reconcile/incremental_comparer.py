@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from gitsched.apis.capabilities import SelectionTracking, SnapshotChanges
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
-from gitsched.decide.catalog import Catalog
+from gitsched.decide.catalog import Catalog, is_template, resolve_key
 from gitsched.decide.changed_documents import FileDocuments, SourceDiff, identify_documents, pair_documents
 from gitsched.decide.continued_engines import continue_engines
 from gitsched.decide.decisions import DecisionInput, decide_workload, list_dependency_trackers, make_holds_loader
 from gitsched.decide.partial_decisions import PartialDecisions
 from gitsched.decide.plan_result import describe_reason
 from gitsched.decide.plan_state import workload_sort_key
+from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.decide.removals import REMOVED_REASON, UNSELECTED_REASON
 from gitsched.diff.counterfactual_placements import DecidedCommit
 from gitsched.diff.document_changes import DocumentChanges
@@ -23,18 +25,20 @@ from gitsched.model.changes import Move
 from gitsched.model.document import Document, Key
 from gitsched.model.errors import GitschedError
 from gitsched.model.observation import Observations, read_observations
+from gitsched.reconcile.cache.plan_cache import LazyDocuments
 from gitsched.reconcile.changed_files import TemplateFinder, find_limit, read_file_at
 from gitsched.reconcile.compared_plans import ComparedInputs, PlannedCommit, plan_commit
 from gitsched.reconcile.fetch import open_records
 from gitsched.reconcile.pipeline import needs_setting_report, plan_source, take_plan
-from gitsched.reconcile.run import NO_SETTING_REPORT, Fetched, RunContext, StateUpdate
-from gitsched.reconcile.source_diff import LazyTemplates, plan_incrementally, read_templates
+from gitsched.reconcile.run import NO_SETTING_REPORT, Facts, Fetched, RunContext, StateUpdate
+from gitsched.reconcile.source_diff import LazyTemplates, merge_documents, plan_incrementally, read_templates
 from gitsched.reconcile.source_reader import SourceReader, is_manifest_path
 from gitsched.render.output_files import CLUSTERS
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from gitsched.apis.capabilities import DocumentPair
     from gitsched.model.commit import Commit
     from gitsched.model.scheduling import Outcome
     from gitsched.reconcile.cache.plan_cache import PlanCache
@@ -63,8 +67,6 @@ class IncrementalComparer:
         found = plan_commit(context, fetched, planned) if planned is not None else None
         if found is None or found.update is None:
             raise NeedsCompletePlan("the change is too large for an incremental plan, or a bug shows on a document")
-        if found.update.incremental.changes.api_documents:
-            raise NeedsCompletePlan("documents of policy APIs differ")
         return found
 
     def list_moves(self, earlier: PlannedCommit, later: PlannedCommit, /) -> tuple[Move, ...]:
@@ -97,14 +99,21 @@ class IncrementalComparer:
         moved = [move.key for move in later.run.plan.moves]
         return _compare_inputs(context, earlier.tree, (record.time, record.time), observed, later, moved, {})
 
+    def may_retain(self, context: RunContext, inputs: ComparedInputs, later: PlannedCommit, /) -> bool:
+        """Return False if no workload may do so. Raise NeedsCompletePlan otherwise: what it would need is only found with all decisions."""
+        by_key = inputs.changes.by_key
+        if any(key.group in reserved_groups for key in by_key) and _may_keep_clusters(context, inputs, later):
+            raise NeedsCompletePlan("workloads may keep their clusters because of earlier decisions")
+        return False
+
     def list_clusters(self, context: RunContext, planned: PlannedCommit, /) -> set[str]:
-        """Return no cluster: both plans have the same ones, because a change of a cluster requires a complete plan."""
+        """Return no cluster: both plans have the same ones, because a cluster that comes or goes requires a complete plan."""
         del context
         fetched = planned.fetched
         repository, path = fetched.output.repository, f"{fetched.prefix}{CLUSTERS}"
         trees = (fetched.output_tree, planned.run.tree)
         names = [repository.list_directory(tree, path).keys() if tree else set[str]() for tree in trees]
-        if names[0] != names[1]:
+        if names[0] != names[1] or planned.run.plan.retiring != _get_update(planned).cache.header.totals.retiring:
             raise NeedsCompletePlan("clusters are added or removed")
         return set()
 
@@ -119,6 +128,48 @@ def _has_template(planned: PlannedCommit, key: Key) -> bool:
     cache, incremental = _get_update(planned)
     changed = incremental.changes.templates
     return changed[key] is not None if key in changed else key in cache.template_index
+
+
+def _may_keep_clusters(context: RunContext, inputs: ComparedInputs, later: PlannedCommit) -> bool:
+    """Return whether a workload that changed policies may select stays where it is, and would be elsewhere without earlier decisions."""
+    cache, incremental = _get_update(later)
+    changes = inputs.changes
+    pairs = {key: (one.before, one.after) for key, one in changes.by_key.items() if key.group in reserved_groups}
+    found: set[Key] = {*incremental.changes.templates, *(key for key in changes.by_key if key not in pairs)}
+    groups = {key.group for key in pairs}
+    decided = inputs.read_decided()
+    for engine in decided.engines:
+        if groups.isdisjoint(policy_apis[engine.name].groups):
+            continue
+        if not isinstance(engine, SelectionTracking):
+            return True
+        selectable = engine.list_selectable(SnapshotChanges(pairs, {}, cache.template_index, decided.outcomes.get))
+        if selectable is None:
+            return True
+        found |= selectable
+    staying = {key: outcome for key in found if (outcome := decided.outcomes.get(key)) is not None and _is_placed(outcome)}
+    if not staying:
+        return False
+    if len(staying) > find_limit(cache.header.totals.workload_count):
+        return True
+    totals, templates = incremental.totals, decided.templates
+    times = totals.source_time, max(totals.source_time, context.settings.now)
+    holds = make_holds_loader(templates) if totals.config.guard.hold_stateful else None
+    known, updated = cache.api_documents, incremental.changes.api_documents
+    kinds = [kind for kind in {**dict.fromkeys(known), **updated} if updated.get(kind, ((),))]
+    documents = LazyDocuments(kinds, lambda kind: updated[kind] if kind in updated else known[kind])
+    snapshot = Snapshot(documents, templates, frozenset(), {}, totals.config, *times, load_holds=holds)
+    engines = tuple(policy_apis[engine.name].create_engine(snapshot) for engine in decided.engines)
+    for key, outcome in staying.items():
+        document = templates.get(key)
+        new = decide_workload(document, engines, snapshot) if document is not None else None
+        if new is not None and new.replicas_by_cluster and new.replicas_by_cluster.keys() != outcome.replicas_by_cluster.keys():
+            return True
+    return False
+
+
+def _is_placed(outcome: Outcome) -> bool:
+    return outcome.state == "placed" and outcome.policy != ""
 
 
 def _compare_inputs(
@@ -141,6 +192,8 @@ def _compare_inputs(
         _make_input(before, later, times, observed),
         _make_input(after, later, (totals.source_time, totals.now), Observations()),
     )
+    if any(key.group in reserved_groups for key in changes.by_key) and (changes.others or later.fetched.facts != Facts()):
+        raise NeedsCompletePlan("policies differ, and so do observed values, facts or the order of documents")
 
     def read_decided() -> DecidedCommit:
         decisions = _CounterfactualDecisions(context, later, cache, reader, (before, after))
@@ -163,12 +216,23 @@ def _make_input(
     documents: Documents, planned: PlannedCommit, times: tuple[datetime, datetime], observed: Observations
 ) -> DecisionInput:
     """Return the part of the input of a plan that differs from another one."""
-    catalog = Catalog({}, documents, {}, {}, {}, {}, {}, (), tuple(documents))
+    by_kind: dict[tuple[str, str], tuple[Document, ...]] = {}
+    for key, document in sorted(_select_api_documents(documents).items()):
+        by_kind[key[:2]] = (*by_kind.get(key[:2], ()), document)
+    catalog = Catalog(by_kind, _select_templates(documents), {}, {}, {}, {}, {}, (), tuple(documents))
     return DecisionInput(catalog, {}, planned.run.plan.totals.config, *times, observed)
 
 
+def _select_templates(documents: Documents) -> dict[Key, Document]:
+    return {key: document for key, document in documents.items() if is_template(*key[:2], reserved_groups)}
+
+
+def _select_api_documents(documents: Documents) -> dict[Key, Document]:
+    return {key: document for key, document in documents.items() if not is_template(*key[:2], reserved_groups)}
+
+
 class _SourceComparer:
-    """Reads the templates of the files that differ between two trees."""
+    """Reads the documents of the files that differ between two trees."""
 
     def __init__(self, context: RunContext, cache: PlanCache) -> None:
         config = cache.header.totals.config
@@ -176,27 +240,28 @@ class _SourceComparer:
         self._reader = SourceReader(self._repository, context.caches.files, config, strict=config.source.strict)
 
     def read_changes(self, before: str, after: str) -> tuple[Documents, Documents]:
-        """Return the templates of the files that differ, of both trees. Raise NeedsCompletePlan if anything else differs."""
+        """Return the documents of the files that differ, of both trees. Raise NeedsCompletePlan if anything else differs."""
         header = self._cache.header
         changed = [] if before == after else self._repository.changed_paths(before, after)
         if len(changed) > 2 * find_limit(header.totals.workload_count):
             raise NeedsCompletePlan("many files differ")
         paths = [path for path in changed if is_manifest_path(path) or not header.additive]
-        old, new = (self._read_templates(tree, paths) for tree in (before, after))
+        old, new = (self._read_documents(tree, paths) for tree in (before, after))
         if any(old[key].origin.path != new[key].origin.path for key in old.keys() & new.keys()):  # type: ignore[union-attr]
             raise NeedsCompletePlan("the order of documents differs")
         return old, new
 
-    def _read_templates(self, tree: str, paths: Iterable[str]) -> Documents:
-        found = FileDocuments()
+    def _read_documents(self, tree: str, paths: Iterable[str]) -> Documents:
+        found, order, scopes = FileDocuments(), list[Key | None](), self._cache.header.totals.kind_scopes
         for path in paths:
             if self._repository.find_entry(tree, path) is None:
                 continue
             file = read_file_at(self._repository, tree, path, self._reader)
-            scopes = self._cache.header.totals.kind_scopes
-            if file is None or not identify_documents(file.documents, scopes, found, additive=False) or found.api:
-                raise NeedsCompletePlan(f"{path} has other documents than templates")
-        return found.templates
+            if file is None or not identify_documents(file.documents, scopes, found, additive=False):
+                raise NeedsCompletePlan(f"{path} has documents that concern others")
+            order += (resolve_key(document, scopes) for document in file.documents)
+        documents = {**found.templates, **found.api}
+        return {key: documents[key] for key in order if key is not None}
 
     def make_finder(self, tree: str) -> TemplateFinder:
         """Return what finds the templates of a tree."""
@@ -233,26 +298,28 @@ class _CounterfactualDecisions:
         return self._open_templates(self._after)
 
     def _open_templates(self, documents: Documents) -> Documents:
-        """Return the templates of the later commit, which are read on demand, with these in place of those that may differ."""
+        """Return the templates of the later commit, which are read on demand, with those of the documents that may differ."""
+        known, after = _select_templates(documents), _select_templates(self._after)
 
         def read() -> Documents:
-            if documents.keys() != self._after.keys():
+            if known.keys() != after.keys():
                 raise NeedsCompletePlan("all templates of a counterfactual are needed")
             return read_templates(self._context, self._fetched)
 
-        return LazyTemplates(documents, self._keys - documents.keys(), self._cache.template_index, self._find, read)
+        return LazyTemplates(known, self._keys - known.keys(), self._cache.template_index, self._find, read)
 
     def decide_some(self, source: DecisionInput, keys: Collection[Key]) -> PartialDecisions:
-        """Decide workloads of an input that has only the templates that may differ: see `gitsched.decide.partial_decisions`."""
+        """Decide workloads of an input that has only the documents that may differ: see `gitsched.decide.partial_decisions`."""
         totals, config = self._totals, self._totals.config
         if (source.source_time, source.now, source.config) != (totals.source_time, totals.now, config):
             raise NeedsCompletePlan("another time or other settings are needed")
         others = {key: document for key, document in self._after.items() if key not in self._compared}
-        documents = {**others, **source.catalog.templates}
+        documents = {**others, **source.catalog.templates, **source.catalog.api_documents_by_key}
         templates = self._open_templates(documents)
         holds = make_holds_loader(templates) if config.guard.hold_stateful else None
+        api_changes = pair_documents(_select_api_documents(self._before), _select_api_documents(documents))
         snapshot = Snapshot(
-            self._cache.api_documents,
+            merge_documents(self._cache.api_documents, api_changes),
             templates,
             frozenset(),
             open_records(self._context, self._fetched),
@@ -261,7 +328,7 @@ class _CounterfactualDecisions:
             totals.now,
             load_holds=holds,
         )
-        engines, dirty = self._continue_engines(snapshot, documents)
+        engines, dirty = self._continue_engines(snapshot, documents, api_changes)
         for tracker in list_dependency_trackers(engines):
             tracker.affected_by(dirty)
         outcomes = {}
@@ -272,11 +339,14 @@ class _CounterfactualDecisions:
                 outcomes[key] = outcome
         return PartialDecisions(engines, outcomes, {}, templates)
 
-    def _continue_engines(self, snapshot: Snapshot, documents: Documents) -> tuple[tuple[PolicyEngine, ...], frozenset[Key]]:
+    def _continue_engines(
+        self, snapshot: Snapshot, documents: Documents, api_changes: Mapping[Key, DocumentPair]
+    ) -> tuple[tuple[PolicyEngine, ...], frozenset[Key]]:
         """Return engines for a snapshot, and the workloads about which they have to be told that they changed."""
-        if documents.keys() != self._before.keys() or self._cache.header.totals.has_new_records:
-            cache, changes = self._open_state(), pair_documents(self._before, documents)
-            diff = SourceDiff(documents, {}, changes)
+        if api_changes or documents.keys() != self._before.keys() or self._cache.header.totals.has_new_records:
+            cache, templates = self._open_state(), _select_templates(documents)
+            changes = pair_documents(_select_templates(self._before), templates)
+            diff = SourceDiff(templates, {}, changes, api_changes)
             found = continue_engines(cache.header.totals, cache, diff, snapshot, cache.header.kinds)
             if found is None:
                 raise NeedsCompletePlan("an engine cannot continue")

@@ -92,7 +92,7 @@ def _plan_from_cache(context: RunContext, fetched: Fetched, times: PlanTimes, ca
     templates = LazyTemplates(diff.documents, removed, cache.template_index, finder.find, partial(read_templates, context, fetched))
     records = open_records(context, fetched)
     holds = make_holds_loader(templates) if totals.config.guard.hold_stateful else None
-    documents = _merge_documents(cache.api_documents, diff.api_documents)
+    documents = merge_documents(cache.api_documents, diff.api_documents)
     snapshot = Snapshot(documents, templates, frozenset(), records, totals.config, *times, load_holds=holds)
     state, limit = PlanState(totals, cache, cache.header.kinds), find_limit(totals.workload_count)
     return make_incremental_plan(
@@ -100,7 +100,7 @@ def _plan_from_cache(context: RunContext, fetched: Fetched, times: PlanTimes, ca
     )
 
 
-def _merge_documents(
+def merge_documents(
     known: Mapping[tuple[str, str], tuple[Document, ...]], changes: Mapping[Key, DocumentPair]
 ) -> Mapping[tuple[str, str], tuple[Document, ...]]:
     """Return the documents of policy APIs by kind, with some of them changed. Other kinds are still read on demand."""

@@ -87,6 +87,11 @@ class KarmadaEngine(PolicyEngine):
         made = continue_state(self.state, snapshot, changes)
         return None if made is None else Continuation(KarmadaEngine(snapshot, (self, made)), made.affected)
 
+    def list_selectable(self, changes: SnapshotChanges, /) -> frozenset[Key] | None:
+        from gitsched.apis.karmada.continuation.policy_changes import find_selectable  # only to compare commits
+
+        return find_selectable(self.state, changes)
+
     def update(self, snapshot: Snapshot, /) -> bool:
         before = self.state.reschedule_triggers
         self.state.replace_snapshot(snapshot)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import DocumentPair, SnapshotChanges
 from gitsched.apis.karmada import names
+from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS
 from gitsched.apis.karmada.overrides.override_policy import OVERRIDE_KINDS, OverrideIndex
 from gitsched.apis.karmada.policy.policy_options import list_missing_overrides
 from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, PropagationPolicy, parse_policy
@@ -47,6 +48,22 @@ def find_affected_by_policies(before: KarmadaState, after: KarmadaState, changes
             template = make_selectable(key, entry)
             if former.list_matching_rules(template) or present.list_matching_rules(template):
                 yield key
+
+
+def find_selectable(state: KarmadaState, changes: SnapshotChanges) -> frozenset[Key] | None:
+    """Return the templates that changed policies may select, whether others have claimed them or not.
+
+    None if other documents changed, or if decisions depend on those about other objects.
+    """
+    documents = changes.api_documents
+    if any(key[:2] not in POLICY_KINDS for key in documents):
+        return None
+    if state.has_dependencies or state.has_followers or state.autoscalers is not NO_AUTOSCALERS:
+        return None
+    versions = [[parse_policy(one) for pair in documents.values() if (one := pair[side]) is not None] for side in (0, 1)]
+    indexes = [PolicyIndex(policies) for policies in versions]
+    entries = ((key, make_selectable(key, entry)) for key, entry in changes.template_index.items())
+    return frozenset(key for key, template in entries if any(index.list_matching_rules(template) for index in indexes))
 
 
 def _is_claimed(placement: PlacementSummary | None) -> bool:
