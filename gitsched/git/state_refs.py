@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _NO_COLLECTION = (("gc.auto", "0"), ("maintenance.auto", "false"))
 """Git commands that run with the objects of one repository and the refs of another must not remove what has no ref."""
+_PROTOCOL = ("protocol.version", "2")
+"""With it, servers send objects by id that no ref names; with earlier ones, only if they are configured so."""
 _MAX_LOOSE_OBJECTS, _MAX_PACKS = 2000, 16
 """A private clone with more of either is packed again."""
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}")
@@ -110,17 +112,22 @@ def _collect_garbage(repository: Repository) -> None:
 
 
 def fetch_objects(into: Repository, settings: Repository, url: str, oids: Sequence[str]) -> None:
-    """Fetch objects by id, with all that they refer to. Git runs with the configuration of `settings`, which stays as it is."""
+    """Fetch objects by id, with all that they refer to. Git runs with the configuration of `settings`, which stays as it is.
+
+    What `settings` has already, as a mirror has, is copied from there: git would not ask the remote for it.
+    """
     if not all(_OBJECT_ID.fullmatch(oid) for oid in oids):
         raise ValueError(f"not object ids: {oids}")
     options = ["--no-tags", "--no-prune", "--no-recurse-submodules", "--no-write-fetch-head", "--quiet"]
+    if into is not settings and all(map(settings.has, oids)):
+        url, settings = settings.path, into
     done = run_transport(
         ["fetch", *options, "--end-of-options", url, *oids],
         url,
         settings,
         TRANSFER_TIMEOUT,
         _separate(into, settings),
-        config=_NO_COLLECTION,
+        config=(*_NO_COLLECTION, _PROTOCOL),
     )
     if done.exit_code != 0:
         raise classify_failure(f"cannot fetch from {redact(url)}", done.stderr)

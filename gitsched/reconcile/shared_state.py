@@ -66,7 +66,9 @@ def _open(context: RunContext, fetched: Fetched, refs: StateRefs, commit: str, k
     if cache is None or (cache.header.output_tree, cache.header.source_tree) != (index.output, index.source):
         raise CorruptCacheError("its header does not belong to it")
     if not fetch_source_tree(context.source, index.source, refs.repository):
-        raise CorruptCacheError(f"the tree {index.source:.12} of the source is not available")
+        raise CorruptCacheError(
+            f"the tree {index.source:.12} of the source is neither in this clone nor sent by the remote; clone with a greater depth"
+        )
     return cache
 
 

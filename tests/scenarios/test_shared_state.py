@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from gitsched.git.output import list_state_refs
+from gitsched.git.state_refs import StateRefs
 from gitsched.model.document import Key
 from gitsched.reconcile import Reconciler, RunResult, pipeline
 from gitsched.reconcile.cache import plan_tree
@@ -50,10 +51,10 @@ class Machines:
         self.fleet.commit(files(replicas), hour=hour)
         git(self.fleet.path, "push", "-q", str(self.server), "HEAD:main")
 
-    def settings(self, hour: float, **more: Any) -> RunSettings:
+    def settings(self, hour: float, clone_options: tuple[str, ...] = ("--depth=1",), **more: Any) -> RunSettings:
         self.count += 1
         clone = self.where / f"job{self.count}"
-        git(self.where, "clone", "-q", "--depth=1", f"file://{self.server}", str(clone))
+        git(self.where, "clone", "-q", *clone_options, f"file://{self.server}", str(clone))
         cache = self.where / f"cache{self.count}"
         settings = RunSettings(now=at_hour(hour), cache=cache, location=str(clone), push="origin", state="on", **LOCAL_SERVERS)
         return settings._replace(**more)
@@ -145,11 +146,12 @@ def test_a_state_that_is_damaged_or_foreign_is_ignored_with_one_note_and_replace
     machines: Machines, caplog: pytest.LogCaptureFixture
 ) -> None:
     sound, index = machines.refs()[PLAN], json.loads(machines.read(PLAN, "state.json"))
+    job = machines.settings(0)
     for title, (path, change) in DAMAGES.items():
         git(machines.server, "update-ref", PLAN, sound)
         machines.replace(PLAN, path, change if isinstance(change, bytes) else json.dumps({**index, **change}).encode())
         caplog.clear()
-        run = machines.run(0, preview=True)
+        run = Reconciler(job._replace(cache=machines.where / title.replace(" ", "-"))).run(job.now, preview=True)
         notes = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
         assert run.plan.complete, title
         assert [note for note in notes if "everything is planned again" in note] == notes, title
@@ -176,6 +178,45 @@ def test_a_part_does_not_expand_without_limit(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(plan_tree, "MAX_BLOB_SIZE", 1_000)
     with pytest.raises(CorruptCacheError, match="too large"):
         plan_tree._decode(zlib.compress(b"[]\n" + bytes(100_000)))
+
+
+@pytest.mark.parametrize("options", [("--mirror",), ("--bare", "--depth=1")])
+def test_any_clone_reads_the_state_and_stays_as_it_is(machines: Machines, options: tuple[str, ...]) -> None:
+    settings = machines.settings(0, options)
+    clone = Path(settings.location)
+
+    def list_state() -> str:
+        return git(clone, "for-each-ref", "refs/gitsched/state") + git(
+            clone, "cat-file", "--batch-check", data="\n".join(machines.refs().values()).encode()
+        )
+
+    before = list_state()
+    assert not Reconciler(settings).run(settings.now, preview=True).plan.complete
+    assert list_state() == before, "the state is kept in the private cache"
+
+
+def test_the_next_run_after_two_runs_at_once_continues_from_a_sound_state(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slower one commits first and stores its state last; another job has replaced both meanwhile."""
+    machines.commit(3, 1)
+    slow, store, others = machines.settings(1), StateRefs._push, list[RunResult]()
+    late: list[bool] = []
+
+    def store_late(refs: StateRefs, commits: dict[str, str], url: str) -> None:
+        if not late:
+            late.append(True)
+            machines.commit(4, 2)
+            others.append(machines.run(2))
+        store(refs, commits, url)
+
+    monkeypatch.setattr(StateRefs, "_push", store_late)
+    assert Reconciler(slow).run(slow.now).after
+    assert others[0].after
+    following = machines.run(2)
+    assert not following.plan.complete
+    assert following.after is None
+    assert machines.run(2, state="off").after is None, "the complete plan has the same bytes"
 
 
 class Hostile:
