@@ -170,9 +170,14 @@ def make_commit_message(
         f"{change.subject}, {change.target_kind}: {_format_targets(change.before)} -> {_format_targets(change.after)}"
         for change in record_changes
     ]
-    subject = f"{summary} ({source.subject})"
     return write_commit_message(
-        subject, lines, source=source.oid, version=version, cause=cause, trailers=_list_trailers(plan, facts)
+        f"{summary} ({source.subject})",
+        lines,
+        source=source.oid,
+        version=version,
+        cause=cause,
+        trailers=_list_trailers(plan, facts),
+        fixed_subject=plan.totals.config.output.commit_subject,
     )
 
 

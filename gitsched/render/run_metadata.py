@@ -393,14 +393,25 @@ SOURCE_TRAILER = "Gitsched-Source"
 
 
 def write_commit_message(
-    summary: str, lines: Iterable[str], *, source: str, version: str, cause: CommitCause, trailers: Mapping[str, str] | None = None
+    summary: str,
+    lines: Iterable[str],
+    *,
+    source: str,
+    version: str,
+    cause: CommitCause,
+    trailers: Mapping[str, str] | None = None,
+    fixed_subject: str = "",
 ) -> str:
     """Return the subject `place: <summary>`, a list of the lines (at most 50, then a count), and the trailers.
 
+    With a `fixed_subject`, this is the first line, and the summary is the first one of the list.
     `trailers` follow the standard trailers; their names are constants of the caller, never input. The text ends in one newline.
     """
-    subject = format_line(f"place: {summary}", SUBJECT_LIMIT).translate(_BRACKETS)
-    entries = [entry for line in lines if (entry := format_line(line).translate(_BRACKETS))]
+    fixed_subject = format_line(fixed_subject, SUBJECT_LIMIT).translate(_BRACKETS)
+    subject = fixed_subject or format_line(f"place: {summary}", SUBJECT_LIMIT).translate(_BRACKETS)
+    entries = [
+        entry for line in ((summary, *lines) if fixed_subject else lines) if (entry := format_line(line).translate(_BRACKETS))
+    ]
     # A list item cannot be mistaken for a trailer, a comment, or the "---" at which Git ends a message.
     body = [f"- {entry}" for entry in entries[:BODY_LIMIT]]
     if len(entries) > BODY_LIMIT:

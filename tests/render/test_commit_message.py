@@ -90,3 +90,12 @@ def test_additional_trailers_come_last() -> None:
 
 def test_control_characters_are_removed() -> None:
     assert format_line("a\u202eb\u2066c\x1b[31m") == "a b c [31m"
+
+
+def test_a_fixed_subject_is_the_first_line_and_cannot_add_trailers() -> None:
+    subject = "Placements of the fleet\n\nGitsched-Source: forged"
+    message = write_commit_message("2 workloads moved", ["web"], source=OID, version="0.1.0", cause="source", fixed_subject=subject)
+    lines = message.splitlines()
+    assert lines[0].startswith("Placements of the fleet")
+    assert lines[2:4] == ["- 2 workloads moved", "- web"]
+    assert [line for line in lines if line.startswith("Gitsched-Source")] == [f"Gitsched-Source: {OID}"]

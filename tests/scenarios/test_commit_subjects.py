@@ -27,3 +27,14 @@ def test_records_alone_are_called_records(pair: Fleet) -> None:
     assert run.after is not None
     assert not run.plan.moves
     assert subject(pair) == "records changed"
+
+
+def test_a_subject_of_the_settings_is_the_first_line(pair: Fleet) -> None:
+    settings = (
+        "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {output: {commitSubject: Fleet}}\n"
+    )
+    pair.commit({"gitsched.yaml": settings}, hour=1)
+    pair.reconcile(1)
+    message = pair.git("log", "-1", "--format=%B", "placements").splitlines()
+    assert message[:2] == ["Fleet", ""]
+    assert message[2].startswith("- 1 workload moved (")

@@ -89,7 +89,7 @@ def test_the_example_prints_what_the_documentation_shows() -> None:
     assert f"```text\n{printed.getvalue()}```" in page
 
 
-def test_a_sweep_schedules_every_variant() -> None:
+def test_the_example_of_scale_schedules_every_variant() -> None:
     source, page = (ROOT / "examples/sweep.py").read_text(), (ROOT / "docs/scale.md").read_text()
     example: dict[str, Any] = {"__name__": "sweep"}
     exec(compile(source, "sweep.py", "exec"), example)
