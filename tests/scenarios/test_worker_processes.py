@@ -22,24 +22,40 @@ from tests.scenarios.conftest import Fleet
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has safe copies of a process")
 
 
-def has_children() -> bool:
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The processes that a test has started. The process of the tests has others as well."""
+    found: list[int] = []
+    fork = os.fork
+
+    def record() -> int:
+        child = fork()
+        if child:
+            found.append(child)
+        return child
+
+    monkeypatch.setattr(os, "fork", record)
+    return found
+
+
+def exists(process: int) -> bool:
     try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
+        os.kill(process, 0)
+    except ProcessLookupError:
         return False
     return True
 
 
 @linux_only
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 1_700])
-def test_results_are_in_the_order_of_the_items(count: int) -> None:
+def test_results_are_in_the_order_of_the_items(count: int, started: list[int]) -> None:
     assert map_in_processes(lambda item: (item, os.getpid()), range(count), 1) == [(item, os.getpid()) for item in range(count)]
     assert map_in_processes(lambda item: item * 2, range(count), 3) == [item * 2 for item in range(count)]
-    assert not has_children()
+    assert not any(map(exists, started))
 
 
 @linux_only
-def test_items_of_a_process_that_fails_have_no_results() -> None:
+def test_items_of_a_process_that_fails_have_no_results(started: list[int]) -> None:
     parent = os.getpid()
 
     def fail(item: int) -> int:
@@ -50,11 +66,12 @@ def test_items_of_a_process_that_fails_have_no_results() -> None:
         return item
 
     assert map_in_processes(fail, range(9), 3) == [0, None, None, 3, None, None, 6, None, None]
-    assert not has_children()
+    assert len(started) == 2
+    assert not any(map(exists, started))
 
 
 @linux_only
-def test_an_error_in_this_process_leaves_no_other_process() -> None:
+def test_an_error_in_this_process_leaves_no_other_process(started: list[int]) -> None:
     parent = os.getpid()
 
     def hang(item: int) -> int:
@@ -65,7 +82,8 @@ def test_an_error_in_this_process_leaves_no_other_process() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         map_in_processes(hang, range(4), 2)
-    assert not has_children()
+    assert len(started) == 1
+    assert not any(map(exists, started))
 
 
 @linux_only
