@@ -225,7 +225,7 @@ STATE = click.option(
     default="auto",
     show_default=True,
     envvar="GITSCHED_STATE",
-    help="Use the state of the last plan beside the output branch: if a key of the operator signed it, also without a signature, or never.",
+    help="Use the state of the last plan beside the output branch: if a key of the operator signed it, also without keys, or never.",
 )
 FETCH = click.option(
     "--fetch",

@@ -257,10 +257,10 @@ def compute_digest(moves: Iterable[Move]) -> str:
 def may_exceed_limit(
     guarded: GuardedMoves, workloads: int, replicas: int, config: GuardConfig, count: Callable[[GuardScope, str], int]
 ) -> bool:
-    """Return whether changes may exceed a limit, given at most the numbers of workloads and replicas in the fleet.
+    """Return whether changes may exceed a limit, given at least the number of workloads and at most that of replicas before the changes.
 
-    `count` returns at most the number of workloads of a namespace or cluster. For replicas the least number counts to which a limit
-    applies, so `find_withheld_changes` has the last word.
+    `count` returns at most the number of workloads of the fleet, a namespace or a cluster that have been placed. For replicas the least
+    number counts to which a limit applies, so `find_withheld_changes` has the last word.
     """
     if guarded.follows_facts:
         return True
@@ -273,21 +273,16 @@ def may_exceed_limit(
         name = change.name if change.effect in ("removed", "moved") else ""
         amounts[change.scope, name, change.effect] += change.amount
     for (scope, name, effect), amount in amounts.items():
-        if effect == "removed" and scope != "cluster" and amount > MIN_SCOPE_SIZE and _is_small(scope, name, workloads, count):
-            return True
+        if effect == "removed" and scope != "cluster" and amount > MIN_SCOPE_SIZE and count(scope, name) <= MIN_PERCENT_SIZE:
+            return True  # it may be so small that only the removal of everything counts
         percent = config.limits.get(scope, {}).get(effect)
         if percent is None or (scope == "fleet" and workloads <= MIN_PERCENT_SIZE):
             continue
         least = MIN_PERCENT_SIZE + 1  # the limit applies to nothing smaller
         if effect in ("removed", "moved"):
-            size = workloads if scope == "fleet" else count(scope, name)
+            size = count(scope, name)
         else:
             size, least = (replicas if scope == "fleet" else 0), (least if scope == "workload" else 1)
         if 100 * amount > percent * max(size, least):
             return True
     return False
-
-
-def _is_small(scope: GuardScope, name: str, workloads: int, count: Callable[[GuardScope, str], int]) -> bool:
-    """Return whether a fleet or namespace may be so small that only the removal of everything counts."""
-    return (workloads if scope == "fleet" else count(scope, name)) <= MIN_PERCENT_SIZE

@@ -166,7 +166,7 @@ def make_incremental_plan(
         if removals is None:
             return None
         moves = (*moves, *removals)
-    if _needs_guard(state, continued.engines, moves, new) or _continue_others(state, decided.documents, moves):
+    if _needs_guard(state, continued.engines, moves) or _continue_others(state, decided.documents, moves):
         return None
     changed: dict[Key, Outcome | None] = {**dict.fromkeys(decided.removed), **outcomes}
     plan = build_plan(
@@ -280,7 +280,7 @@ def _find_active_clusters(state: PlanState) -> HadWorkloads:
     return lambda name: name not in state.totals.retiring and state.rows.read_cluster(name) is not None
 
 
-def _needs_guard(state: PlanState, engines: tuple[PolicyEngine, ...], moves: tuple[Move, ...], totals: Totals) -> bool:
+def _needs_guard(state: PlanState, engines: tuple[PolicyEngine, ...], moves: tuple[Move, ...]) -> bool:
     """Return whether moves may exceed a limit of the guard, which only a complete plan can tell."""
     if not any(move.before for move in moves):
         return False
@@ -293,11 +293,12 @@ def _needs_guard(state: PlanState, engines: tuple[PolicyEngine, ...], moves: tup
         if not sizes:
             for key, entry in index.items():
                 if entry.placement is not None and entry.placement.is_settled and entry.placement.clusters:
+                    sizes["fleet", ""] += 1
                     sizes["namespace", key.namespace] += 1
                     sizes.update(("cluster", cluster) for cluster in entry.placement.clusters)
         return sizes[scope, name]
 
-    replicas = sum(facts.replicas for facts in totals.first_clusters.values())
+    replicas = sum(facts.replicas for facts in state.totals.first_clusters.values())
     guarded = list_guarded_moves(moves, engines)
     return may_exceed_limit(guarded, state.totals.workload_count, replicas, state.totals.config.guard, count)
 

@@ -76,7 +76,8 @@ class StateRefs:
                 repository.set_ref(self.rows, rows)
                 update_ref(repository, self.plan, plan, expected)
                 return
-            repository.set_ref(self.rows, rows)
+            if repository.has_commit(rows):  # rows that no run here has needed are on the remote only
+                repository.set_ref(self.rows, rows)
             repository.set_ref(self.plan, plan)
         _collect_garbage(repository)
         self._push({self.rows: rows, self.plan: plan}, self._output.remote)

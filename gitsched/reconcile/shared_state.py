@@ -73,20 +73,27 @@ def _open(context: RunContext, fetched: Fetched, refs: StateRefs, commit: str, k
 
 
 def share_state(context: RunContext, fetched: Fetched) -> None:
-    """Let the plan in the caches be stored beside the output branch, if it is complete or came from there."""
+    """Let the plan in the caches be stored beside the output branch, if it is complete or came from there. The output commit is published
+    already, so a state that cannot be written is a warning."""
+    try:
+        _share_state(context, fetched)
+    except GitschedError as error:
+        _log.warning("the state of this plan is not stored beside the output branch: %s", error)
+
+
+def _share_state(context: RunContext, fetched: Fetched) -> None:
     cache = context.caches.plan
     keys = _find_keys(context)
     if cache is None or cache.store is None or keys is None or (keys and not context.settings.signing):
         return
-    refs = StateRefs(fetched.output, fetched.prefix)
+    refs, signing = StateRefs(fetched.output, fetched.prefix), context.settings.signing
+    signer = make_signer(refs.repository, format=signing[0], key=signing[1]) if signing else None
     if isinstance(cache.store, PlanTree):
         cache.store.refs = refs
     elif cache.is_new:
         cache.store = PlanTree(refs, _make_key(context, fetched))
     else:
         return
-    signing = context.settings.signing
-    signer = make_signer(refs.repository, format=signing[0], key=signing[1]) if signing else None
     cache.store.describe((cache.header.output_tree, cache.header.source_tree), fetched.source.time, signer)
 
 
@@ -94,7 +101,7 @@ def _find_keys(context: RunContext) -> tuple[str, ...] | None:
     """Return the keys of which one must sign a state; () if none has to, and None if no state counts.
 
     Without keys a state counts only where the operator says so: what forges protect are branches, not other refs, so everybody who can push
-    a branch for a pull request can push a state. Its rows are pickles, which set attributes of gitsched's classes in this process.
+    a branch for a pull request can push a state. With keys, "on" requires a signature as well.
     """
     settings = context.settings
     if settings.state == "off" or (settings.state == "auto" and not settings.state_keys):

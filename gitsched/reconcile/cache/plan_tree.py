@@ -162,8 +162,9 @@ class PlanTree:
         self._publish(header, counts, parts, base=None)
 
     def update(self, rows: Iterable[Row], _is_known: Callable[[bytes | None], bool], /) -> bool:
-        """Write the parts with changed rows. See `RowStore`: the id of the commit says more than the header."""
-        if self.index is None or self.refs.repository.resolve_ref(self.refs.plan) != self.commit:
+        """Write the parts with changed rows. See `RowStore`: the id of the commit says more than the header. A state that is not
+        described stays as it is: this run may not replace it."""
+        if self.index is None or not all(self._trees) or self.refs.repository.resolve_ref(self.refs.plan) != self.commit:
             return False
         header, changed, counts = b"", dict[str, Part](), dict(self.index.kinds)
         for kind, name, position, data in rows:
@@ -204,6 +205,7 @@ class PlanTree:
 
         output, source = self._trees
         rows = self.index.rows if self.index is not None and not parts else ""
+        has_rows = self._has_rows or not rows
         if not rows:
             files: dict[str, WritableFile | None] = {path: NewBlob(_encode(part)) if part else None for path, part in parts.items()}
             tree = repository.write_tree(files, base=base, read=repository)
@@ -212,7 +214,7 @@ class PlanTree:
         tree = repository.write_tree({INDEX: NewBlob(index.to_json()), HEADER: NewBlob(header)}, base=None, read=repository)
         plan = commit(tree, f"State of the plan of the output tree {output[:12]}", self._signer)
         expected = self.commit or repository.resolve_ref(self.refs.plan)
-        self.commit, self.index, self._has_rows = plan, index, True
+        self.commit, self.index, self._has_rows = plan, index, has_rows
         self._parts.clear()
         try:
             self.refs.publish(plan, rows, expected)
