@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gitsched.model.errors import Conflict, GitschedError, Temporary
-
-if TYPE_CHECKING:
-    pass
 
 DONE, FINDINGS, USAGE, BUG, TEMPORARY, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 130, 143
 CHANGES = USAGE

@@ -66,16 +66,6 @@ def identify_documents(
     return True
 
 
-def match_documents(
-    before: Iterable[RawDocument], after: Iterable[RawDocument], kind_scopes: Mapping[tuple[str, str], bool]
-) -> dict[Key, Document] | None:
-    """Return the documents of a file by identity; None unless all are templates with the same identities as before."""
-    old, new, found = list(before), list(after), FileDocuments()
-    if [document[3:] for document in old] != [document[3:] for document in new]:
-        return None
-    return found.templates if identify_documents(new, kind_scopes, found, additive=False) and not found.api else None
-
-
 def _list_building_kinds() -> frozenset[tuple[str, str]]:
     """Return the kinds that may contain a Bundle, whose directory is built."""
     return frozenset(kind for api in policy_apis.values() for kind in api.embedded_objects) | {BUNDLE_KIND}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.model.scheduling import Outcome, RecordedDecision
 
-_CLUSTER_FINDINGS = ("selector-unmatched", "selector-invalid")
+SELECTOR_CODES = ("selector-unmatched", "selector-invalid")
 
 
 class ContinuedEngines(NamedTuple):
@@ -101,7 +101,7 @@ def update_selector_findings(
     engine_findings: tuple[Finding, ...],
 ) -> tuple[Finding, ...]:
     """Return the findings of a plan, with those about selectors for clusters as the changed documents have them."""
-    kept = tuple(finding for finding in findings if finding.code not in _CLUSTER_FINDINGS)
+    kept = tuple(finding for finding in findings if finding.code not in SELECTOR_CODES)
     if not (len(engines) > 1 or any(has_selector(one.body.get("spec")) for listed in documents.values() for one in listed)):
         return kept
     from gitsched.decide.unmatched_selectors import list_unmatched  # many sources have no selectors

@@ -14,7 +14,7 @@ from gitsched.decide.changed_clusters import update_cluster_rows
 from gitsched.decide.changed_documents import creates_engine
 from gitsched.decide.changed_totals import update_totals
 from gitsched.decide.companion_changes import update_companions
-from gitsched.decide.continued_engines import ContinuedEngines, continue_engines
+from gitsched.decide.continued_engines import SELECTOR_CODES, ContinuedEngines, continue_engines
 from gitsched.decide.decisions import decide_workload, is_unchanged, list_dependency_trackers
 from gitsched.decide.plan import build_plan
 from gitsched.decide.plan_result import HadWorkloads, Plan, list_moves
@@ -62,12 +62,12 @@ if TYPE_CHECKING:
     from gitsched.model.document import Body, Document, Key
     from gitsched.model.finding import Finding
     from gitsched.model.scheduling import Outcome
-    from gitsched.model.template_index import TemplateEntry
+    from gitsched.model.template_index import TemplateEntry, TemplateIndex
 
 
 _UNCHANGED = ExistingBlob("")
 """Placeholder for a file of a cluster directory that does not change."""
-_UPDATED_CODES = ("selector-unmatched", "selector-invalid", "annotation-unread")
+_UPDATED_CODES = (*SELECTOR_CODES, "annotation-unread")
 """Codes of findings that belong to no file or workload, and that an incremental plan updates."""
 
 
@@ -286,21 +286,25 @@ def _needs_guard(state: PlanState, engines: tuple[PolicyEngine, ...], moves: tup
         return False
     from gitsched.decide.guard import list_guarded_moves, may_exceed_limit  # most changes move nothing
 
-    index = state.rows.template_index
-    sizes: Counter[tuple[str, str]] = Counter()
-
-    def count(scope: str, name: str) -> int:
-        if not sizes:
-            for key, entry in index.items():
-                if entry.placement is not None and entry.placement.is_settled and entry.placement.clusters:
-                    sizes["fleet", ""] += 1
-                    sizes["namespace", key.namespace] += 1
-                    sizes.update(("cluster", cluster) for cluster in entry.placement.clusters)
-        return sizes[scope, name]
-
     replicas = sum(facts.replicas for facts in state.totals.first_clusters.values())
     guarded = list_guarded_moves(moves, engines)
+    sizes = _count_placed(state.rows.template_index)
+
+    def count(scope: str, name: str) -> int:
+        return sizes[scope, name]
+
     return may_exceed_limit(guarded, state.totals.workload_count, replicas, state.totals.config.guard, count)
+
+
+def _count_placed(index: TemplateIndex) -> Counter[tuple[str, str]]:
+    """Return the number of workloads that stay where they are, by scope of the guard and its name."""
+    sizes: Counter[tuple[str, str]] = Counter()
+    for key, entry in index.items():
+        if entry.placement is not None and entry.placement.is_settled and entry.placement.clusters:
+            sizes["fleet", ""] += 1
+            sizes["namespace", key.namespace] += 1
+            sizes.update(("cluster", cluster) for cluster in entry.placement.clusters)
+    return sizes
 
 
 def _continue_others(state: PlanState, documents: Mapping[Key, Document], moves: tuple[Move, ...]) -> bool:

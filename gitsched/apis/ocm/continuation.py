@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from gitsched.apis.capabilities import SnapshotChanges
+from gitsched.apis.continuation import is_plain, keeps_followers
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.manifestworkreplicaset import PlacementState, read_placement_annotation
 from gitsched.apis.policy_api import Snapshot
-from gitsched.kinds.companion_kinds import COMPANION_KINDS
-from gitsched.kinds.companion_targets import read_follows
 from gitsched.model.document import Document, Key
 
 _OTHER_INPUTS = ((names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET), (CONFIG_GROUP, names.ROLLOUT_REPORT))
@@ -22,23 +21,12 @@ Results = Mapping[Key, tuple[PlacementState, tuple[str, ...]]]
 
 def can_continue(snapshot: Snapshot, changes: SnapshotChanges, *, has_followers: bool) -> bool:
     """Return whether all workloads are templates that follow Placements, or companions that follow workloads as before."""
-    if (
-        snapshot.quarantined
-        or snapshot.duplicates
-        or snapshot.duplicate_templates
-        or snapshot.variants
-        or snapshot.fixed
-        or snapshot.has_adopted
-        or snapshot.tenancy is not None
-        or any(key[:2] in _OTHER_INPUTS for key in changes.api_documents)
-        or (names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET) in snapshot.documents
-    ):
-        return False
-    companions = {key: pair for key, pair in changes.templates.items() if key[:2] in COMPANION_KINDS}
-    pairs = (*changes.api_documents.values(), *companions.values())
-    if any(document is not None and read_follows(document.body) is not None for pair in pairs for document in pair):
-        return False
-    return has_followers or not (snapshot.config.follow_targets and any(None in pair for pair in companions.values()))
+    return (
+        is_plain(snapshot)
+        and not any(key[:2] in _OTHER_INPUTS for key in changes.api_documents)
+        and (names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET) not in snapshot.documents
+        and keeps_followers(snapshot, changes, has_followers=has_followers)
+    )
 
 
 def find_affected(before: Results, after: Results, changes: SnapshotChanges) -> Iterator[Key]:

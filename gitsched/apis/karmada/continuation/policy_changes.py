@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import DocumentPair, SnapshotChanges
@@ -112,13 +112,6 @@ class _ClusterOverrides:
         if placement is None or (placement.is_settled and self._clusters.isdisjoint(placement.clusters)):
             return False
         return self._index.selects(make_selectable(key, entry))
-
-
-def find_selected(index: OverrideIndex, entries: Mapping[Key, TemplateEntry]) -> Iterator[tuple[Key, PlacementSummary]]:
-    """Yield the workloads that override policies select, with where they are."""
-    for key, entry in entries.items():
-        if entry.placement is not None and index.selects(make_selectable(key, entry)):
-            yield key, entry.placement
 
 
 def make_selectable(key: Key, entry: TemplateEntry) -> Document:

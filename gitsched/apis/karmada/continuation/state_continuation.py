@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.capabilities import DocumentPair, SnapshotChanges
+from gitsched.apis.continuation import is_plain, keeps_followers
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import AUTOSCALER_KINDS, NO_AUTOSCALERS, AutoscalerIndex
 from gitsched.apis.karmada.binding.resource_binding import binding_key
@@ -17,8 +18,6 @@ from gitsched.apis.karmada.continuation.cluster_changes import find_affected_by_
 from gitsched.apis.karmada.continuation.policy_changes import find_affected_by_overrides, find_affected_by_policies
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.policy_api import Snapshot
-from gitsched.kinds.companion_kinds import COMPANION_KINDS
-from gitsched.kinds.companion_targets import read_follows
 from gitsched.model.document import Key
 
 _REBALANCER = (names.APPS_GROUP, names.REBALANCER)
@@ -52,37 +51,14 @@ def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCh
 
 def _can_continue(before: KarmadaState, snapshot: Snapshot, changes: SnapshotChanges) -> bool:
     """Return whether nothing has changed that concerns all workloads or a time at which workloads are scheduled again."""
-    is_plain = not (
-        snapshot.quarantined
-        or snapshot.broken
-        or snapshot.duplicates
-        or snapshot.duplicate_templates
-        or snapshot.variants
-        or snapshot.fixed
-        or snapshot.has_adopted
-        or snapshot.tenancy is not None
-        or before.broken_policies is not None
-        or before.reschedule_triggers.pending
-    )
     return (
-        is_plain
+        is_plain(snapshot)
+        and before.broken_policies is None
+        and not before.reschedule_triggers.pending
         and before.has_settings_of(snapshot.config)
         and not any(key[:2] == _REBALANCER for key in changes.api_documents)
-        and _keeps_followers(before, snapshot, changes)
+        and keeps_followers(snapshot, changes, has_followers=before.has_followers)
     )
-
-
-def _keeps_followers(before: KarmadaState, snapshot: Snapshot, changes: SnapshotChanges) -> bool:
-    """Return whether companions follow workloads as before: no changed policy or companion has a say in it, and the first or last companion
-    does not decide whether any follows."""
-    pairs = [
-        *changes.api_documents.items(),
-        *((key, pair) for key, pair in changes.templates.items() if key[:2] in COMPANION_KINDS),
-    ]
-    if any(document is not None and read_follows(document.body) is not None for _, pair in pairs for document in pair):
-        return False
-    came_or_went = any(key[:2] in COMPANION_KINDS and None in pair for key, pair in changes.templates.items())
-    return before.has_followers or not (snapshot.config.follow_targets and came_or_went)
 
 
 def _has_same_needs(before: KarmadaState, after: KarmadaState) -> bool:

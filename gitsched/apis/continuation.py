@@ -1,0 +1,32 @@
+"""What engines of several APIs check before they continue with changed documents."""
+
+from __future__ import annotations
+
+from gitsched.apis.capabilities import SnapshotChanges
+from gitsched.apis.policy_api import Snapshot
+from gitsched.kinds.companion_kinds import COMPANION_KINDS
+from gitsched.kinds.companion_targets import read_follows
+
+
+def is_plain(snapshot: Snapshot) -> bool:
+    """Return whether each document is valid and defined once, and every workload is a template that its policies decide about."""
+    return not (
+        snapshot.quarantined
+        or snapshot.broken
+        or snapshot.duplicates
+        or snapshot.duplicate_templates
+        or snapshot.variants
+        or snapshot.fixed
+        or snapshot.has_adopted
+        or snapshot.tenancy is not None
+    )
+
+
+def keeps_followers(snapshot: Snapshot, changes: SnapshotChanges, *, has_followers: bool) -> bool:
+    """Return whether companions follow workloads as before: no changed policy or companion has a say in it, and the first or last companion
+    does not decide whether any follows."""
+    companions = [pair for key, pair in changes.templates.items() if key[:2] in COMPANION_KINDS]
+    pairs = (*changes.api_documents.values(), *companions)
+    if any(document is not None and read_follows(document.body) is not None for pair in pairs for document in pair):
+        return False
+    return has_followers or not (snapshot.config.follow_targets and any(None in pair for pair in companions))
