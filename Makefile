@@ -19,11 +19,12 @@ help: ## list these commands
 demo: $(VENV)/.demo ## place examples/repo, lose its primary data centre, show what moves and why
 	@$(BIN)/python examples/demo.py
 
-# Tests that need a missing program are skipped and listed at the end; GITSCHED_REQUIRE_ALL=1 fails instead.
+# Tests that need a missing program are skipped and listed at the end; GITSCHED_REQUIRE_ALL=1 fails instead. While mypy runs, which uses one
+# core, pytest compiles the tests, which each of its workers would do otherwise.
 test: $(VENV)/.dev ## ruff, mypy, import-linter and every test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1 & $(BIN)/mypy; status=$$?; wait; exit $$status
 	$(BIN)/lint-imports
 	@directory=$$(mktemp -d) && \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -rs --no-fold-skipped --basetemp="$$directory/tests" && \

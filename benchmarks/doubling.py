@@ -90,6 +90,12 @@ def prepare_aliases(size: int) -> Callable[[], object]:
     return _parse(documents)
 
 
+def prepare_kustomization(size: int) -> Callable[[], object]:
+    """A kustomization of many resources after as many other fields."""
+    text = "".join(f"k{number}: v\n" for number in range(size)) + "resources:\n" + "".join(f"- r{n}.yaml\n" for n in range(size))
+    return lambda: parse_file(text.encode(), path="kustomization.yaml", validate=None)
+
+
 def prepare_problems(size: int) -> Callable[[], object]:
     return _parse("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: A_b}\n" * size)
 
@@ -118,6 +124,41 @@ def prepare_tolerations(size: int) -> Callable[[], object]:
     return _place(make_cluster("one", 1), make_cluster("two"), make_deployment("d0"), make_policy("all", None, size))
 
 
+def prepare_taints(size: int) -> Callable[[], object]:
+    """One cluster with many taints, and one policy that tolerates all of them."""
+    return _place(make_cluster("one", size), make_cluster("two"), make_deployment("d0"), make_policy("all", None, size))
+
+
+def prepare_overrides(size: int) -> Callable[[], object]:
+    """Many workloads, and as many OverridePolicies that select others by their labels."""
+    selectors = (
+        {"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"app": f"x{n}"}}} for n in range(size)
+    )
+    rules = [{"overriders": {"labelsOverrider": [{"operator": "add", "value": {"a": "b"}}]}}]
+    overrides = [
+        _make(
+            "policy.karmada.io/v1alpha1",
+            "OverridePolicy",
+            f"o{number}",
+            "default",
+            {"resourceSelectors": [one], "overrideRules": rules},
+        )
+        for number, one in enumerate(selectors)
+    ]
+    return _place(
+        make_cluster("one"), make_policy("all", None), *(make_deployment(f"d{number}") for number in range(size)), *overrides
+    )
+
+
+def prepare_rebalanced(size: int) -> Callable[[], object]:
+    """One WorkloadRebalancer that names many workloads which do not exist."""
+    names = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": f"x{number}"} for number in range(size)
+    ]
+    rebalancer = _make("apps.karmada.io/v1alpha1", "WorkloadRebalancer", "all", None, {"workloads": names})
+    return _place(make_cluster("one"), make_deployment("d0"), make_policy("all", None), rebalancer)
+
+
 def prepare_placements(size: int) -> Callable[[], object]:
     binding = _make(
         "cluster.open-cluster-management.io/v1beta2", "ManagedClusterSetBinding", "all", "default", {"clusterSet": "all"}
@@ -130,12 +171,16 @@ DIMENSIONS: Mapping[str, Dimension] = {
     "documents of a file": Dimension(prepare_documents, 1_000),
     "members of a mapping": Dimension(prepare_members, 10_000),
     "documents with aliases": Dimension(prepare_aliases, 1_000),
+    "fields and resources of a kustomization": Dimension(prepare_kustomization, 4_000),
     "documents with an error": Dimension(prepare_problems, 1_000),
     "workloads of a policy": Dimension(prepare_workloads, 500),
     "policies": Dimension(prepare_policies, 1_000),
     "workloads with a policy and a toleration each": Dimension(prepare_pairs, 300),
     "clusters": Dimension(prepare_clusters, 500),
     "tolerations of a policy": Dimension(prepare_tolerations, 500),
+    "taints, and tolerations for them": Dimension(prepare_taints, 200),
+    "workloads, and OverridePolicies with labels": Dimension(prepare_overrides, 200),
+    "missing targets of a WorkloadRebalancer": Dimension(prepare_rebalanced, 500),
     "Placements": Dimension(prepare_placements, 500),
 }
 

@@ -80,12 +80,19 @@ class Continuing(Protocol):
 
 @runtime_checkable
 class SelectionTracking(Protocol):
-    """Capability of an engine that can say what changed documents may select, whatever earlier runs decided."""
+    """Capability of an engine that can say what changed documents may place otherwise, whatever earlier runs decided."""
 
-    def list_selectable(self, changes: SnapshotChanges, /) -> frozenset[Key] | None:
-        """Return the templates that `api_documents` may place otherwise where no record exists; None if this cannot be told.
+    @property
+    def reads_other_templates(self) -> bool:
+        """Whether the decision about a workload may depend on other templates than its own."""
+        ...
 
-        Templates that changed themselves are not included.
+    def list_selectable(self, before: PolicyEngine, after: PolicyEngine, changes: SnapshotChanges, /) -> frozenset[Key] | None:
+        """Return the templates that `after` may place in other clusters than `before` does; None if this cannot be told.
+
+        Both are new engines of the API for snapshots without records, whose templates can only be read one by one: what depends on all
+        templates is known to this engine alone. Return None where a decision depends on other templates than its own. `api_documents` and
+        `templates` are what differs between the two snapshots. Templates that changed themselves may be left out.
         """
         ...
 
@@ -105,6 +112,10 @@ class CapacityReporting(Protocol):
 
     def relevant_clusters(self, template: Document, /) -> frozenset[str] | None:
         """Return the clusters whose removal could change the decision about a workload; None if any cluster could."""
+        ...
+
+    def list_concerned(self, index: TemplateIndex, clusters: frozenset[str], /) -> frozenset[Key]:
+        """Return the workloads of the last plan to which one of these clusters may be relevant: more is allowed, fewer never."""
         ...
 
 
@@ -132,7 +143,7 @@ class HealthReport(NamedTuple):
 class HealthReporting(Protocol):
     """Capability of an engine that reads from the source or from commit statuses whether workloads are healthy in their clusters."""
 
-    def list_health_reports(self, template: Document, /) -> Mapping[str, HealthReport]:
+    def list_health_reports(self, workload: Key, /) -> Mapping[str, HealthReport]:
         """Return the last report of each cluster about a workload; empty if no cluster reports."""
         ...
 
@@ -265,4 +276,13 @@ class Rescheduling(Protocol):
 
     def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome, /) -> str:
         """Describe how a workload that keeps its clusters moves to the `expected` ones; `rescheduled` is the result of rescheduling it."""
+        ...
+
+
+@runtime_checkable
+class Repeating(Protocol):
+    """Capability of an engine that knows of many decisions that they stay the same in the next run."""
+
+    def repeats(self, template: Document, outcome: Outcome, /) -> bool:
+        """Return whether deciding again, with the records of an outcome as the previous ones, certainly gives the same outcome."""
         ...

@@ -18,6 +18,7 @@ import sys
 _NEW_NETWORK, _NEW_USER = 0x40000000, 0x10000000
 _SET_PARENT_DEATH_SIGNAL, _KILL = 1, 9
 _MAX_REQUEST = 1 << 16
+"""Bytes of a request; `run_isolated` refuses larger ones."""
 _LIBRARY = ctypes.CDLL(None, use_errno=True)
 
 

@@ -23,6 +23,8 @@ TEMPORARY = ".gitsched/tmp"
 _CHUNK = 1 << 16
 _MAX_ERROR = 1 << 16
 """Bytes of error output that are kept."""
+_MAX_REQUEST = 1 << 16
+"""Bytes of the arguments and the environment of a program, as launcher.py reads them."""
 _SECONDS_TO_END = 30.0
 """The time in which a killed program ends."""
 
@@ -148,6 +150,8 @@ def run_isolated(executable: Path, arguments: Sequence[str], directory: Path, li
             "GOGC": _FEWER_COLLECTIONS,
         },
     }
+    if len(json.dumps(request)) >= _MAX_REQUEST:
+        return ProcessResult(-1, b"", "", f"is not started: its arguments have more than {_MAX_REQUEST} bytes")
     with contextlib.ExitStack() as descriptors:
 
         def close_later(descriptor: int) -> int:

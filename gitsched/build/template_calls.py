@@ -21,8 +21,8 @@ _LOOKUP = re.compile(rb"(?<![\w.$\"])lookup(?=\s)")
 _NOW = re.compile(rb"(?<![\w.$\"])now(?![\w.\"])")
 _ANOTHER_TIME = b'(toDate "2006-01-02" "2001-02-03")'
 _ARCHIVES = (".tgz", ".tar.gz")
-_MAX_ARCHIVE = 64 << 20
-"""Bytes of an archive with a chart that are searched."""
+_MAX_ARCHIVE = 100 << 20
+"""Bytes that an archive with a chart may unpack to, as helm itself limits them."""
 
 
 def is_error(problem: BuildProblem) -> bool:
@@ -42,6 +42,10 @@ def check_stable(
     `files` are those of the charts by path, `inline` have values that are in no file; `render` returns the output with other contents for
     some of them. It is called only if a template calls one of these functions, or evaluates texts, which may call any of them.
     """
+    large = next((path for path, data in files.items() if path.endswith(_ARCHIVES) and len(_decompress(data)) > _MAX_ARCHIVE), None)
+    if large is not None:
+        text = f"the archive unpacks to more than {_MAX_ARCHIVE} bytes: {name} is not rendered"
+        return [BuildProblem("helm-build", text, large)]
     evaluated = next(_list_evaluations(files), None)
     calls = [*_list_calls(files, evaluated is not None), *([evaluated] if evaluated is not None else [])]
     templates = {path: data for path, data in files.items() if _is_template(path)}
@@ -92,10 +96,18 @@ def _list_calls(files: Mapping[str, bytes], everywhere: bool) -> Iterator[tuple[
 
 
 def _decompress(data: bytes) -> bytes:
-    try:
-        return zlib.decompressobj(wbits=31).decompress(data, _MAX_ARCHIVE)
-    except zlib.error:
-        return b""
+    """Return what the members of an archive unpack to, at most one byte more than the limit; what follows an error is not unpacked."""
+    found = bytearray()
+    while data and len(found) <= _MAX_ARCHIVE:
+        unpacker = zlib.decompressobj(wbits=31)
+        try:
+            found += unpacker.decompress(data, _MAX_ARCHIVE + 1 - len(found))
+        except zlib.error:
+            break
+        if not unpacker.eof:
+            break
+        data = unpacker.unused_data
+    return bytes(found)
 
 
 def _replace_calls(data: bytes, call: re.Pattern[bytes], replacement: bytes) -> bytes:

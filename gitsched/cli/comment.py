@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gitsched.forge.project import ForgeKind
 
 _MAX_BYTES = 1 << 20
-"""The maximum number of bytes that are read; forges accept less."""
+"""The maximum number of bytes of a comment; forges accept less."""
 
 
 @click.command(
@@ -66,7 +66,13 @@ def command(
 
 def _read_text(file: Path) -> str:
     try:
-        data = sys.stdin.buffer.read(_MAX_BYTES) if str(file) == "-" else file.read_bytes()[:_MAX_BYTES]
+        if str(file) == "-":
+            data = sys.stdin.buffer.read(_MAX_BYTES + 1)
+        else:
+            with file.open("rb") as stream:
+                data = stream.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise click.ClickException(f"{file} has more than {_MAX_BYTES} bytes, which no forge accepts as a comment; shorten it")
         return data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise click.ClickException(f"cannot read {file}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}") from error

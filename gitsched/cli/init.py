@@ -177,7 +177,7 @@ def _recognize(root: Path | None, api: str | None) -> tuple[str, RecognizedLayou
             {"gitsched.yaml", CLUSTERS, POLICIES, *starter.workloads},
         ),
     )
-    has_documents = bool(found.described or found.policies or found.kinds)
+    has_documents = bool(found.described or found.policies or found.kinds or found.layout.notes)
     return api, found if has_documents or _has_layout(found) else None
 
 
@@ -276,12 +276,15 @@ def _propose(found: RecognizedLayout | None, starter: StarterFiles) -> tuple[Map
     if clusters and bundles is not None:
         files[CLUSTERS] = bundles.write_clusters(clusters)
     elif not found.described:
-        named = _list_named_clusters(found, starter)
+        named, more = _list_named_clusters(found, starter)
+        text += more
         files[CLUSTERS] = bundles.write_clusters(named) if named and bundles is not None else starter.clusters
     if BUNDLES not in files:
         files |= _list_missing_policies(found, starter)
     if not _has_layout(found):
         text += _describe_documents(found)
+    if layout.notes:
+        text += "\n".join(["Not considered:", *(f"  {note}" for note in layout.notes)]) + "\n\n"
     return files, text
 
 
@@ -295,15 +298,20 @@ def _list_missing_policies(found: RecognizedLayout, starter: StarterFiles) -> di
     return files if found.kinds and starter.policies else files | dict(starter.workloads)
 
 
-def _list_named_clusters(found: RecognizedLayout, starter: StarterFiles) -> dict[str, Body]:
-    """Return the metadata of the clusters that the policies of a repository need, by name."""
+def _list_named_clusters(found: RecognizedLayout, starter: StarterFiles) -> tuple[dict[str, Body], str]:
+    """Return the metadata of the clusters that the policies of a repository need, by name, and a text about those beyond the limit."""
     if starter.list_named_clusters is None:
-        return {}
+        return {}, ""
     named: dict[str, Body] = {}
     for policy in found.policies:
         for name, metadata in starter.list_named_clusters(policy).items():
             named.setdefault(name, metadata)
-    return dict(islice(sorted(named.items()), MAX_CLUSTERS))
+    if len(named) <= MAX_CLUSTERS:
+        return dict(sorted(named.items())), ""
+    from gitsched.model.finding import format_count  # few repositories name so many
+
+    more = f"The policies name {format_count(len(named), 'cluster')}: only the first {MAX_CLUSTERS} are written.\n\n"
+    return dict(islice(sorted(named.items()), MAX_CLUSTERS)), more
 
 
 def _describe_documents(found: RecognizedLayout) -> str:
@@ -315,7 +323,7 @@ def _describe_documents(found: RecognizedLayout) -> str:
         (len(found.kinds), "kind of workload", "kinds of workloads"),
     ]
     shown = ", ".join(format_count(count, *words) for count, *words in counts if count)
-    return f"Recognized documents of {shown}; what is missing is written.\n\n"
+    return f"Recognized documents of {shown}; what is missing is written.\n\n" if shown else ""
 
 
 def write_new_file(directory: Path, name: str, text: str) -> bool:

@@ -225,7 +225,8 @@ STATE = click.option(
     default="auto",
     show_default=True,
     envvar="GITSCHED_STATE",
-    help="Use the state of the last plan beside the output branch: if a key of the operator signed it, also without keys, or never.",
+    help="Use the state of the last plan beside the output branch: if a key of the operator signed it (auto), also if the operator lists "
+    "none (on), or never (off).",
 )
 FETCH = click.option(
     "--fetch",

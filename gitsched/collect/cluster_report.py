@@ -65,12 +65,14 @@ def read_report(
     commit = next(one.commit for one in found if one.health == health)
     if len({one.commit for one in found}) > 1 and health == "Healthy":
         health = "Progressing"
-    unhealthy = sorted({workload for one in found for workload in one.unhealthy})[:MAX_UNHEALTHY]
+    unhealthy = sorted({workload for one in found for workload in one.unhealthy})
+    if len(unhealthy) > MAX_UNHEALTHY:
+        note(f"the report lists {format_part(MAX_UNHEALTHY, len(unhealthy), 'workload')} that are not healthy")
     if unhealthy and health == "Healthy":
         health = "Degraded" if any(one.health == "Degraded" for one in unhealthy) else "Progressing"
     is_same = before is not None and (before.commit, before.health) == (commit, health)
     since = before.since if before is not None and is_same else observed
-    return ClusterReport(cluster, commit, health, since, tuple(unhealthy))
+    return ClusterReport(cluster, commit, health, since, tuple(unhealthy[:MAX_UNHEALTHY]))
 
 
 def _read_kustomizations(reader: ClusterReader, path: str, branch: str, before: ClusterReport | None) -> list[_Applied]:

@@ -30,13 +30,15 @@ def read_apis(reader: ClusterReader, before: Mapping[str, tuple[str, ...]], note
     """Return the kinds by group and version. A group whose own server does not answer now keeps the kinds of `before`."""
     found: Kinds = {}
     unknown: list[str] = []
+    count = 0
     for path in ("/api", "/apis"):
         root = reader.get(path, _AGGREGATED)
-        rows = _read_aggregated(root) if root.get("kind") == "APIGroupDiscoveryList" else _read_each(reader, path, root)
+        rows = _read_aggregated(root) if root.get("kind") == "APIGroupDiscoveryList" else _read_each(reader, path, root, note)
         for version, kinds in rows:
             if kinds is None:
                 unknown.append(version)
-            elif kinds and len(found) < MAX_VERSIONS and sum(map(len, found.values())) + len(kinds) <= MAX_KINDS:
+            elif kinds and len(found) < MAX_VERSIONS and count + len(kinds) <= MAX_KINDS:
+                count += len(kinds) - len(found.get(version, ()))
                 found[version] = kinds
             elif kinds:
                 note(
@@ -59,7 +61,9 @@ def _read_aggregated(root: Body) -> Iterator[tuple[str, tuple[str, ...] | None]]
                 yield name, None if version.get("freshness") == "Stale" else _select_kinds(kinds)
 
 
-def _read_each(reader: ClusterReader, path: str, root: Body) -> Iterator[tuple[str, tuple[str, ...] | None]]:
+def _read_each(
+    reader: ClusterReader, path: str, root: Body, note: Callable[[str], None]
+) -> Iterator[tuple[str, tuple[str, ...] | None]]:
     """Yield the same of a server without aggregated discovery."""
     if path == "/api":
         versions = root.get("versions")
@@ -69,6 +73,8 @@ def _read_each(reader: ClusterReader, path: str, root: Body) -> Iterator[tuple[s
             (group, version) for group in list_objects(root.get("groups")) for version in list_objects(group.get("versions"))
         )
         names = [_join(group.get("name"), version.get("version")) for group, version in entries]
+    if len(names) > MAX_VERSIONS:
+        note(f"the cluster serves {len(names)} versions of APIs: the kinds of the first {MAX_VERSIONS} are read")
     for name in names[:MAX_VERSIONS]:
         if not name:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -25,9 +25,11 @@ MAX_NOTES = 10
 _RESOURCES = frozenset(("cpu", "memory", "pods", "ephemeral-storage"))
 _EXTENDED = re.compile(r"[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _MAX_RESOURCES = 100
+"""Resources of the nodes of a cluster that are counted; those of its pods are counted only where a node has them."""
 _REGION = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
 _ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 _MAX_ZONES = 20
+"""Zones of a cluster in its facts, the first by name."""
 _VERSION = re.compile(r"v?\d{1,4}\.\d{1,4}[\w.+-]{0,50}", re.ASCII)
 _ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -67,6 +69,7 @@ class _Nodes:
         self.capacity: Amounts = {}
         self.allocatable: Amounts = {}
         self.usable: set[str] = set()
+        self.has_more_resources = False
         self._names: set[str] = set()
         self.regions: Counter[str] = Counter()
         self.zones: Counter[str] = Counter()
@@ -93,14 +96,25 @@ class _Nodes:
         if re.fullmatch(r"[a-z0-9-]{1,40}", provider):
             self.providers[provider] += 1
         try:
-            capacity, allocatable = (_read_amounts(status.get(member), member) for member in ("capacity", "allocatable"))
+            capacity, allocatable = (self._read_amounts(status.get(member), member) for member in ("capacity", "allocatable"))
         except _InvalidAmountError as error:
             notes.add(f"the resources of node {str(name)[:253]} are not counted: {error}")
             return
-        _add_to(self.capacity, capacity)
+        self._add_to(self.capacity, capacity)
         if is_ready and spec.get("unschedulable") is not True and isinstance(name, str):
             self.usable.add(name)
-            _add_to(self.allocatable, allocatable)
+            self._add_to(self.allocatable, allocatable)
+
+    def _read_amounts(self, amounts: Any, member: str) -> Amounts:
+        wanted = [name for name in as_object(amounts) if name in _RESOURCES or _EXTENDED.fullmatch(name)]
+        wanted.sort(key=lambda name: (name not in _RESOURCES, name))
+        self.has_more_resources |= len(wanted) > _MAX_RESOURCES
+        return _read_amounts(amounts, member, wanted[:_MAX_RESOURCES])
+
+    def _add_to(self, total: Amounts, amounts: Amounts) -> None:
+        known = {name: amount for name, amount in amounts.items() if name in total or len(total) < _MAX_RESOURCES}
+        self.has_more_resources |= len(known) < len(amounts)
+        _add_to(total, known)
 
 
 class _InvalidAmountError(ValueError):
@@ -123,10 +137,14 @@ def observe_cluster(
     nodes = _Nodes()
     for node in reader.list_objects("/api/v1/nodes", limit=MAX_NODES):
         nodes.add(node, notes)
+    if nodes.has_more_resources:
+        notes.add(f"the nodes have more than {_MAX_RESOURCES} resources: the facts have only {_MAX_RESOURCES} of them")
+    if len(nodes.zones) > _MAX_ZONES and not (own and own.zones):
+        notes.add(f"the nodes are in {len(nodes.zones)} zones: the facts have only the first {_MAX_ZONES} by name")
+    wanted = _RESOURCES | nodes.allocatable.keys()
     allocated: Amounts = {"cpu": 0, "memory": 0, "pods": 0}
     for pod in reader.list_objects("/api/v1/pods", limit=MAX_PODS, fieldSelector=_ENDED):
-        _add_pod(allocated, pod, nodes.usable, notes)
-    used = {resource: amount for resource, amount in allocated.items() if resource in nodes.allocatable or resource in _RESOURCES}
+        _add_pod(allocated, pod, nodes.usable, wanted, notes)
     counts = quantize_nodes(NodeCount(nodes.total, nodes.ready), before.nodes if before else None)
     steady = before if before is not None and before.nodes == counts else None  # other nodes have other resources
     facts = ClusterFacts(
@@ -137,7 +155,7 @@ def observe_cluster(
         read_apis(reader, before.apis if before else {}, notes.add),
         quantize_amounts(nodes.capacity, steady.capacity if steady else None, up=False),
         quantize_amounts(nodes.allocatable, steady.allocatable if steady else None, up=False),
-        quantize_amounts(used, before.allocated if before else None, up=True),
+        quantize_amounts(allocated, before.allocated if before else None, up=True),
         counts,
     )
     found = own or CollectedCluster(facts)
@@ -165,12 +183,14 @@ def _find_most_common(counter: Counter[str]) -> str:
     return min(counter, key=lambda name: (-counter[name], name), default="")
 
 
-def _read_amounts(amounts: Any, member: str) -> Amounts:
-    """Return the amounts of the resources that workloads request. Raises _InvalidAmountError."""
+def _read_amounts(amounts: Any, member: str, wanted: Iterable[str]) -> Amounts:
+    """Return the amounts of these resources, as far as there are any. Raises _InvalidAmountError."""
     found: Amounts = {}
-    for resource, text in list(as_object(amounts).items())[:_MAX_RESOURCES]:
-        if resource not in _RESOURCES and not _EXTENDED.fullmatch(resource):
+    known = as_object(amounts)
+    for resource in wanted:
+        if resource not in known:
             continue
+        text = known[resource]
         quantity = parse_quantity(text)
         if quantity is None or not 0 <= quantity.nano <= MAX_AMOUNT * NANO:
             raise _InvalidAmountError(f"{member}.{resource} is {text!r:.60}")
@@ -181,24 +201,23 @@ def _read_amounts(amounts: Any, member: str) -> Amounts:
 
 def _add_to(total: Amounts, amounts: Mapping[str, int]) -> None:
     for resource, amount in amounts.items():
-        if resource in total or len(total) < _MAX_RESOURCES:
-            total[resource] = min(total.get(resource, 0) + amount, MAX_AMOUNT * NANO)
+        total[resource] = min(total.get(resource, 0) + amount, MAX_AMOUNT * NANO)
 
 
-def _add_pod(total: Amounts, pod: Body, usable: set[str], notes: _Notes) -> None:
+def _add_pod(total: Amounts, pod: Body, usable: set[str], wanted: Collection[str], notes: _Notes) -> None:
     """Add the requests of a pod that runs on a usable node, or waits for a node."""
     spec = as_object(pod.get("spec"))
     node = spec.get("nodeName")
     if node and not (isinstance(node, str) and node in usable):
         return
+
+    def read(container: Body) -> Amounts:
+        return _read_amounts(get_field(container, "resources", "requests"), "requests", wanted)
+
     try:
-        requests = sum_pod_requests(spec, _read_requests, _read_amounts(spec.get("overhead"), "overhead"))
+        requests = sum_pod_requests(spec, read, _read_amounts(spec.get("overhead"), "overhead", wanted))
     except _InvalidAmountError as error:
         namespace, name = (str(get_field(pod, "metadata", member))[:253] for member in ("namespace", "name"))
         notes.add(f"the requests of pod {namespace}/{name} are not counted: {error}")
         requests = {}
     _add_to(total, {**requests, "pods": NANO})
-
-
-def _read_requests(container: Body) -> Amounts:
-    return _read_amounts(get_field(container, "resources", "requests"), "requests")

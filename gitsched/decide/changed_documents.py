@@ -7,20 +7,31 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, is_template, resolve_key
 from gitsched.decide.registry import policy_apis, reserved_groups
-from gitsched.model.document import Document, Key, is_known_group
+from gitsched.model.document import Document, Key, get_field, is_known_group, list_objects, parse_api_group
 from gitsched.model.tool_groups import TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.apis.policy_api import PolicyAPI
     from gitsched.model.finding import Finding
+
+
+class ChangedSettings(NamedTuple):
+    """The settings of a plan that continues the last one, and the document in gitsched.yaml before and after."""
+
+    config: Config
+    before: Document
+    after: Document
 
 
 class SourceDiff(NamedTuple):
     """The changes of a source tree.
 
     `documents` are the templates to decide again, and `findings` those of each changed file. `templates` and `api_documents` are the
-    documents before and after their change. `added_paths` and `removed_paths` are files.
+    documents before and after their change. `added_paths` and `removed_paths` are files. `settings` are those of gitsched.yaml if its text
+    changed.
     """
 
     documents: Mapping[Key, Document]
@@ -29,6 +40,14 @@ class SourceDiff(NamedTuple):
     api_documents: Mapping[Key, DocumentPair] = {}
     added_paths: frozenset[str] = frozenset()
     removed_paths: frozenset[str] = frozenset()
+    settings: ChangedSettings | None = None
+
+    @property
+    def stored_documents(self) -> Mapping[Key, DocumentPair]:
+        """The changed documents that the state of a plan keeps: those of policy APIs, and the settings."""
+        if self.settings is None:
+            return self.api_documents
+        return {**self.api_documents, self.settings.after.key: (self.settings.before, self.settings.after)}
 
     @property
     def came_or_went(self) -> frozenset[Key]:
@@ -55,7 +74,7 @@ def identify_documents(
     """
     for document in documents:
         key, kind = resolve_key(document, kind_scopes), (document.group, document.kind)
-        if key is None or document.kind in DEFINITION_KINDS or (additive and kind in _list_building_kinds()):
+        if key is None or document.kind in DEFINITION_KINDS or (additive and may_contain_bundle(document)):
             return False
         if additive and (document.group in TOOL_GROUPS or not is_known_group(document.group)):
             return False
@@ -66,9 +85,15 @@ def identify_documents(
     return True
 
 
-def _list_building_kinds() -> frozenset[tuple[str, str]]:
-    """Return the kinds that may contain a Bundle, whose directory is built."""
-    return frozenset(kind for api in policy_apis.values() for kind in api.embedded_objects) | {BUNDLE_KIND}
+def may_contain_bundle(document: RawDocument) -> bool:
+    """Return whether a document is a Bundle, whose directory is built, or contains one among its objects."""
+    kind = document.group, document.kind
+    paths = [api.embedded_objects[kind] for api in policy_apis.values() if kind in api.embedded_objects]
+    return kind == BUNDLE_KIND or any(
+        (parse_api_group(str(body.get("apiVersion"))), body.get("kind")) == BUNDLE_KIND
+        for path in paths
+        for body in list_objects(get_field(document.body, *path))
+    )
 
 
 def pair_documents(before: Mapping[Key, Document], after: Mapping[Key, Document]) -> dict[Key, DocumentPair]:
@@ -77,8 +102,6 @@ def pair_documents(before: Mapping[Key, Document], after: Mapping[Key, Document]
     return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}
 
 
-def creates_engine(key: Key) -> bool:
-    """Return whether a template makes a policy API active, or ends that."""
-    return any(
-        key[:2] in api.active_templates or (key.group, key.kind, key.name) in api.active_objects for api in policy_apis.values()
-    )
+def creates_engine(key: Key, api: PolicyAPI) -> bool:
+    """Return whether a template makes a policy API active."""
+    return key[:2] in api.active_templates or (key.group, key.kind, key.name) in api.active_objects

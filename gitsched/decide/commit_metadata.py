@@ -14,18 +14,11 @@ from gitsched.decide.guard_settings import DEFAULT_GUARD, write_guard_record
 from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER, Commit
 from gitsched.model.observation import write_observations
 from gitsched.model.time import EPOCH, format_time
+from gitsched.render.commit_message import CommitCause, write_commit_message
 from gitsched.render.output_files import CLUSTERS, HYDRATOR_METADATA, KEPT, README, RUN_METADATA
+from gitsched.render.readme import write_readme
 from gitsched.render.readme_content import DecisionRow, FleetRow, HeldRow, ReadmeContent, RecordedRow
-from gitsched.render.run_metadata import (
-    NOTHING_BUILT,
-    BuildRecord,
-    CommitCause,
-    RunMetadata,
-    write_commit_message,
-    write_hydrator_metadata,
-    write_readme,
-    write_run_metadata,
-)
+from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata, write_hydrator_metadata, write_run_metadata
 from gitsched.report.lines import format_key
 
 if TYPE_CHECKING:
@@ -114,6 +107,7 @@ def render_metadata_files(
         retained=totals.retained,
         rollouts=plan.rollout_records,
         workloads={state: count for state, count in totals.state_counts.items() if count},
+        unclaimed=totals.unclaimed,
         adopted=plan.adopted,
         guard={} if plan.guard == DEFAULT_GUARD else write_guard_record(plan.guard),
         tenants=tenants,
@@ -146,11 +140,12 @@ def make_commit_message(
     version: str,
     facts_time: datetime = EPOCH,
     facts: Mapping[str, str] = MappingProxyType({}),
+    trailers: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Return the commit message. The cause is the latest event: the source commit, newer facts, a deadline or an observation.
 
     `record_changes` are the changed recorded decisions, `changed_entries` the names at the root of the output that differ from the last
-    commit. `facts` are the commits of the facts branches by branch, of which the message names the first ones.
+    commit. `facts` are the commits of the facts branches by branch, of which the message names the first ones. `trailers` are others.
     """
     cause = _find_cause(source, plan, facts_time)
     moved, recorded = len(plan.moves), len(record_changes)
@@ -176,7 +171,7 @@ def make_commit_message(
         source=source.oid,
         version=version,
         cause=cause,
-        trailers=_list_trailers(plan, facts),
+        trailers={**_list_trailers(plan, facts), **trailers},
         fixed_subject=plan.totals.config.output.commit_subject,
     )
 

@@ -2,48 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.decide.delivered_objects import NO_CLUSTERS, Clusters
-from gitsched.decide.plan_state import NO_COMPANION_ROW, CompanionRow, PlanRows, Totals, WorkloadRow
+from gitsched.decide.plan_state import NO_COMPANION_ROW, CompanionRow, PlanRows
 from gitsched.kinds.companion_index import CompanionIndex
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.kinds.companion_targets import NO_FEATURES, CompanionFeatures, is_far, read_features
 from gitsched.model.document import Document, Key
 
 if TYPE_CHECKING:
-    from gitsched.apis.capabilities import DocumentPair
+    from gitsched.decide.incremental_changes import IncrementalChanges
     from gitsched.kinds.requirements import PodPaths
     from gitsched.model.scheduling import Outcome
 
-_NEVER_RELATED = frozenset(
+NEVER_RELATED = frozenset(
     ("", kind) for kind in ("ConfigMap", "LimitRange", "Namespace", "ResourceQuota", "Secret", "ServiceAccount")
 )
 """Kinds that are neither companions nor targets of companions."""
 
 
-def update_companions(
-    rows: PlanRows,
-    documents: Mapping[Key, Document],
-    outcomes: Mapping[Key, Outcome],
-    removed: Mapping[Key, WorkloadRow],
-    changes: Mapping[Key, DocumentPair],
-    totals: Totals,
-) -> dict[Key, CompanionRow] | None:
+def update_companions(changes: IncrementalChanges) -> dict[Key, CompanionRow] | None:
     """Return the rows of changed workloads and of their companions and targets, which all go along with each other; None if only a complete
-    plan can tell. Documents without an outcome are objects that no policy selects. `removed` are workloads without a placement now,
-    `changes` the changed templates."""
-    came_or_went = [key for key, pair in changes.items() if pair[0] is None or pair[1] is None]
+    plan can tell."""
+    rows, totals, came_or_went = changes.rows, changes.totals, changes.came_or_went
     if not totals.has_companions:
         return None if any(key[:2] in COMPANION_KINDS for key in came_or_went) else {}
     pod_paths, kept = totals.config.pod_paths, dict[Key, CompanionRow]()
-    changed: dict[Key, CompanionFeatures] = dict.fromkeys(removed, NO_FEATURES)
-    for key, document in documents.items():
-        row, outcome = rows.read_workload(key), outcomes.get(key)
+    changed: dict[Key, CompanionFeatures] = dict.fromkeys(changes.removed, NO_FEATURES)
+    for key, document in changes.documents.items():
+        row, outcome = rows.read_workload(key), changes.outcomes.get(key)
         features = read_features(key, document.body, pod_paths)
         if outcome is None:
-            if features != NO_FEATURES:
+            before = changes.templates[key][0] if key in changes.templates else document
+            same = row is None and before is not None and read_features(key, before.body, pod_paths) == features
+            if features != NO_FEATURES and not same:
                 return None
             continue
         companions = row.companions if row is not None else NO_COMPANION_ROW
@@ -53,18 +47,19 @@ def update_companions(
         elif companions.is_reported and (outcome.policy, outcome.state) != (row.outcome.policy, row.outcome.state):
             return None
         kept[key] = companions
-    if any(key not in removed and _had_features(changes[key][0], pod_paths) for key in came_or_went if key not in documents):
+    went = (key for key in came_or_went if key not in changes.documents and key not in changes.removed)
+    if any(_had_features(changes.templates[key][0], pod_paths) for key in went):
         return None  # a companion that no policy selected is gone
     changed = {key: features for key, features in changed.items() if _matters(rows, key, features)}
     if changed:
-        relations = None if totals.has_far_companions else _relate(rows, outcomes, changed, removed)
+        relations = None if totals.has_far_companions else _relate(changes, changed)
         if relations is None:
             return None
         kept |= relations
-    for key in (*documents, *changed):
-        row, outcome = rows.read_workload(key), outcomes.get(key)
+    for key in (*changes.documents, *changed):
+        row, outcome = rows.read_workload(key), changes.outcomes.get(key)
         moved = row is None or outcome is None or _list_clusters(outcome) != _list_clusters(row.outcome)
-        if (moved or key in changed) and not _go_along(rows, outcomes, kept, removed, key):
+        if (moved or key in changed) and not _go_along(changes, kept, key):
             return None
     return kept
 
@@ -79,12 +74,10 @@ def _had_features(document: Document | None, pod_paths: PodPaths) -> bool:
     return document is not None and read_features(document.key, document.body, pod_paths) != NO_FEATURES
 
 
-def _relate(
-    rows: PlanRows, outcomes: Mapping[Key, Outcome], changed: Mapping[Key, CompanionFeatures], removed: Container[Key]
-) -> dict[Key, CompanionRow] | None:
+def _relate(changes: IncrementalChanges, changed: Mapping[Key, CompanionFeatures]) -> dict[Key, CompanionRow] | None:
     """Return the rows of objects with changed features, and of all whose companions or targets they are or were; None if objects of other
     namespaces, or some that no policy selects, may be among these."""
-    namespaces = {key.namespace for key in changed}
+    rows, namespaces = changes.rows, {key.namespace for key in changed}
     index: CompanionIndex[Key] = CompanionIndex()
     known: dict[Key, CompanionRow] = {}
     for key, entry in rows.template_index.items():
@@ -92,7 +85,7 @@ def _relate(
             continue
         row = rows.read_workload(key) if entry.placement is not None else None
         if row is None:
-            if key[:2] not in _NEVER_RELATED:
+            if key[:2] not in NEVER_RELATED:
                 return None  # what no policy selects may be a companion or a target as well
         elif row.companions.features is not None:
             known[key] = row.companions
@@ -104,8 +97,8 @@ def _relate(
         if features != NO_FEATURES:
             index.add(key, key, features)
     related = {*changed, *before, *index.list_related(changed)}
-    targets = {one: index.list_targets(one) for one in sorted(related) if _is_compared(rows, outcomes, index, one)}
-    touched = {*related, *(one for found in targets.values() for one in found)} - {key for key in related if key in removed}
+    targets = {one: index.list_targets(one) for one in sorted(related) if _is_compared(changes, index, one)}
+    touched = {*related, *(one for found in targets.values() for one in found)} - {key for key in related if key in changes.removed}
     result = {}
     for key in sorted(touched):
         stored = known.get(key, NO_COMPANION_ROW)
@@ -119,9 +112,9 @@ def _relate(
     return result
 
 
-def _is_compared(rows: PlanRows, outcomes: Mapping[Key, Outcome], index: CompanionIndex[Key], key: Key) -> bool:
+def _is_compared(changes: IncrementalChanges, index: CompanionIndex[Key], key: Key) -> bool:
     """Return whether an object is a companion that is placed and should go along with its targets."""
-    features, clusters = index.find_features(key), _find_clusters(rows, outcomes, key)
+    features, clusters = index.find_features(key), _find_clusters(changes, key)
     return features is not None and features.is_companion and features.follows is not False and bool(clusters and clusters[0])
 
 
@@ -130,25 +123,19 @@ def _list_relations(rows: PlanRows, key: Key) -> tuple[Key, ...]:
     return (*row.companions.targets, *row.companions.companions) if row is not None else ()
 
 
-def _go_along(
-    rows: PlanRows,
-    outcomes: Mapping[Key, Outcome],
-    kept: Mapping[Key, CompanionRow],
-    removed: Container[Key],
-    key: Key,
-) -> bool:
+def _go_along(changes: IncrementalChanges, kept: Mapping[Key, CompanionRow], key: Key) -> bool:
     """Return whether a changed object and its companions, before and now, each go exactly to the clusters of their targets."""
-    row, now = rows.read_workload(key), kept.get(key, NO_COMPANION_ROW)
+    row, now = changes.rows.read_workload(key), kept.get(key, NO_COMPANION_ROW)
     before = row.companions if row is not None else NO_COMPANION_ROW
     if before.is_reported or now.is_reported:
         return False
     own = (key,) if now.targets or before.targets else ()
-    return all(_goes_along(rows, outcomes, kept, one) for one in (*own, *before.companions, *now.companions) if one not in removed)
+    return all(_goes_along(changes, kept, one) for one in (*own, *before.companions, *now.companions) if one not in changes.removed)
 
 
-def _goes_along(rows: PlanRows, outcomes: Mapping[Key, Outcome], kept: Mapping[Key, CompanionRow], companion: Key) -> bool:
+def _goes_along(changes: IncrementalChanges, kept: Mapping[Key, CompanionRow], companion: Key) -> bool:
     """Return whether a companion goes exactly to the clusters of its targets."""
-    row = rows.read_workload(companion)
+    row = changes.rows.read_workload(companion)
     companions = kept.get(companion) or (row.companions if row is not None else None)
     if companions is None:
         return False
@@ -156,16 +143,15 @@ def _goes_along(rows: PlanRows, outcomes: Mapping[Key, Outcome], kept: Mapping[K
         return True  # it selects nothing
     targets = NO_CLUSTERS
     for key in companions.targets:
-        found = _find_clusters(rows, outcomes, key)
+        found = _find_clusters(changes, key)
         if found is None:
             return False
         targets |= found[0]
-    return _find_clusters(rows, outcomes, companion) == (targets, targets)
+    return _find_clusters(changes, companion) == (targets, targets)
 
 
-def _find_clusters(rows: PlanRows, outcomes: Mapping[Key, Outcome], key: Key) -> tuple[Clusters, Clusters] | None:
-    row = rows.read_workload(key)
-    outcome = outcomes.get(key) or (row.outcome if row is not None else None)
+def _find_clusters(changes: IncrementalChanges, key: Key) -> tuple[Clusters, Clusters] | None:
+    outcome = changes.find_outcome(key)
     return _list_clusters(outcome) if outcome is not None else None
 
 

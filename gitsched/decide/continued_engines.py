@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.capabilities import Continuing, ReferenceReading, SnapshotChanges
-from gitsched.decide.decisions import collect_cluster_facts, describe_recorded, list_engine_records
+from gitsched.apis.capabilities import Continuation, Continuing, ReferenceReading, SnapshotChanges
+from gitsched.decide.changed_documents import creates_engine
+from gitsched.decide.decisions import describe_recorded
+from gitsched.decide.engines import collect_cluster_facts, list_engine_records
+from gitsched.decide.own_workloads import OwnWorkload, read_own_workloads
 from gitsched.decide.plan import has_selector
 from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Key
@@ -14,7 +17,7 @@ from gitsched.model.document import Key
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine, Snapshot
     from gitsched.decide.changed_documents import SourceDiff
-    from gitsched.decide.decisions import EngineRecords
+    from gitsched.decide.engines import EngineRecords
     from gitsched.decide.plan_state import PlanRows, Totals
     from gitsched.model.document import Document
     from gitsched.model.finding import Finding
@@ -26,7 +29,8 @@ SELECTOR_CODES = ("selector-unmatched", "selector-invalid")
 
 class ContinuedEngines(NamedTuple):
     """The engines for a new snapshot, and what they say now. `clusters` are the changed ones, None for one that is gone. `is_new` says that
-    the engines differ from those of the last plan."""
+    the engines differ from those of the last plan. `own` are the workloads that engines decide themselves, `referenced` the templates that
+    they read."""
 
     engines: tuple[PolicyEngine, ...]
     affected: frozenset[Key]
@@ -35,52 +39,89 @@ class ContinuedEngines(NamedTuple):
     recorded: tuple[RecordedDecision, ...]
     clusters: Mapping[str, ClusterInfo | None] = {}
     is_new: bool = False
+    own: Mapping[Key, OwnWorkload] = {}
+    referenced_before: frozenset[Key] = frozenset()
+    referenced: frozenset[Key] = frozenset()
 
 
 def continue_engines(
     totals: Totals, rows: PlanRows, diff: SourceDiff, snapshot: Snapshot, old_kinds: Iterable[tuple[str, str]]
 ) -> ContinuedEngines | None:
     """Return the engines for a new snapshot; None if only a complete plan can tell what they decide."""
-    engines, affected = rows.engines, frozenset[Key]()
+    before = rows.engines
     is_new = bool(diff.api_documents or diff.came_or_went) or totals.has_new_records
-    facts = collect_cluster_facts(engines) if diff.api_documents else {}
-    if not is_new:
-        if not all(engine.update(snapshot) for engine in engines):
-            return None
-    else:
-        active = _list_active(snapshot.documents)
-        if _list_active(old_kinds) != active or any(isinstance(one, ReferenceReading) for one in engines):
-            return None
-        if diff.came_or_went and not {engine.name for engine in engines} <= {*active, *snapshot.config.api_settings}:
-            return None  # only records of workloads make an engine active
+    facts = collect_cluster_facts(before) if diff.api_documents else {}
+    if is_new and not _are_same_active(before, rows, diff, snapshot, old_kinds):
+        return None
 
-        def read_outcome(key: Key) -> Outcome | None:
-            row = rows.read_workload(key)
-            return row.outcome if row is not None else None
+    def read_outcome(key: Key) -> Outcome | None:
+        row = rows.read_workload(key)
+        return row.outcome if row is not None else None
 
-        changes = SnapshotChanges(diff.api_documents, diff.templates, rows.template_index, read_outcome)
-        found = [engine.continue_with(snapshot, changes) if isinstance(engine, Continuing) else None for engine in engines]
-        continued = [one for one in found if one is not None]
-        if len(continued) < len(engines):
-            return None
-        engines = tuple(one.engine for one in continued)
-        affected = affected.union(*(one.affected for one in continued))
+    changes = SnapshotChanges(diff.api_documents, diff.templates, rows.template_index, read_outcome)
+    found = [_continue(engine, snapshot, changes, is_new=is_new) for engine in before]
+    continued = [one for one in found if one is not None]
+    if len(continued) < len(before):
+        return None
+    engines = tuple(one.engine for one in continued)
+    affected = frozenset[Key]().union(*(one.affected for one in continued))
+    is_new = is_new or bool(diff.templates and any(isinstance(engine, ReferenceReading) for engine in engines))
     if any(engine.time is not None or (engine.wakeup is not None and engine.wakeup <= snapshot.now) for engine in engines):
         return None
-    if is_new and any(True for engine in engines for _ in engine.own_workloads()):
-        return None
+    own = read_own_workloads(engines, snapshot)
+    if own is None or (own and totals.varied):
+        return None  # what is built for clusters may be a part of them
     findings = tuple(finding for engine in engines for finding in engine.findings)
     records = list_engine_records(engines)
     if not is_new and (findings, records) != (totals.engine_findings, totals.records):
         return None
     if any(finding.is_change for finding in findings):
         return None
-    recorded = totals.recorded if records == totals.records else describe_recorded(records, ())
+    recorded = totals.recorded
+    if own or totals.own or records != totals.records:
+        recorded = describe_recorded(records, (one.outcome for one in own.values()))
     clusters: dict[str, ClusterInfo | None] = {}
     if diff.api_documents:
         after = collect_cluster_facts(engines)
         clusters = {name: after.get(name) for name in sorted({*facts, *after}) if facts.get(name) != after.get(name)}
-    return ContinuedEngines(engines, affected, findings, records, recorded, clusters, is_new)
+    referenced = [
+        frozenset(key for engine in listed if isinstance(engine, ReferenceReading) for key in engine.referenced_keys())
+        for listed in (before, engines)
+    ]
+    return ContinuedEngines(engines, affected, findings, records, recorded, clusters, is_new, own, *referenced)
+
+
+def _continue(engine: PolicyEngine, snapshot: Snapshot, changes: SnapshotChanges, *, is_new: bool) -> Continuation | None:
+    """Return an engine for a new snapshot; None if it cannot continue. One that reads templates has to know which of them changed."""
+    if is_new or isinstance(engine, ReferenceReading):
+        return engine.continue_with(snapshot, changes) if isinstance(engine, Continuing) else None
+    return Continuation(engine, frozenset()) if engine.update(snapshot) else None
+
+
+def _are_same_active(
+    engines: Iterable[PolicyEngine], rows: PlanRows, diff: SourceDiff, snapshot: Snapshot, old_kinds: Iterable[tuple[str, str]]
+) -> bool:
+    """Return whether the same policy APIs are active as in the last plan."""
+    names, active = {engine.name for engine in engines}, _list_active(snapshot.documents)
+    if _list_active(old_kinds) != active:
+        return False
+    if not diff.came_or_went:
+        return True
+    index, came_or_went = rows.template_index, diff.came_or_went
+    present = [key for key in came_or_went if diff.templates[key][1] is not None]
+    by_templates = set()
+    for api in policy_apis.values():
+        if not (api.active_templates or api.active_objects):
+            continue
+        is_active = api.name in names
+        if any(creates_engine(key, api) for key in came_or_went):
+            left = (key for key in index if key not in came_or_went)
+            is_active = any(creates_engine(key, api) for key in (*present, *left)) or api.name in snapshot.config.api_settings
+            if is_active != (api.name in names):
+                return False
+        by_templates |= {api.name} if is_active and not api.active_records else set()
+    # Else only records of workloads make an engine active.
+    return names <= {*active, *by_templates, *snapshot.config.api_settings}
 
 
 def _list_active(kinds: Iterable[tuple[str, str]]) -> list[str]:

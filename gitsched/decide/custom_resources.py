@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from gitsched.decide.catalog import RawDocument
-from gitsched.manifests.custom_schemas import list_schemas_by_version, make_custom_schema
-from gitsched.manifests.object_schema import ObjectSchema
+from gitsched.manifests.custom_schemas import CustomSchema, list_schemas_by_version, make_custom_schema
 from gitsched.model.document import Body, get_field
 from gitsched.model.finding import FieldOrigin, Finding, Issue, Severity, locate_origin
 
@@ -51,6 +50,7 @@ def check_custom_resources(documents: Iterable[RawDocument], reserved: frozenset
                 findings.append(_make_finding(document, issue._replace(severity=severity)))
             else:
                 omitted += 1
+    findings += (finding for custom in kinds.values() for finding in custom.list_unchecked())
     if omitted:
         message = f"custom resources have {omitted} further mistakes that are not listed: correct the listed ones first"
         findings.append(Finding(severity, "too-many-problems", message))
@@ -63,7 +63,7 @@ class _CustomKind:
     def __init__(self, definition: RawDocument) -> None:
         self.definition = definition
         self._versions = list_schemas_by_version(definition.body)
-        self._compiled: dict[str, ObjectSchema | None] = {}
+        self._compiled: dict[str, CustomSchema] = {}
         origin = definition.origin
         self._where = f"{origin.path}:{origin.line}" if origin is not None else definition.name
 
@@ -75,10 +75,17 @@ class _CustomKind:
             return [Issue("warning", "unknown-version", message, ("apiVersion",))]
         if version not in self._compiled:
             schema = self._versions[version]
-            self._compiled[version] = None if schema is None else make_custom_schema(schema)
-        compiled = self._compiled[version]
+            self._compiled[version] = CustomSchema(None) if schema is None else make_custom_schema(schema)
+        compiled = self._compiled[version].checked
         issues = compiled.find_issues(body) if compiled is not None else []
         return [issue._replace(message=f"{issue.message} ({self._where})") for issue in issues]
+
+    def list_unchecked(self) -> Iterator[Finding]:
+        """Yield a finding about each version whose objects are not checked against its schema, or not completely."""
+        for version, (_, unchecked) in self._compiled.items():
+            if unchecked:
+                message = f"objects of version {version} are not checked completely: {unchecked}"
+                yield _make_finding(self.definition, Issue("info", "schema-unchecked", message, ("spec", "versions")))
 
 
 def _get_path(document: RawDocument) -> str:

@@ -7,8 +7,8 @@ from datetime import datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitsched.apis.capabilities import DependencyTracking, ReferenceReading
-from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, RecordsByKind, Snapshot
+from gitsched.apis.capabilities import ReferenceReading
+from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import (
     Catalog,
     KustomizedDocument,
@@ -18,17 +18,33 @@ from gitsched.decide.catalog import (
     make_duplicate_findings,
     make_scope_finding,
 )
+from gitsched.decide.decision_cache import (
+    DecisionCache,
+    decide_and_cache,
+    read_cached_decision,
+)
+from gitsched.decide.engines import (
+    EngineRecords,
+    collect_cluster_facts,
+    create_engines,
+    list_dependency_trackers,
+    list_engine_records,
+)
 from gitsched.decide.kustomized_parts import describe_part, make_part_finding, resolve_parts
 from gitsched.decide.recorded_decisions import describe_records
-from gitsched.decide.registry import policy_apis, reserved_groups
+from gitsched.decide.registry import reserved_groups
+from gitsched.decide.workload_decision import (
+    adapt_outcome,
+    adapt_variants,
+    make_two_claims_finding,
+)
 from gitsched.model.cluster_report import CLUSTER_REPORT
-from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.errors import DocumentFault
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import Finding
 from gitsched.model.progress import Progress, follow
 from gitsched.model.system_errors import is_bug
-from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
+from gitsched.model.variants import TemplateVariants
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
@@ -88,10 +104,6 @@ class DecisionInput(NamedTuple):
         )
 
 
-EngineRecords = tuple[tuple[Key, Body], ...]
-"""Records of policy engines that belong to no workload."""
-
-
 class DecisionSet(NamedTuple):
     """All decisions about a commit.
 
@@ -141,30 +153,6 @@ class DecisionSet(NamedTuple):
         """The times at which a decision may change without a commit."""
         wakeups = [outcome.wakeup for outcome in self.outcomes.values()] + [engine.wakeup for engine in self.engines]
         return [wakeup for wakeup in wakeups if wakeup is not None]
-
-
-class CachedDecision(NamedTuple):
-    """An outcome that changed nothing, and its inputs. It is valid while the inputs stay the same and no deadline passes.
-
-    `inputs` are those besides the document and its records. `source_time` is the time of the source: the outcome is not valid for an
-    earlier one.
-    """
-
-    document: Document
-    previous: tuple[Body | None, ...]
-    outcome: Outcome
-    inputs: tuple[object, ...]
-    source_time: datetime
-
-
-class DecisionCache:
-    """Decisions of earlier runs in this process. Without them a run decides again, with the same result."""
-
-    __slots__ = ("context", "decisions")
-
-    def __init__(self) -> None:
-        self.context: Any = None
-        self.decisions: dict[Key, CachedDecision] = {}
 
 
 def decide(
@@ -235,7 +223,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
     entries = catalog.templates.items()
     for key, document in entries if progress is None else follow(entries, "deciding workloads", progress):
         try:
-            outcome = _read_cached_decision(document, trackers, snapshot, cache) or _decide_and_cache(
+            outcome = read_cached_decision(document, trackers, snapshot, cache) or decide_and_cache(
                 document, engines, trackers, snapshot, cache
             )
         except Exception as error:
@@ -267,10 +255,12 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
     for document, outcome in list_own_workloads(engines, snapshot):
         other = outcomes.get(document.key)
         if other is not None:
-            findings.append(_make_two_claims_finding(document, other, outcome))
+            findings.append(make_two_claims_finding(document, other, outcome))
         if other is None or not other.previous_targets:
             outcomes[document.key], templates[document.key] = outcome, document
             own.add(document.key)
+    if own:
+        outcomes = dict(sorted(outcomes.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0])))
     engine_records = list_engine_records(engines)
     refused: frozenset[Key] = frozenset()
     if source.tenancy is not None:
@@ -321,7 +311,7 @@ def _keep_previous(document: Document, why: str, engines: Iterable[PolicyEngine]
 def list_own_workloads(engines: Iterable[PolicyEngine], snapshot: Snapshot) -> Iterator[tuple[Document, Outcome]]:
     """Yield the workloads that APIs create themselves, with their outcomes."""
     return (
-        (document, _adapt_variants(document, decided, snapshot))
+        (document, adapt_variants(document, decided, snapshot))
         for engine in engines
         for document, decided in engine.own_workloads()
     )
@@ -346,19 +336,6 @@ def make_holds_loader(
     return load_holds
 
 
-def collect_cluster_facts(engines: Iterable[PolicyEngine]) -> dict[str, ClusterInfo]:
-    """Return every cluster by name. Its facts come from the first API that has it."""
-    facts: dict[str, ClusterInfo] = {}
-    for name, cluster in (entry for engine in engines for entry in engine.clusters().items()):
-        facts.setdefault(name, cluster)
-    return facts
-
-
-def list_engine_records(engines: Iterable[PolicyEngine]) -> EngineRecords:
-    """Return the records of all engines that belong to no workload."""
-    return tuple(record for engine in engines for record in engine.records())
-
-
 def describe_recorded(engine_records: EngineRecords, own: Iterable[Outcome]) -> tuple[RecordedDecision, ...]:
     """Return the decisions that only records show: records that belong to no workload, or to one that an API creates itself (`own`).
 
@@ -366,153 +343,6 @@ def describe_recorded(engine_records: EngineRecords, own: Iterable[Outcome]) -> 
     """
     records = [*engine_records, *(record for outcome in own for record in outcome.records)]
     return describe_records(records) if records else ()
-
-
-def _make_two_claims_finding(document: Document, one: Outcome, other: Outcome) -> Finding:
-    """Return the error that two APIs claim a workload. The one that placed it before keeps it."""
-    message = (
-        f"{document.key} is claimed by {one.policy} ({one.api}) and by {other.policy} ({other.api}): remove it from one of them"
-    )
-    return Finding("error", "two-claims", message, locate_document(document), document.key.resource)
-
-
-def create_engines(snapshot: Snapshot) -> tuple[PolicyEngine, ...]:
-    """Create the engines of the APIs that a snapshot needs."""
-    if snapshot.tenancy is not None:
-        from gitsched.decide.tenant_engines import create_tenant_engine  # few sources have tenants
-        from gitsched.decide.tenant_views import TenantViews
-
-        views = TenantViews(snapshot, snapshot.tenancy)
-        found = (create_tenant_engine(api, views, snapshot, _needs_engine) for api in policy_apis.values())
-        return tuple(engine for engine in found if engine is not None)
-    return tuple(api.create_engine(snapshot) for api in policy_apis.values() if _needs_engine(api, snapshot))
-
-
-def _needs_engine(api: PolicyAPI, snapshot: Snapshot) -> bool:
-    """Return whether a snapshot has documents, records or settings for which the engine of an API is needed."""
-    kinds, broken, active = snapshot.documents.keys(), snapshot.quarantined, api.active_kinds
-    if active is None:
-        if any(group in api.groups for group, _ in kinds) or any(key.group in api.groups for key in broken):
-            return True
-    elif not active.isdisjoint(kinds) or any(key[:2] in active for key in broken):
-        return True
-    if api.settings is not None and api.settings.name in snapshot.config.api_settings:
-        return True
-    if api.active_objects and (_has_object(api, snapshot.templates) or _has_object(api, broken)):
-        return True
-    if api.active_templates and any(key[:2] in api.active_templates for key in snapshot.templates):
-        return True
-    return any(_has_records(snapshot.previous, *kind) for kind in api.active_records)
-
-
-def _has_object(api: PolicyAPI, keys: Iterable[Key]) -> bool:
-    names = {name for _, _, name in api.active_objects}
-    return any(key.name in names and (key.group, key.kind, key.name) in api.active_objects for key in keys)
-
-
-def _has_records(previous: Mapping[Key, Body], group: str, kind: str) -> bool:
-    if isinstance(previous, RecordsByKind):
-        return next(previous.of_kind(group, kind), None) is not None
-    return any(key[:2] == (group, kind) for key in previous)
-
-
-def list_dependency_trackers(engines: Iterable[PolicyEngine]) -> tuple[DependencyTracking, ...]:
-    """Return the engines whose decisions can depend on other documents."""
-    return tuple(engine for engine in engines if isinstance(engine, DependencyTracking))
-
-
-def _read_cached_decision(
-    document: Document, trackers: tuple[DependencyTracking, ...], snapshot: Snapshot, cache: DecisionCache
-) -> Outcome | None:
-    cached = cache.decisions.get(document.key)
-    if (
-        cached is None
-        or snapshot.at < cached.source_time
-        or cached.document != document
-        or cached.inputs != _list_decision_inputs(document, trackers, snapshot)
-    ):
-        return None
-    known = zip(cached.outcome.records, cached.previous, strict=True)
-    if any(snapshot.previous.get(key) is not before for (key, _), before in known):
-        return None
-    wakeup = cached.outcome.wakeup
-    return cached.outcome if wakeup is None or wakeup > snapshot.now else None
-
-
-def _list_decision_inputs(document: Document, trackers: tuple[DependencyTracking, ...], snapshot: Snapshot) -> tuple[object, ...]:
-    variants = (snapshot.variants.get(document.key),) if snapshot.variants else ()
-    return (*variants, *(entry for engine in trackers for entry in engine.decision_inputs(document)))
-
-
-def _decide_and_cache(
-    document: Document,
-    engines: tuple[PolicyEngine, ...],
-    trackers: tuple[DependencyTracking, ...],
-    snapshot: Snapshot,
-    cache: DecisionCache,
-) -> Outcome | None:
-    cache.decisions.pop(document.key, None)
-    outcome = decide_workload(document, engines, snapshot)
-    if outcome is not None and is_unchanged(outcome, snapshot.previous):
-        previous = tuple(snapshot.previous.get(key) for key, _ in outcome.records)
-        cache.decisions[document.key] = CachedDecision(
-            document, previous, outcome, _list_decision_inputs(document, trackers, snapshot), snapshot.at
-        )
-    return outcome
-
-
-def decide_workload(document: Document, engines: Iterable[PolicyEngine], snapshot: Snapshot) -> Outcome | None:
-    """Return the outcome of the API that selects a workload; None when no API does."""
-    outcome = _choose_outcome(document, engines)
-    return adapt_outcome(document, outcome, snapshot) if outcome is not None else None
-
-
-def adapt_outcome(document: Document, outcome: Outcome, snapshot: Snapshot) -> Outcome:
-    """Return the outcome with what follows from the kind of the document and from its variants."""
-    return _adapt_variants(document, _adapt_kind(document, outcome), snapshot)
-
-
-def _adapt_variants(document: Document, outcome: Outcome, snapshot: Snapshot) -> Outcome:
-    if not snapshot.variants and document.key[:2] != BUNDLE_KIND:
-        return outcome
-    from gitsched.decide.variant_outcomes import adapt_variants  # few sources have variants
-
-    return adapt_variants(document, outcome, snapshot.variants, snapshot.previous, snapshot.config)
-
-
-def _adapt_kind(document: Document, outcome: Outcome) -> Outcome:
-    """Return the outcome with what follows from the kind of the document: encrypted ones stay unchanged, others may have findings."""
-    if "sops" in document.body or document.key.kind == "SealedSecret":
-        from gitsched.decide.encrypted import adapt_encrypted  # few documents are encrypted
-
-        outcome = adapt_encrypted(document, outcome)
-    if document.key.kind in DELIVERING_KINDS:
-        from gitsched.decide.remote_destinations import add_destination_finding  # few documents deliver others
-
-        outcome = add_destination_finding(document, outcome)
-    return outcome
-
-
-def _choose_outcome(document: Document, engines: Iterable[PolicyEngine]) -> Outcome | None:
-    """Return the outcome of the API that selects a workload.
-
-    When several do, the one that placed it before wins, else the first, with a finding.
-    """
-    found: list[Outcome] = []
-    for engine in engines:
-        outcome = engine.decide(document) if not found or engine.selects(document) else None
-        if outcome is not None:
-            found.append(outcome)
-    if len(found) < 2:
-        return found[0] if found else None
-    owner = next((outcome for outcome in found if outcome.previous_targets), found[0])
-    other = next(outcome for outcome in found if outcome is not owner)
-    return owner._replace(findings=(*owner.findings, _make_two_claims_finding(document, owner, other)))
-
-
-def is_unchanged(outcome: Outcome, previous: Mapping[Key, Body]) -> bool:
-    """Return whether a decision changed no record, so that deciding again gives the same result. A hold depends on other documents."""
-    return outcome.held is None and all(previous.get(key) == body for key, body in outcome.records)
 
 
 Quarantined = tuple[Key, Document, str, Callable[[], Finding] | None]

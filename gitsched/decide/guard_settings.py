@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gitsched.decide.change_owners import FindOwner
     from gitsched.model.changes import WithheldChanges
 
-MAX_UNVERIFIED = 1_000
-"""Unverified files that gitsched.json lists."""
 _UNVERIFIED = "it is not known which documents the last run had"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gitsched.decide.plan_state import PreviousOutput
 from gitsched.decide.registry import policy_apis
-from gitsched.decide.rendered_tree import WorkloadFiles
+from gitsched.decide.workload_files import WorkloadFiles
 from gitsched.model.document import Key
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.model.rollouts import HeldFiles, RolloutInput

@@ -6,16 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.policy_api import PolicyEngine
-from gitsched.decide.decisions import (
-    DecisionInput,
-    adapt_outcome,
-    create_engines,
-    decide_workload,
-    describe_recorded,
-    list_engine_records,
-    list_own_workloads,
-    list_quarantined,
-)
+from gitsched.decide.decisions import DecisionInput, describe_recorded, list_own_workloads, list_quarantined
+from gitsched.decide.engines import create_engines, list_engine_records
+from gitsched.decide.workload_decision import adapt_outcome, decide_workload
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome, RecordedDecision
 

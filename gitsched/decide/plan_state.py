@@ -11,22 +11,21 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from gitsched.model.document import Body, Document, Key, parse_api_group
+from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.time import EPOCH
-from gitsched.render.output_files import status_path
-from gitsched.render.run_metadata import MAX_ROWS
+from gitsched.render.readme import MAX_ROWS
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.apis.policy_api import PolicyEngine
-    from gitsched.decide.companion_placement import CompanionPlacements
-    from gitsched.decide.decisions import DecisionSet, EngineRecords
-    from gitsched.decide.delivered_objects import DeliveredObjects, ManifestReferences
-    from gitsched.decide.missing_references import MissingReference
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.delivered_objects import ManifestReferences
+    from gitsched.decide.engines import EngineRecords
     from gitsched.decide.reference_findings import LocatedFinding
-    from gitsched.decide.rendered_tree import RenderedTree, WorkloadFiles
+    from gitsched.decide.rendered_tree import RenderedTree
+    from gitsched.decide.workload_files import WorkloadFiles
     from gitsched.kinds.companion_targets import CompanionFeatures
     from gitsched.model.changes import RetainedCopy
     from gitsched.model.holds import HeldPlacement
@@ -73,7 +72,7 @@ class PreviousOutput(NamedTuple):
         """Return the previous output without some records."""
         if not keys:
             return self
-        records = {key: body for key, body in self.records.items() if key not in keys}
+        records = {key: self.records[key] for key in self.records if key not in keys}
         return self._replace(records=records, list_other_records=lambda known: self.list_other_records((*known, *keys)))
 
 
@@ -142,6 +141,8 @@ class Totals(NamedTuple):
     `engine_wakeups` are the times at which the engines have to check the same documents and output again; None
     if they have to do so in the next run. `has_new_records` says that the plan changed records that belong to no workload, so that the
     engines have not read them yet. `has_far_companions` says whether an object may be the companion of objects in other namespaces.
+    `own` are the workloads that policy APIs decide themselves: each run that is not idle decides them all.
+    `has_settled_copies` says that the next plan retains the same copies as long as nothing moves and no end of theirs passes.
     """
 
     config: Config
@@ -175,6 +176,8 @@ class Totals(NamedTuple):
     template_count: int = 0
     has_new_records: bool = False
     has_far_companions: bool = False
+    has_settled_copies: bool = False
+    own: frozenset[Key] = frozenset()
 
     @property
     def workload_count(self) -> int:
@@ -226,18 +229,6 @@ class StateChanges(NamedTuple):
     engines: tuple[PolicyEngine, ...] | None = None
     added_paths: frozenset[str] = frozenset()
     removed_paths: frozenset[str] = frozenset()
-
-
-class PlanContents(NamedTuple):
-    """Everything that the state of a complete plan keeps besides its totals; `paths` are the source files that were read."""
-
-    paths: Iterable[str]
-    workloads: Mapping[Key, WorkloadRow]
-    clusters: Mapping[str, ClusterRow]
-    templates: Mapping[Key, TemplateEntry]
-    referrers: Mapping[Key, tuple[Key, ...]]
-    api_documents: Mapping[tuple[str, str], tuple[Document, ...]]
-    engines: tuple[PolicyEngine, ...]
 
 
 class StoredOutcomes(Mapping[Key, Outcome]):
@@ -332,7 +323,7 @@ def compute_totals(
         engine_findings=engine_findings,
         other_findings=(*other_findings, *(f for f in decisions.findings if f not in known), *rendered.findings),
         wakeups={key: outcome.wakeup for key, outcome in outcomes.items() if outcome.wakeup is not None},
-        unstable=decisions.unstable,
+        unstable=decisions.unstable - decisions.own_workloads,
         first_outcomes={key: strip_outcome(outcome) for key, outcome in islice(outcomes.items(), MAX_ROWS)},
         first_clusters=dict(sorted(rendered.cluster_facts.items())[:MAX_ROWS]),
         cluster_count=len(rendered.cluster_facts),
@@ -350,6 +341,7 @@ def compute_totals(
         held={key: outcome.held for key, outcome in outcomes.items() if outcome.held is not None},
         document_count=sum(map(len, decisions.catalog.api_documents.values())),
         template_count=len(decisions.catalog.templates),
+        own=decisions.own_workloads,
     )
 
 
@@ -360,110 +352,3 @@ def sort_findings(totals: Totals) -> tuple[Finding, ...]:
     engines = (finding for finding in totals.engine_findings if finding.code not in totals.hidden_codes)
     findings = {*totals.other_findings, *engines, *references, *(finding for group in groups for finding in group)}
     return tuple(sorted(findings, key=finding_sort_key))
-
-
-def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals, previous: PreviousOutput) -> bool:
-    """Return whether the next plan may be an incremental one that starts from this complete plan.
-
-    It may not when a document is broken or defined more than once, also with the same content, when two objects have the same path or
-    several workloads deliver one object, when an API decides about documents of its own, when a finding is about a change of this plan, or
-    when the engines would not find the records that they wrote.
-    """
-    catalog = decisions.catalog
-    return not (
-        catalog.duplicate_templates
-        or catalog.identical
-        or catalog.broken
-        or catalog.duplicate_api_documents
-        or decisions.quarantined
-        or decisions.own_workloads
-        or rendered.findings
-        or rendered.has_shared_objects
-        or _has_change_findings(totals)
-        or _share_record_paths(rendered, totals.records)
-    ) and _has_stable_records(decisions.outcomes, totals.records, previous)
-
-
-def _has_change_findings(totals: Totals) -> bool:
-    """Return whether a finding says what this plan changes, which the next one does not repeat."""
-    groups = (totals.other_findings, totals.engine_findings, *totals.findings_by_workload.values())
-    return any(finding.is_change for group in groups for finding in group)
-
-
-def _share_record_paths(rendered: RenderedTree, records: Iterable[tuple[Key, Body]]) -> bool:
-    """Return whether two workloads, or a workload and an engine, write the same record. The later one wins then."""
-    paths = [path for files in rendered.workloads.values() for path in files.records]
-    paths += [status_path(key) for key, _ in records]
-    return len(set(paths)) < len(paths)
-
-
-def _has_stable_records(outcomes: Mapping[Key, Outcome], records: EngineRecords, previous: PreviousOutput) -> bool:
-    """Return whether the engines read the same records that they write, so that new engines on this output would decide the same."""
-    if any(previous.records.get(key) != body for key, body in records):
-        return False
-    written = [key for outcome in outcomes.values() for key, _ in outcome.records]
-    kinds = {(key.group, key.kind) for key in written}
-    removed = previous.list_other_records([*written, *(key for key, _ in records)])
-    return all(
-        (parse_api_group(str(body.get("apiVersion") or body.get("api") or "")), body.get("kind")) in kinds for body in removed
-    )
-
-
-def make_plan_contents(
-    decisions: DecisionSet,
-    rendered: RenderedTree,
-    delivered: DeliveredObjects,
-    missing: Iterable[MissingReference],
-    companions: CompanionPlacements,
-    paths: Iterable[str],
-) -> PlanContents:
-    """Return the state of a complete plan: a row for every workload, in their order, for every cluster and for every template."""
-    workloads, references, others = {}, _make_reference_rows(delivered, missing), make_companion_rows(companions)
-    for key, files in rendered.workloads.items():
-        origin = decisions.templates[key].origin
-        rows = references.get(key, NO_REFERENCE_ROW), others.get(key, NO_COMPANION_ROW)
-        workloads[key] = make_workload_row(files, origin.path if origin else "", *rows)
-    clusters = {
-        name: ClusterRow(facts, frozenset(rendered.manifests.get(name, ()))) for name, facts in rendered.cluster_facts.items()
-    }
-    from gitsched.decide.template_entries import make_template_index  # only a plan that the next one can start from needs it
-
-    templates = make_template_index(decisions.catalog.templates, decisions.outcomes)
-    referrers: dict[Key, dict[Key, None]] = {}
-    for requirement in delivered.requirements:
-        referrers.setdefault(requirement.required.key, {})[requirement.referrer] = None
-    known = {key: tuple(sorted(found)) for key, found in referrers.items()}
-    return PlanContents(paths, workloads, clusters, templates, known, decisions.catalog.api_documents, decisions.engines)
-
-
-def _make_reference_rows(delivered: DeliveredObjects, missing: Iterable[MissingReference]) -> dict[Key, ReferenceRow]:
-    required = {requirement.required.key for requirement in delivered.requirements}
-    required |= {owner for key in required for owner in delivered.owners.get(key, ())}
-    misses = {referrer for one in missing for referrer in one.referrers}
-    implied: dict[Key, tuple[Key, ...]] = {}
-    for requirement in delivered.requirements:
-        if requirement.implied:
-            implied[requirement.referrer] = (*implied.get(requirement.referrer, ()), requirement.required.key)
-    return {
-        key: ReferenceRow(delivered.references.get(key, ()), implied.get(key, ()), key in required, key in misses)
-        for key in {*delivered.references, *implied, *required}
-    }
-
-
-def make_companion_rows(companions: CompanionPlacements) -> dict[Key, CompanionRow]:
-    """Return what each workload that has a part in it has to do with companions."""
-    targets: dict[Key, list[Key]] = {}
-    served: dict[Key, list[Key]] = {}
-    reported = {workload.owner for one in companions.unselected for workload in one.workloads}
-    for placement in companions.placements:
-        owners = [target.owner for target in placement.targets]
-        companion = placement.companion.owner
-        targets.setdefault(companion, []).extend(owners)
-        for owner in owners:
-            served.setdefault(owner, []).append(companion)
-        if placement.lacking or placement.idle or not {companion, *owners} <= companions.features.keys():
-            reported.update((companion, *owners))
-    return {
-        key: CompanionRow(companions.features.get(key), tuple(targets.get(key, ())), tuple(served.get(key, ())), key in reported)
-        for key in {*companions.features, *reported}
-    }

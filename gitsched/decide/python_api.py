@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args
 from gitsched.apis.gitsched.config import GROUP, KIND, parse_config
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
-from gitsched.decide.plan import gc_paused
+from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.registry import list_ignored_codes
 from gitsched.decide.validation import list_document_findings, validate_document
 from gitsched.decide.workload_explanation import explain_workload

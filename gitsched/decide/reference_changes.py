@@ -19,9 +19,8 @@ from gitsched.model.finding import locate_document
 from gitsched.model.references import RequiredObject
 
 if TYPE_CHECKING:
-    from gitsched.apis.capabilities import DocumentPair
-    from gitsched.apis.gitsched.config import Config
-    from gitsched.decide.plan_state import PlanRows, ReferenceRow, Totals, WorkloadRow
+    from gitsched.decide.incremental_changes import IncrementalChanges
+    from gitsched.decide.plan_state import PlanRows, ReferenceRow, WorkloadRow
     from gitsched.decide.reference_findings import LocatedFinding
     from gitsched.model.document import Document, Key
     from gitsched.model.scheduling import Outcome
@@ -43,49 +42,40 @@ def move_reference_findings(
     return tuple(moved)
 
 
-def update_references(
-    rows: PlanRows,
-    documents: Mapping[Key, Document],
-    outcomes: Mapping[Key, Outcome],
-    removed: Mapping[Key, WorkloadRow],
-    changes: Mapping[Key, DocumentPair],
-    totals: Totals,
-) -> dict[Key, ReferenceRow] | None:
+def update_references(changes: IncrementalChanges) -> dict[Key, ReferenceRow] | None:
     """Return the references of changed workloads, and those of workloads that these refer to now.
 
-    None if something new is missing, something missing may be there now, or only a complete plan can tell. Documents without an outcome are
-    objects that no policy selects. `removed` are workloads without a placement now, `changes` the changed templates.
+    None if something new is missing, something missing may be there now, or only a complete plan can tell.
     """
-    config, creators = totals.config, totals.creators
-    cache, pod_paths = ReferenceCache(), config.pod_paths
+    rows, removed, creators = changes.rows, changes.removed, changes.totals.creators
+    cache, pod_paths = ReferenceCache(), changes.totals.config.pod_paths
     updated: dict[Key, ReferenceRow] = {}
     required: set[Key] = set()
-    for key, pair in changes.items():
-        came_or_went = pair[0] is None or pair[1] is None
-        if came_or_went and (_concerns_others(key) or (key[:2] == _ACCOUNT and _has_bindings(rows))):
+    for key in changes.came_or_went:
+        if concerns_others(key) or (key[:2] == _ACCOUNT and has_bindings(rows)):
             return None
-        if came_or_went and any(referrer not in removed for referrer in rows.list_referrers(key)):
+        if any(referrer not in removed for referrer in rows.list_referrers(key)):
             return None  # what refers to it may lack it, or have it now
     for key, before_row in removed.items():
-        if _concerns_others(key) or _list_written(before_row.references.manifests) or before_row.references.misses:
+        if concerns_others(key) or _list_written(before_row.references.manifests) or before_row.references.misses:
             return None
         if any(key in found for found in creators.values()) or any(one not in removed for one in rows.list_referrers(key)):
             return None
-    for key, document in documents.items():
-        outcome, row = outcomes.get(key), rows.read_workload(key)
+    for key, document in changes.documents.items():
+        outcome, row = changes.outcomes.get(key), rows.read_workload(key)
         if outcome is None:
-            if _concerns_others(key):
+            if concerns_others(key):
                 return None
             continue
         targets = _list_clusters(outcome)
         before = row.references if row is not None else NO_REFERENCE_ROW
         manifests = list_manifest_references(outcome, document, targets, pod_paths, cache) if targets else ()
-        if row is None and (_concerns_others(key) or rows.list_referrers(key) or (key[:2] == _ACCOUNT and _has_bindings(rows))):
+        if row is None and (concerns_others(key) or rows.list_referrers(key) or (key[:2] == _ACCOUNT and has_bindings(rows))):
             return None
         moved = row is None or targets != _list_clusters(row.outcome)
         if moved and any(references.writes for references, _ in (*before.manifests, *manifests)):
             return None
-        if moved and not _reach_referrers(rows, outcomes, removed, key, targets):
+        if moved and not _reach_referrers(changes, key, targets):
             return None
         if creators and _creates_others(document, manifests, moved, creators):
             return None
@@ -99,7 +89,7 @@ def update_references(
             or _list_written(manifests) != _list_written(before.manifests)
         ):
             return None
-        found = _find_required(rows, outcomes, removed, config, before, list(_list_requirements(manifests, before, targets)))
+        found = find_required(changes, before, list(_list_requirements(manifests, before, targets)))
         if found is None:
             return None
         required |= found
@@ -130,20 +120,19 @@ def _list_required(row: WorkloadRow | None) -> set[Key]:
     return required | set(row.references.implied)
 
 
-def _concerns_others(key: Key) -> bool:
+def concerns_others(key: Key) -> bool:
     """Return whether an object may decide what others require or write."""
     return key[:2] in BINDING_KINDS or may_write(key)
 
 
-def _has_bindings(rows: PlanRows) -> bool:
+def has_bindings(rows: PlanRows) -> bool:
     return any(key[:2] in BINDING_KINDS for key, _ in rows.template_index.items())
 
 
-def _reach_referrers(rows: PlanRows, outcomes: Mapping[Key, Outcome], removed: Container[Key], key: Key, targets: Clusters) -> bool:
+def _reach_referrers(changes: IncrementalChanges, key: Key, targets: Clusters) -> bool:
     """Return whether an object that moves still goes to all clusters of the workloads that refer to it."""
-    for referrer in rows.list_referrers(key):
-        row = rows.read_workload(referrer)
-        outcome = outcomes.get(referrer) or (row.outcome if row is not None and referrer not in removed else None)
+    for referrer in changes.rows.list_referrers(key):
+        row, outcome = changes.rows.read_workload(referrer), changes.find_outcome(referrer)
         if row is not None and row.references.misses:
             return False  # it may miss this one
         if outcome is not None and not _list_clusters(outcome) <= targets:
@@ -179,28 +168,25 @@ def _list_requirements(
     yield from ((RequiredObject(key, False), targets) for key in before.implied)
 
 
-def _find_required(
-    rows: PlanRows,
-    outcomes: Mapping[Key, Outcome],
-    removed: Container[Key],
-    config: Config,
-    before: ReferenceRow,
-    requirements: list[tuple[RequiredObject, Clusters]],
+def find_required(
+    changes: IncrementalChanges, before: ReferenceRow, requirements: list[tuple[RequiredObject, Clusters]]
 ) -> set[Key] | None:
     """Return the workloads among what a workload requires, which are all in its clusters; None if one is not, or if it is not known."""
     known = {required for references, _ in before.manifests for required in references.requires}
     found: set[Key] = set()
     for required, clusters in requirements:
-        key, row = required.key, rows.read_workload(required.key)
-        if key in removed:
+        key = required.key
+        if key in changes.removed:
             return None
-        outcome = outcomes.get(key) or (row.outcome if row is not None else None)
+        outcome = changes.find_outcome(key)
         if outcome is not None:
             if not clusters <= _list_clusters(outcome):
                 return None
             found.add(key)
-        elif not all(is_assumed(key, cluster, config) for cluster in clusters) and (
-            required.expected or (required not in known and key in rows.template_index) or key.kind in ("ConfigMap", "Secret")
+        elif not all(is_assumed(key, cluster, changes.totals.config) for cluster in clusters) and (
+            required.expected
+            or (required not in known and key in changes.rows.template_index)
+            or key.kind in ("ConfigMap", "Secret")
         ):
             return None
     return found

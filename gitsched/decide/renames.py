@@ -29,6 +29,9 @@ class RenamedWorkloads(NamedTuple):
     findings: tuple[Finding, ...]
 
 
+NOTHING_RENAMED = RenamedWorkloads({}, ())
+
+
 def find_renamed(
     decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement], followers: Mapping[Key, Iterable[RetainedCopy]]
 ) -> RenamedWorkloads:

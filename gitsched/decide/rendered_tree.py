@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.gitsched.output_config import OutputConfig
+from gitsched.decide.namespace_manifests import (
+    add_namespace_manifests,
+    add_needed_namespaces,
+    keep_namespace,
+    list_namespace_manifests,
+    select_namespaces,
+    withhold_namespaces,
+)
+from gitsched.decide.workload_files import Files, WorkloadFiles
 from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.errors import DocumentFault
@@ -16,10 +25,6 @@ from gitsched.model.system_errors import is_bug
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants
 from gitsched.render.cluster_directory import (
     complete_directory,
-    is_never_pruned,
-    namespace_path,
-    plan_namespace,
-    write_namespace,
 )
 from gitsched.render.hub_directory import HUB_KUSTOMIZATION, complete_hub_directory
 from gitsched.render.output_files import (
@@ -45,22 +50,7 @@ if TYPE_CHECKING:
     from gitsched.model.changes import RetainedCopy
     from gitsched.model.scheduling import Outcome
 
-Files = Mapping[str, PlannedFile]
 SCHEDULER = "gitsched"
-
-
-class WorkloadFiles(NamedTuple):
-    """The files of one workload: its records by path, and its manifests by cluster and path relative to the directory of the cluster.
-
-    `paths` are the paths of the manifests: one, unless the API renders other objects than the workload itself. `records` are all files
-    outside of the directories of clusters. `namespaces` are those of objects that a delivery tool builds in a cluster.
-    """
-
-    outcome: Outcome
-    records: Files
-    paths: tuple[str, ...]
-    manifests: Mapping[str, Files]
-    namespaces: Mapping[str, tuple[str, ...]] = {}
 
 
 class ClusterDirectory(NamedTuple):
@@ -139,7 +129,7 @@ def render(
     rendered = {
         key: _render_or_reuse(outcome, decisions, find_blob, cache, delivery) for key, outcome in decisions.outcomes.items()
     }
-    withheld = _withhold_namespaces(rendered, decisions, protected)
+    withheld = withhold_namespaces(rendered, decisions, protected)
     complete_files = rendered
     if gate is not None:
         rendered = gate(rendered)
@@ -161,8 +151,8 @@ def render(
     facts = dict(decisions.cluster_facts)
     facts |= {name: ClusterInfo(name, {}) for name in retiring if name not in facts}
     own = list_namespace_manifests(decisions.templates, protected)
-    select = _select_namespaces(decisions, own)
-    _add_needed_namespaces(manifests, rendered.values(), select, protected)
+    select = select_namespaces(decisions, own)
+    add_needed_namespaces(manifests, rendered.values(), select, protected)
     if any(path.startswith(f"{HUB}/") for path in files) or find_blob(HUB_KUSTOMIZATION) is not None:
         files |= complete_hub_directory(files, delivery.argocd.namespace)
     known = cache.last_tree.directories if cache.last_tree else {}
@@ -175,7 +165,7 @@ def render(
 
             found = add_skipped_objects(skipped, name, paths, find_blob, manifests.setdefault(name, {}))
             workloads, replicas, paths = workloads + found[0], replicas + found[1], paths - object_paths
-        kept = {path: _keep_namespace(path, decisions.templates, protected) for path in sorted(paths)}
+        kept = {path: keep_namespace(path, decisions.templates, protected) for path in sorted(paths)}
         manifests |= {name: {**kept, **manifests.get(name, {})}} if kept else {}
         facts[name] = facts[name]._replace(workloads=workloads, replicas=replicas)
         complete = add_namespace_manifests(manifests.get(name, {}), select(name))
@@ -304,93 +294,6 @@ def count_replicas(counts: dict[str, tuple[int, int]], outcome: Outcome, sign: i
     for cluster, replicas in outcome.counted_replicas.items():
         workloads, total = counts.get(cluster, (0, 0))
         counts[cluster] = workloads + sign, total + sign * (replicas or 0)
-
-
-def list_namespace_manifests(templates: Mapping[Key, Document], protected: Container[str]) -> dict[str, tuple[str, PlannedFile]]:
-    """Return the path and manifest of each Namespace in the source that is not protected, by the directory of its objects."""
-    return {
-        escape_segment(key.name): (relative_path(key), plan_namespace(template))
-        for key, template in templates.items()
-        if key.kind == "Namespace" and not key.group and key.name not in protected
-    }
-
-
-def _withhold_namespaces(rendered: dict[Key, WorkloadFiles], decisions: DecisionSet, protected: Collection[str]) -> list[Finding]:
-    """Remove from `rendered` the manifests of protected Namespaces that a delivery tool would delete later, with a finding for each.
-
-    A Namespace whose source says that it is never pruned is delivered.
-    """
-    findings = []
-    templates = decisions.templates
-    for key, files in rendered.items():
-        outcome = files.outcome
-        objects = ((key, templates[key].body),) if outcome.manifests is None else outcome.manifests
-        if outcome.bundles:
-            from gitsched.decide.rendered_variants import list_variant_objects
-
-            built = (document for document in list_variant_objects(outcome, decisions.variants) if document.key.kind == "Namespace")
-            objects = (*objects, *((document.key, document.body) for document in built))
-        names = [
-            one.name
-            for one, body in objects
-            if one.kind == "Namespace" and not one.group and one.name in protected and not is_never_pruned(body)
-        ]
-        if not names or not outcome.targets:
-            continue
-        paths = frozenset(map(namespace_path, names))
-        manifests = {
-            cluster: {path: file for path, file in manifests.items() if path not in paths}
-            for cluster, manifests in files.manifests.items()
-        }
-        rendered[key] = files._replace(manifests=manifests)
-        message = (
-            f"Namespace {', '.join(names)} is not delivered, because a delivery tool would delete it with all its objects when its "
-            "placement ends; to deliver it, annotate it with kustomize.toolkit.fluxcd.io/prune: disabled (Flux) or "
-            "argocd.argoproj.io/sync-options: Prune=false (Argo CD), else remove it from the policy"
-        )
-        findings.append(Finding("warning", "namespace-protected", message, locate_document(templates[key]), key.resource))
-    return findings
-
-
-def _keep_namespace(path: str, templates: Mapping[Key, Document], protected: Iterable[str]) -> PlannedFile:
-    """Return the protected Namespace that the previous output has at a path, with annotations that keep it in the cluster."""
-    name = next(name for name in protected if namespace_path(name) == path)
-    template = templates.get(Key("", "Namespace", "", name))
-    return plan_namespace(template) if template is not None else write_namespace(name)
-
-
-def _select_namespaces(
-    decisions: DecisionSet, own: Mapping[str, tuple[str, PlannedFile]]
-) -> Callable[[str], Mapping[str, tuple[str, PlannedFile]]]:
-    """Return what gives the Namespaces of the source that a cluster may get."""
-    tenancy = decisions.input.tenancy if decisions.input is not None else None
-    if tenancy is None or not own:
-        return lambda _: own
-    from gitsched.decide.tenant_namespaces import make_namespace_filter  # few sources have tenants
-
-    return make_namespace_filter(own, decisions.templates, decisions.catalog, tenancy)
-
-
-def _add_needed_namespaces(
-    manifests: dict[str, dict[str, PlannedFile]],
-    workloads: Iterable[WorkloadFiles],
-    select: Callable[[str], Mapping[str, tuple[str, PlannedFile]]],
-    protected: Container[str],
-) -> None:
-    """Add the Namespaces of objects that a delivery tool builds, unless a workload delivers them."""
-    for workload in workloads:
-        for cluster, names in workload.namespaces.items():
-            for name in names:
-                if name not in protected:
-                    path, file = select(cluster).get(escape_segment(name)) or (namespace_path(name), write_namespace(name))
-                    manifests.setdefault(cluster, {}).setdefault(path, file)
-
-
-def add_namespace_manifests(manifests: Files, own: Mapping[str, tuple[str, PlannedFile]]) -> Files:
-    """Add the Namespace manifests of the source for all namespaces in use, whether or not a policy selects them."""
-    used = {path.partition("/")[0] for path in manifests} & own.keys() if own else ()
-    added = {own[namespace][0]: own[namespace][1] for namespace in used}
-    return {**added, **manifests} if added else manifests
 
 
 def _find_path_collisions(workloads: Iterable[WorkloadFiles], templates: Mapping[Key, Document]) -> list[Finding]:

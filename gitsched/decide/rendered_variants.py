@@ -13,6 +13,7 @@ from gitsched.decide.bundle_delivery import (
     list_missing_namespaces,
     read_delivery,
 )
+from gitsched.decide.workload_files import Files
 from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, format_names, locate_document
@@ -21,7 +22,6 @@ from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.variants import BUNDLE_KIND, MANIFESTS, TemplateVariants, WorkloadVariants
 from gitsched.render.output_files import cluster_path, plan_changed_manifest, plan_manifest, relative_path
 
-Files = Mapping[str, PlannedFile]
 FindBlob = Callable[[str], str | None]
 
 

@@ -1,10 +1,23 @@
-"""Decide the workloads of a complete plan once more, with the records that it wrote, so that the next plan need not."""
+"""Decide workloads once more, with the records that a plan wrote, so that the next plan need not."""
 
 from __future__ import annotations
 
-from gitsched.decide.decisions import DecisionSet, decide_workload, is_unchanged, list_dependency_trackers
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from gitsched.apis.capabilities import Repeating
+from gitsched.decide.changed_records import ChangedRecords
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.engines import list_dependency_trackers, list_engine_records
+from gitsched.decide.workload_decision import decide_workload, is_unchanged
 from gitsched.model.document import Key
 from gitsched.render.output_files import make_record, strip_record
+
+if TYPE_CHECKING:
+    from gitsched.apis.policy_api import PolicyEngine, Snapshot
+    from gitsched.decide.incremental_plan import IncrementalPlan
+    from gitsched.model.document import Document
+    from gitsched.model.scheduling import Outcome
 
 
 def find_unstable(decisions: DecisionSet) -> frozenset[Key] | None:
@@ -13,26 +26,56 @@ def find_unstable(decisions: DecisionSet) -> frozenset[Key] | None:
     A decision that changed a record is made again with this record. It is stable if the outcome is the same. Afterwards the engines
     have the records of this plan as the previous ones.
     """
-    if decisions.input is None or not decisions.unstable or _depend_on_others(decisions):
+    if decisions.input is None or not decisions.unstable:
         return decisions.unstable
     written = {key: body for outcome in decisions.outcomes.values() for key, body in outcome.records}
     written.update(decisions.engine_records)
     previous = {key: strip_record(make_record(body)) for key, body in written.items()}
     snapshot = decisions.input._replace(previous=previous).make_snapshot()
-    if not all(engine.update(snapshot) for engine in decisions.engines):
+    documents = {key: decisions.templates[key] for key in sorted(decisions.unstable)}
+    return _decide_again(decisions.engines, snapshot, documents, decisions.outcomes)
+
+
+def find_unstable_changes(incremental: IncrementalPlan) -> frozenset[Key] | None:
+    """As `find_unstable`, for an incremental plan."""
+    decided, snapshot = incremental.decided, incremental.decided.snapshot
+    if not decided.unstable or not decided.unstable <= decided.outcomes.keys():
+        return decided.unstable
+    written = {key: strip_record(make_record(body)) for found in decided.outcomes.values() for key, body in found.records}
+    before = (key for row in decided.removed.values() for key in row.record_keys)
+    previous = ChangedRecords(snapshot.previous, {**dict.fromkeys(before), **written})
+    documents = {key: decided.documents[key] for key in sorted(decided.unstable)}
+    return _decide_again(decided.continued.engines, snapshot._replace(previous=previous), documents, decided.outcomes)
+
+
+def _decide_again(
+    engines: tuple[PolicyEngine, ...], snapshot: Snapshot, documents: Mapping[Key, Document], outcomes: Mapping[Key, Outcome]
+) -> frozenset[Key] | None:
+    """Return those of some workloads whose outcome is another one in a snapshot; all of them if other decisions depend on them."""
+    trackers, known = list_dependency_trackers(engines), frozenset(documents)
+    if any(tracker.decision_inputs(document) for tracker in trackers for document in documents.values()):
+        return known
+    findings = [engine.findings for engine in engines]
+    records = list_engine_records(engines)
+    if not all(engine.update(snapshot) for engine in engines):
         return None
-    stable = set()
-    for key in decisions.unstable:
-        outcome = decisions.outcomes[key]
-        again = decide_workload(decisions.templates[key], decisions.engines, snapshot)
-        if again is None or not is_unchanged(again, previous):
-            continue
-        if again._replace(previous_targets=outcome.previous_targets) == outcome:
-            stable.add(key)
-    return decisions.unstable - stable
+    if [engine.findings for engine in engines] != findings or list_engine_records(engines) != records:
+        return None
+    if any(engine.time is not None for engine in engines) or any(tracker.affected_by(known) for tracker in trackers):
+        return known
+    # Where several APIs could select a workload, another one may claim it.
+    repeating = engines[0] if len(engines) == 1 and isinstance(engines[0], Repeating) else None
+    return frozenset(
+        key for key, document in documents.items() if not _is_stable(document, engines, repeating, snapshot, outcomes[key])
+    )
 
 
-def _depend_on_others(decisions: DecisionSet) -> bool:
-    """Return whether a decision depends on another workload, whose decision may change with it."""
-    trackers = list_dependency_trackers(decisions.engines)
-    return any(engine.decision_inputs(template) for engine in trackers for template in decisions.templates.values())
+def _is_stable(
+    document: Document, engines: tuple[PolicyEngine, ...], repeating: Repeating | None, snapshot: Snapshot, outcome: Outcome
+) -> bool:
+    if repeating is not None and is_unchanged(outcome, snapshot.previous) and repeating.repeats(document, outcome):
+        return True
+    again = decide_workload(document, engines, snapshot)
+    if again is None or not is_unchanged(again, snapshot.previous):
+        return False
+    return again._replace(previous_targets=outcome.previous_targets) == outcome

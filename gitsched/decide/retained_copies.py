@@ -7,45 +7,30 @@ run that adds nothing removes at once what is no longer wanted and not retained.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import HealthReport, HealthReporting
 from gitsched.apis.gitsched.overlap_config import OverlapConfig
-from gitsched.apis.policy_api import RemovedWorkload
-from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.delivered_copies import RUN_ONCE_KINDS, DeliveredCopies
 from gitsched.decide.plan_state import PlanTimes, PreviousOutput
-from gitsched.decide.registry import policy_apis
 from gitsched.decide.removals import RemovedPlacement
-from gitsched.decide.renames import find_renamed
-from gitsched.decide.variant_outcomes import read_kept_paths
+from gitsched.decide.renames import RenamedWorkloads, find_renamed
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.changes import CopyRetention, Move, RetainedCopy
-from gitsched.model.document import Key
+from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
-from gitsched.render.output_files import cluster_path, escape_segment, relative_path
+from gitsched.render.output_files import escape_segment
 
-RUN_ONCE_KINDS = frozenset(
-    (
-        ("", "Pod"),
-        ("argoproj.io", "CronWorkflow"),
-        ("argoproj.io", "Workflow"),
-        ("batch", "CronJob"),
-        ("batch", "Job"),
-        ("batch.volcano.sh", "Job"),
-        ("kubeflow.org", "MPIJob"),
-        ("kubeflow.org", "PyTorchJob"),
-        ("kubeflow.org", "TFJob"),
-        ("ray.io", "RayJob"),
-        ("sparkoperator.k8s.io", "SparkApplication"),
-        ("tekton.dev", "PipelineRun"),
-        ("tekton.dev", "TaskRun"),
-    )
-)
-"""Group and kind of workloads that would run twice: their copies are removed at once."""
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.decide.decisions import DecisionSet
+
 _PUNCTUAL_PART = 10
 """A run counts as punctual if it is late by at most this part of the duration."""
 
@@ -66,28 +51,65 @@ def find_end(copy: RetainedCopy, config: OverlapConfig) -> datetime | None:
     return latest if copy.counted_from is None else min(add_duration(copy.counted_from, config.duration), latest)
 
 
-def may_retain(move: Move) -> bool:
-    """Return whether a move may leave a copy behind: replicas go somewhere, and come elsewhere or nowhere."""
-    full = move.copy_replicas or 1
-    before, after = (
-        {cluster: full if count is None else count for cluster, count in part.items()} for part in (move.before, move.after)
-    )
-    loses = any(count > after.get(cluster, 0) for cluster, count in before.items())
-    return loses and (not after or any(count > before.get(cluster, 0) for cluster, count in after.items()))
+Followers = Mapping[Key, Iterable[RetainedCopy]]
+"""Copies of workloads that follow others, by the workload that they follow."""
 
 
-def retain_copies(
+class RetentionInput(NamedTuple):
+    """What the retained copies of a plan depend on.
+
+    `outcomes` and `templates` are those of all workloads, and may be read on demand. `moves` are those of placed workloads, `removed` the
+    workloads that no API places any more, `retained` the copies of the previous output, of which `delivered` finds others. `is_cluster`
+    says whether a cluster has a document. `find_renamed` returns the workloads that continue removed ones. `list_companions` returns the
+    templates that say which of some workloads some moved companions belong to.
+    """
+
+    outcomes: Mapping[Key, Outcome]
+    templates: Mapping[Key, Document]
+    engines: tuple[PolicyEngine, ...]
+    quarantined: Collection[Key]
+    moves: Iterable[Move]
+    removed: Mapping[Key, RemovedPlacement]
+    retained: tuple[RetainedCopy, ...]
+    delivered: DeliveredCopies
+    is_cluster: Callable[[str], bool]
+    find_renamed: Callable[[Followers], RenamedWorkloads]
+    list_companions: Callable[[Collection[Key], Collection[Key]], Mapping[Key, Document]]
+    times: PlanTimes
+    config: Config
+
+
+def make_retention_input(
     decisions: DecisionSet,
     moves: Iterable[Move],
     removed: Mapping[Key, RemovedPlacement],
     previous: PreviousOutput,
     times: PlanTimes,
-    config: OverlapConfig,
-) -> CopyRetention:
-    """Return the retained copies of a plan, given its decisions, the `moves` of placed workloads and the `removed` workloads."""
-    if not config.duration:
-        return CopyRetention(ended=tuple(copy._replace(until=copy.start) for copy in previous.retained if copy.start is not None))
-    return _Retention(decisions, moves, removed, previous, times, config).retain()
+    config: Config,
+) -> RetentionInput:
+    """Return the input of a complete plan, given its decisions, the `moves` of placed workloads and the `removed` workloads."""
+    return RetentionInput(
+        decisions.outcomes,
+        decisions.templates,
+        decisions.engines,
+        decisions.quarantined,
+        moves,
+        removed,
+        previous.retained,
+        DeliveredCopies(previous.records, previous.find_blob, lambda cluster: escape_segment(cluster) in previous.clusters),
+        decisions.cluster_facts.__contains__,
+        partial(find_renamed, decisions, removed),
+        lambda _companions, _workloads: decisions.catalog.templates,
+        times,
+        config,
+    )
+
+
+def retain_copies(given: RetentionInput) -> CopyRetention:
+    """Return the retained copies of a plan."""
+    if not given.config.output.overlap.duration:
+        return CopyRetention(ended=tuple(copy._replace(until=copy.start) for copy in given.retained if copy.start is not None))
+    return _Retention(given).retain()
 
 
 class _Placement(NamedTuple):
@@ -112,22 +134,13 @@ class _Placement(NamedTuple):
 class _Retention:
     """One computation of the retained copies."""
 
-    def __init__(
-        self,
-        decisions: DecisionSet,
-        moves: Iterable[Move],
-        removed: Mapping[Key, RemovedPlacement],
-        previous: PreviousOutput,
-        times: PlanTimes,
-        config: OverlapConfig,
-    ) -> None:
-        self._decisions, self._removed, self._previous = decisions, removed, previous
-        self._times, self._config = times, config
-        self._moves = {move.key: move for move in moves if move.before}
-        self._known = decisions.cluster_facts.keys()
+    def __init__(self, given: RetentionInput) -> None:
+        self._given, self._times, self._config = given, given.times, given.config.output.overlap
+        self._moves = {move.key: move for move in given.moves if move.before}
+        self._is_reported = False
         self._own: dict[Key, dict[str, RetainedCopy]] = {}
         self._followers: dict[Key, list[RetainedCopy]] = {}
-        for copy in map(self._correct_times, previous.retained):
+        for copy in map(self._correct_times, given.retained):
             if copy.follows is None:
                 self._own.setdefault(copy.workload, {})[copy.cluster] = copy
             else:
@@ -139,20 +152,21 @@ class _Retention:
     def retain(self) -> CopyRetention:
         self._findings += self._add_renamed()
         for key in sorted(self._moves.keys() | self._own.keys() | self._followers.keys()):
-            outcome = self._decisions.outcomes.get(key)
+            outcome = self._given.outcomes.get(key)
             if outcome is not None and (key.group, key.kind) not in RUN_ONCE_KINDS:
                 self._retain_workload(outcome)
         self._retain_dependents()
         self._retain_companions()
-        copies = (self._copies[key]._replace(until=find_end(self._copies[key], self._config)) for key in sorted(self._copies))
-        ended = (copy for copy in self._ended if (copy.workload, copy.cluster) not in self._copies)
-        return CopyRetention(tuple(copies), tuple(ended), tuple(self._findings))
+        copies = tuple(self._copies[key]._replace(until=find_end(self._copies[key], self._config)) for key in sorted(self._copies))
+        ended = tuple(copy for copy in self._ended if (copy.workload, copy.cluster) not in self._copies)
+        is_settled = copies == self._given.retained and not (self._moves or self._given.removed or self._is_reported)
+        return CopyRetention(copies, ended, tuple(self._findings), is_settled)
 
     def _add_renamed(self) -> Iterable[Finding]:
         """Have the copies of renamed workloads follow those that continue them, with all that followed the former ones."""
-        if not self._removed:
+        if not self._given.removed:
             return ()
-        renamed = find_renamed(self._decisions, self._removed, self._followers)
+        renamed = self._given.find_renamed(self._followers)
         for old, new in sorted(renamed.successors.items()):
             former = [copy._replace(follows=new) for copy in self._followers.pop(old, ())]
             self._followers.setdefault(new, []).extend((*self._list_removed_copies(old, new), *former))
@@ -180,7 +194,7 @@ class _Retention:
             is_new = copy.follows is None and copy.cluster not in known
             if not placement.after or copy.cluster in kept:
                 self._add(copy._replace(start=None, counted_from=None))
-            elif placement.grows or (is_new and copy.cluster not in self._known):
+            elif placement.grows or (is_new and not self._given.is_cluster(copy.cluster)):
                 self._add(self._count_from(copy._replace(start=copy.start or start, counted_from=start), outcome, placement))
             elif not is_new:
                 self._continue(copy._replace(start=copy.start or start), outcome, placement)
@@ -191,12 +205,12 @@ class _Retention:
 
     def _find_event(self, outcome: Outcome) -> datetime:
         """Return the time of the event that led to an outcome: the commit, or a later deadline or observation."""
-        deadlines = (engine.time for engine in self._decisions.engines if engine.name == outcome.api and engine.time is not None)
+        deadlines = (engine.time for engine in self._given.engines if engine.name == outcome.api and engine.time is not None)
         return max((outcome.time, self._times.source_time, *deadlines))
 
     def _wants_copies(self, outcome: Outcome) -> bool:
         """Return whether a workload should be somewhere: not if it has 0 replicas, or comes along with another one that has no cluster."""
-        return outcome.key in self._decisions.quarantined or bool(outcome.policy and outcome.replicas != 0)
+        return outcome.key in self._given.quarantined or bool(outcome.policy and outcome.replicas != 0)
 
     def _list_unplaced(self, outcome: Outcome, placement: _Placement, losses: list[RetainedCopy]) -> list[RetainedCopy]:
         """Return the copies that nothing replaces: all of a workload without a cluster, and those in removed clusters of a workload
@@ -205,11 +219,11 @@ class _Retention:
             return losses
         if sum(placement.after.values()) >= (outcome.replicas or 0):
             return []
-        return [copy for copy in losses if copy.cluster not in self._known]
+        return [copy for copy in losses if not self._given.is_cluster(copy.cluster)]
 
     def _is_live(self, copy: RetainedCopy) -> bool:
         """Return whether a workload that follows another one is placed again in the cluster of its copy."""
-        outcome = self._decisions.outcomes.get(copy.workload)
+        outcome = self._given.outcomes.get(copy.workload)
         return outcome is not None and copy.cluster in outcome.replicas_by_cluster
 
     def _continue(self, copy: RetainedCopy, outcome: Outcome, placement: _Placement) -> None:
@@ -238,11 +252,16 @@ class _Retention:
 
     def _list_reports(self, outcome: Outcome) -> Mapping[str, HealthReport]:
         """Return what clusters report about a workload."""
-        template = self._decisions.templates[outcome.key]
-        for engine in self._decisions.engines:
+        for engine in self._given.engines:
             if engine.name == outcome.api and isinstance(engine, HealthReporting):
-                return engine.list_health_reports(template)
+                reports = engine.list_health_reports(outcome.key)
+                self._is_reported |= bool(reports)
+                return reports
         return {}
+
+    def _list_removed_copies(self, key: Key, follows: Key) -> Iterator[RetainedCopy]:
+        """Yield the copies that the previous output has of a workload that is no longer in the source."""
+        return self._given.delivered.list_removed(self._given.removed[key].workload, self._own.get(key, {}), follows)
 
     def _add(self, copy: RetainedCopy) -> None:
         self._copies.setdefault((copy.workload, copy.cluster), copy)
@@ -256,97 +275,55 @@ class _Retention:
             if target.evicting:
                 replicas.setdefault(target.cluster, target.replicas)
         for cluster, count in replicas.items():
-            if cluster not in before and (paths := self._list_delivered(self._list_paths(outcome, cluster))):
-                before[cluster] = RetainedCopy(outcome.key, cluster, count, paths)
+            if cluster not in before and (copy := self._given.delivered.find(outcome, cluster, count)) is not None:
+                before[cluster] = copy
         after: dict[str, int] = {}
         for target in outcome.targets:
-            if target.evicting or target.cluster not in self._known:
+            if target.evicting or not self._given.is_cluster(target.cluster):
                 continue
-            if not (target.keeps_manifest or outcome.key in self._decisions.quarantined):
+            if not (target.keeps_manifest or outcome.key in self._given.quarantined):
                 after[target.cluster] = full if target.replicas is None else target.replicas
             elif target.cluster in before:
                 kept = before[target.cluster].replicas
                 after[target.cluster] = full if kept is None else kept
         return _Placement(before, after, full)
 
-    def _list_paths(self, outcome: Outcome, cluster: str) -> Iterator[str]:
-        """Yield the paths that the previous output may have of a workload in a cluster."""
-        yield from (cluster_path(cluster, path) for path in outcome.kept_paths.get(cluster, ()) if not _is_run_once(path))
-        if outcome.bundles:
-            from gitsched.decide.bundle_delivery import find_application_path  # few workloads have Bundles
-
-            yield from (find_application_path(key, cluster) for key in outcome.bundles)
-        if outcome.manifests is not None:
-            yield from _list_object_paths((*self._list_recorded_objects(outcome), *outcome.previous_objects), cluster)
-        elif not outcome.bundles:
-            yield from _list_object_paths((outcome.key,), cluster)
-
-    def _list_recorded_objects(self, outcome: Outcome) -> Iterator[Key]:
-        """Yield the objects that a workload consisted of in the previous output."""
-        workload = self._read_previous(outcome)
-        yield from (workload.objects or ()) if workload is not None else ()
-
-    def _read_previous(self, outcome: Outcome) -> RemovedWorkload | None:
-        """Return what the previous records say about a workload; None if they say nothing."""
-        read = policy_apis[outcome.api].read_removed_workload
-        records = (self._previous.records.get(key) for key, _ in outcome.records)
-        return next((found for record in records if read and record is not None and (found := read(record)) is not None), None)
-
-    def _list_delivered(self, paths: Iterable[str]) -> tuple[str, ...]:
-        return tuple(path for path in dict.fromkeys(paths) if self._previous.find_blob(path) is not None)
-
-    def _list_removed_copies(self, key: Key, follows: Key) -> Iterator[RetainedCopy]:
-        """Yield the copies that the previous output has of a workload that is no longer in the source."""
-        workload, copies = self._removed[key].workload, self._own.get(key, {})
-        if (key.group, key.kind) in RUN_ONCE_KINDS:
-            return
-        kept = read_kept_paths(self._previous.records.get(key))
-        objects = (key,) if workload.objects is None else workload.objects
-        yield from (copy._replace(follows=follows) for copy in copies.values())
-        for cluster, count in workload.replicas.items():
-            if cluster not in copies and escape_segment(cluster) in self._previous.clusters:
-                parts = (cluster_path(cluster, path) for path in kept.get(cluster, ()) if not _is_run_once(path))
-                paths = (*parts, *_list_object_paths(objects, cluster))
-                if delivered := self._list_delivered(paths):
-                    yield RetainedCopy(key, cluster, count, delivered, follows=follows)
-
     def _retain_dependents(self) -> None:
         """Retain objects that retained copies brought along, such as their ConfigMaps, and that would leave the cluster."""
         owners = {
             (record.namespace, record.name): copy.workload
             for copy in self._copies.values()
-            if copy.workload in self._decisions.outcomes
-            for record, _ in self._decisions.outcomes[copy.workload].records
+            if copy.workload in self._given.outcomes
+            for record, _ in self._given.outcomes[copy.workload].records
         }
         if not owners:
             return
-        for key, entry in self._removed.items():
+        for key, entry in self._given.removed.items():
             for owner in sorted({owners[name] for name in entry.workload.required_by & owners.keys()}):
                 self._retain_with(owner, self._list_removed_copies(key, owner))
         for key in self._list_moved():
-            workload = self._read_previous(self._decisions.outcomes[key])
+            workload = self._given.delivered.read_previous(self._given.outcomes[key])
             for owner in sorted({owners[name] for name in (workload.required_by if workload else frozenset()) & owners.keys()}):
-                losses = self._read_placement(self._decisions.outcomes[key]).losses
+                losses = self._read_placement(self._given.outcomes[key]).losses
                 self._retain_with(owner, (copy._replace(follows=owner) for copy in losses))
 
     def _retain_companions(self) -> None:
         """Retain companions of retained copies, such as their Services, that would leave the cluster."""
         moved = sorted(key for key in self._list_moved() if key[:2] in COMPANION_KINDS)
-        given = self._decisions.input
-        if not moved or not self._copies or given is None:
+        if not moved or not self._copies:
             return
         from gitsched.apis.companions import CompanionFollowers  # few companions move
 
-        companions = CompanionFollowers(given.catalog.templates, given.config)
         retained = {copy.workload for copy in self._copies.values()}
+        companions = CompanionFollowers(self._given.list_companions(moved, retained), self._given.config)
         for key in moved:
-            losses = self._read_placement(self._decisions.outcomes[key]).losses
+            losses = self._read_placement(self._given.outcomes[key]).losses
             for owner in retained.intersection(companions.list_workloads(key)) if losses else ():
                 self._retain_with(owner, (copy._replace(follows=owner) for copy in losses))
 
     def _list_moved(self) -> set[Key]:
         """Return the placed workloads that move in this run, or have copies of an earlier move."""
-        return (self._moves.keys() | self._own.keys()) & self._decisions.outcomes.keys()
+        return {key for key in (*self._moves, *self._own) if key in self._given.outcomes}
 
     def _retain_with(self, owner: Key, copies: Iterable[RetainedCopy]) -> None:
         """Retain copies for as long as those of another workload in the same clusters."""
@@ -362,7 +339,7 @@ class _Retention:
             f"{outcome.key} has {lacking}, and keeps its copy in {clusters} until another cluster has one; to remove it, "
             "delete the workload, or have no policy select it"
         )
-        template = self._decisions.templates[outcome.key]
+        template = self._given.templates[outcome.key]
         return Finding("warning", "copy-retained", message, locate_document(template), outcome.key.resource)
 
     def _make_waiting_finding(self, outcome: Outcome, followers: Iterable[RetainedCopy]) -> Finding:
@@ -370,20 +347,9 @@ class _Retention:
         message = (
             f"{outcome.key} has no cluster yet, so what it continues stays: {former}; have its policy match a cluster, or delete it"
         )
-        template = self._decisions.templates[outcome.key]
+        template = self._given.templates[outcome.key]
         return Finding("warning", "copy-retained", message, locate_document(template), outcome.key.resource)
 
 
 def _is_evicting(outcome: Outcome, cluster: str) -> bool:
     return any(target.evicting and target.cluster == cluster for target in outcome.targets)
-
-
-def _is_run_once(path: str) -> bool:
-    """Return whether a path of a manifest is that of an object that would run twice."""
-    name = path.rpartition("/")[2]
-    return any(name.startswith(relative_path(Key(group, kind, "", "-")).rpartition("/")[2][:-6]) for group, kind in RUN_ONCE_KINDS)
-
-
-def _list_object_paths(keys: Iterable[Key], cluster: str) -> Iterator[str]:
-    """Yield the paths of objects on the output branch, without those that would run twice."""
-    return (cluster_path(cluster, relative_path(key)) for key in keys if (key.group, key.kind) not in RUN_ONCE_KINDS)

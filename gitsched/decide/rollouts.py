@@ -15,9 +15,9 @@ from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.held_files import FileComparison
 from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.registry import policy_apis
-from gitsched.decide.rendered_tree import WorkloadFiles
 from gitsched.decide.rollout_findings import list_rollout_findings, make_overlap_finding
 from gitsched.decide.rollout_progress import RolloutStep, advance
+from gitsched.decide.workload_files import WorkloadFiles
 from gitsched.model.changes import Move, RetainedCopy
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding

@@ -72,7 +72,11 @@ class TenantEngine(PolicyEngine):
 
     def find(self, document: Document) -> PolicyEngine | None:
         """Return the engine that decides a document; None if its owner has no document of this API."""
-        return self._engines.get(self._tenancy.find_owner(document.key))
+        return self.find_by_key(document.key)
+
+    def find_by_key(self, key: Key) -> PolicyEngine | None:
+        """Return the engine that decides the document with a key."""
+        return self._engines.get(self._tenancy.find_owner(key))
 
     def list_engines(self) -> Iterable[PolicyEngine]:
         """Return the engines of all owners."""
@@ -192,9 +196,9 @@ class _Availability(TenantEngine):
 
 
 class _Health(TenantEngine):
-    def list_health_reports(self, template: Document, /) -> Mapping[str, HealthReport]:
-        engine = self.find(template)
-        return engine.list_health_reports(template) if isinstance(engine, HealthReporting) else {}
+    def list_health_reports(self, workload: Key, /) -> Mapping[str, HealthReport]:
+        engine = self.find_by_key(workload)
+        return engine.list_health_reports(workload) if isinstance(engine, HealthReporting) else {}
 
 
 class _Shared(TenantEngine):

@@ -13,7 +13,7 @@ from gitsched.decide.registry import policy_apis
 from gitsched.decide.validation import list_document_choices
 from gitsched.manifests.choices import Choice
 from gitsched.model.document import Document, Key
-from gitsched.model.finding import FieldOrigin, Finding, Location, Pointer, locate_document
+from gitsched.model.finding import FieldOrigin, Finding, Location, Pointer, format_count, locate_document
 from gitsched.model.known_values import describe_unknown_key, describe_unknown_value, find_near, list_values
 from gitsched.model.labels import describe_invalid_expression
 
@@ -102,8 +102,9 @@ def _list_similar_clusters(engines: Iterable[PolicyEngine]) -> Iterator[Finding]
             described.update(engine.clusters())
         else:
             named += ((engine.name, name) for name in engine.clusters())
-    for api_name, name in named:
-        near = "" if name in described else find_near(name, described)
+    unknown = [(api_name, name) for api_name, name in named if name not in described]
+    for api_name, name in unknown[:_MAX_LOOKUPS]:
+        near = find_near(name, described)
         if near:
             message = f"the settings of {api_name} name the cluster {name}, which has no document; did you mean {near}?"
             yield Finding("warning", UNMATCHED_CODE, message, Location(FILE, 1, 1))
@@ -130,6 +131,10 @@ class UnmatchedSelectors:
                         continue
                     for pointer, message in self._check(choice, known, names_all=group in by_group):
                         yield _make_finding(document, UNMATCHED_CODE, f"{document.key.title}: {message}", pointer)
+        if self._lookups > _MAX_LOOKUPS:
+            count = format_count(self._lookups - _MAX_LOOKUPS, "further value")
+            message = f"{count} in selectors that no cluster has can be misspelt: correct the reported ones first"
+            yield Finding("info", UNMATCHED_CODE, message)
 
     def _collect(self, apis: Iterable[PolicyAPI]) -> ClusterVocabulary | None:
         """Return the values of the clusters of some APIs; None if a cluster is broken, so that its values are unknown."""
@@ -150,11 +155,12 @@ class UnmatchedSelectors:
         """
         pointer, value, chosen = choice
         if chosen == "cluster-names":
+            all_unknown = names_all and pointer[-1] != "exclude" and known.names.isdisjoint(value)
             for index, name in enumerate(value):
                 near = "" if name in known.names else self._find_near(str(name), known.names, value)
                 if near:
                     yield (*pointer, index), f"no cluster has the name {name}; did you mean {near}?"
-                elif names_all and pointer[-1] != "exclude" and known.names.isdisjoint(value):
+                elif all_unknown:
                     yield (*pointer, index), f"no cluster has the name {name}; there are {list_values(known.names)}"
             return
         noun, values = {

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from gitsched.apis.capabilities import SharedDecisions
-from gitsched.decide.decisions import DecisionSet, EngineRecords
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.engines import EngineRecords
 from gitsched.decide.guard import compute_digest
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.removals import RemovedPlacement

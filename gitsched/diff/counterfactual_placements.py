@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from gitsched.apis.capabilities import ReferenceReading
 from gitsched.apis.policy_api import PolicyEngine
-from gitsched.decide.decisions import DecisionInput, DecisionSet, list_dependency_trackers
+from gitsched.decide.decisions import DecisionInput, DecisionSet
+from gitsched.decide.engines import list_dependency_trackers
 from gitsched.decide.partial_decisions import PartialDecisions, decide_some
 from gitsched.decide.registry import reserved_groups
 from gitsched.diff.cause_search import Request, Subject

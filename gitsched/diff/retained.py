@@ -49,26 +49,23 @@ def find_retained(
     workloads that follow others, are not included.
     """
     new = _decide_without_history(after, now)
-    staying = {key: outcome for key, outcome in decided.outcomes.items() if _stays(outcome, new.get(key))}
+    staying = {key: outcome for key, outcome in decided.outcomes.items() if stays(outcome, new.get(key))}
     if not staying:
         return ()
     old = _decide_without_history(before, now, staying.keys())
-    retained = {
-        key: outcome
-        for key, outcome in staying.items()
-        if key not in old or old[key].replicas_by_cluster.keys() != new[key].replicas_by_cluster.keys()
-    }
+    retained = {key: outcome for key, outcome in staying.items() if is_retained(old.get(key), new[key])}
     if not retained:
         return ()
-    return _find_remedies(retained, new, make_baseline(decided, after.config, applied_at, after.observations))
+    return find_remedies(retained, new, make_baseline(decided, after.config, applied_at, after.observations))
 
 
-def _find_remedies(
+def find_remedies(
     retained: Mapping[Key, Outcome], expected: Mapping[Key, Outcome], baseline: Baseline
 ) -> tuple[RetainedWorkload, ...]:
     """Return how each workload can be moved to the expected clusters. If its API supports rescheduling, the result is simulated.
 
-    A rescheduled workload can have other replicas than a new one in the same clusters, because its last division breaks ties.
+    A rescheduled workload can have other replicas than a new one in the same clusters, because its last division breaks ties. Of the
+    baseline, the outcomes and templates of the retained workloads are enough.
     """
     catalog, templates = baseline.decisions.catalog, baseline.decisions.templates
     remedies = dict.fromkeys(retained, "it moves there when another change causes it to be rescheduled")
@@ -91,13 +88,19 @@ def _find_remedies(
     )
 
 
-def _stays(outcome: Outcome, expected: Outcome | None) -> bool:
+def stays(outcome: Outcome, expected: Outcome | None) -> bool:
     """Return whether a placed workload keeps its clusters, and would get others without previous decisions."""
     if expected is None or outcome.state != "placed" or not outcome.policy or not expected.replicas_by_cluster:
         return False
     clusters = outcome.replicas_by_cluster.keys()
     previous = {target.cluster for target in outcome.previous_targets if not target.evicting}
     return previous == clusters and expected.replicas_by_cluster.keys() != clusters
+
+
+def is_retained(former: Outcome | None, expected: Outcome) -> bool:
+    """Return whether the change affects a workload that stays: without previous decisions, it would move. `former` is its outcome before
+    the change."""
+    return former is None or former.replicas_by_cluster.keys() != expected.replicas_by_cluster.keys()
 
 
 def _decide_without_history(commit: CommitInput, now: datetime, only: Collection[Key] | None = None) -> Mapping[Key, Outcome]:

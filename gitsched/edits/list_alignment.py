@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any, NamedTuple
 
 from gitsched.model.json_values import is_same_json
 
-_MAX_COMPARISONS = 1_000_000
-"""Longer lists are aligned by position."""
+_MAX_COMPARISONS = 5_000_000
+"""Pairs of equal entries, times the number of entries: the work of an alignment. Lists with more are aligned by position."""
 
 
 class AlignedPart(NamedTuple):
@@ -34,13 +35,15 @@ def align_entries(before: list[Any], after: list[Any]) -> list[AlignedPart]:
     end, new_end = len(before) - tail, len(after) - tail
     if end == head and new_end == head:
         return []
-    if end - head == new_end - head == 1 or end == head or new_end == head or (end - head) * (new_end - head) > _MAX_COMPARISONS:
+    if end - head == new_end - head == 1 or end == head or new_end == head:
+        return _split_run(AlignedPart(head, end, head, new_end))
+    removed, added = ([_identify(entry) for entry in entries] for entries in (before[head:end], after[head:new_end]))
+    counts = Counter(added)
+    if sum(counts[entry] for entry in removed) * min(len(removed), len(added)) > _MAX_COMPARISONS:
         return _split_run(AlignedPart(head, end, head, new_end))
     from difflib import SequenceMatcher  # loaded only where entries are both removed and added
 
-    matcher = SequenceMatcher(
-        None, [_identify(entry) for entry in before[head:end]], [_identify(entry) for entry in after[head:new_end]], autojunk=False
-    )
+    matcher = SequenceMatcher(None, removed, added, autojunk=False)
     parts = []
     for _, start, stop, new_start, new_stop in matcher.get_opcodes():
         parts += _split_run(AlignedPart(head + start, head + stop, head + new_start, head + new_stop))

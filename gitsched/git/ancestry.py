@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
+
+from gitsched.git.trees import MAX_ENTRIES, TreeEntry
 
 if TYPE_CHECKING:
     import pygit2
@@ -14,10 +16,14 @@ if TYPE_CHECKING:
     from gitsched.model.commit import Commit
 
 
+_SUBMODULE_MODE = 0o160000
+
+
 class CommitAncestry(ABC):
     """What a repository says about the relations of its commits. In a shallow clone, the history ends early."""
 
     _repo: pygit2.Repository
+    promised: Callable[[Sequence[str]], None] | None
 
     @property
     @abstractmethod
@@ -31,6 +37,14 @@ class CommitAncestry(ABC):
     @abstractmethod
     def commit(self, oid: str) -> Commit:
         """Return the commit with this id."""
+
+    @abstractmethod
+    def entries(self, tree: str, under: str = "", limit: int = MAX_ENTRIES) -> list[TreeEntry]:
+        """Return the entries of a tree."""
+
+    @abstractmethod
+    def prefetch(self, blobs: Iterable[str]) -> None:
+        """Make blobs available that a partial clone lacks."""
 
     def has_ancestor(self, commit: str, ancestor: str) -> bool:
         """Return whether `ancestor` is the commit or in its available history."""
@@ -77,19 +91,27 @@ class CommitAncestry(ABC):
         """Return the tree that has the changes from `ancestor` to both other trees; None when they conflict."""
         import pygit2
 
+        self._prefetch_trees(ancestor, ours, theirs)
         try:
             index = self._repo.merge_trees(ancestor, ours, theirs)
             return None if index.conflicts else self.scratch.write_index(index)
         except (KeyError, ValueError, pygit2.GitError):
             return None
 
+    def _prefetch_trees(self, *trees: str) -> None:
+        """Make the blobs of trees available, because libgit2 merges and writes only what a partial clone has."""
+        if self.promised is not None:
+            self.prefetch({entry.blob for tree in trees for entry in self.entries(tree) if entry.mode != _SUBMODULE_MODE})
+
     def merge_commits(self, ours: str, theirs: str) -> str | None:
         """Return the tree that results from merging two commits; None when they conflict or no common ancestor is available."""
         import pygit2
 
         try:
-            if self._repo.merge_base(ours, theirs) is None:
+            base = self._repo.merge_base(ours, theirs)
+            if base is None:
                 return None
+            self._prefetch_trees(*(self.commit(oid).tree for oid in (str(base), ours, theirs)))
             index = self._repo.merge_commits(ours, theirs)
             return None if index.conflicts else self.scratch.write_index(index)
         except (KeyError, ValueError, pygit2.GitError):

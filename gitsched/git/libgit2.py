@@ -1,4 +1,6 @@
-"""Import pygit2 without its TLS set-up: it reads the certificates of the system, and fetch and push are left to the git executable.
+"""Open repositories with libgit2.
+
+pygit2 is imported without its TLS set-up: it reads the certificates of the system, and fetch and push are left to the git executable.
 
 A program that imports `ssl` or pygit2 before gitsched has the usual set-up; one that imports pygit2 afterwards calls
 `pygit2.settings.set_ssl_cert_locations` before it connects.
@@ -10,8 +12,17 @@ import os
 import sys
 import threading
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.git.process import run_git
+from gitsched.model.errors import Permanent
+
+if TYPE_CHECKING:
+    import pygit2
+
+_owner_validation_lock = threading.Lock()
 
 
 class DefaultVerifyPaths(NamedTuple):
@@ -36,3 +47,65 @@ def load_pygit2() -> ModuleType:
         finally:
             del sys.modules["ssl"]
     return import_module("pygit2")
+
+
+def open_libgit2(path: Path) -> pygit2.Repository:
+    """Open the repository at a path or in a parent directory; Permanent when there is none or access is not allowed."""
+    load_pygit2()
+    import pygit2
+
+    if not path.exists():
+        raise Permanent(f"there is no file or directory {path}")
+    found = pygit2.discover_repository(str(path))
+    if found is None:
+        raise Permanent(f"{path.resolve()} is not in a Git repository; change to one, or select it with -C")
+    reject_embedded_repository(Path(found))
+    try:
+        return pygit2.Repository(found)
+    except pygit2.GitError as error:
+        if "object format" in str(error):
+            raise Permanent(
+                f"the repository at {path} has SHA-256 object ids; gitsched works with SHA-1 repositories only"
+            ) from error
+        if "not owned by" not in str(error):
+            raise Permanent(f"cannot open the repository at {path}: {error}") from error
+        if run_git(["-C", str(path if path.is_dir() else path.parent), "rev-parse", "--git-dir"]).exit_code != 0:
+            raise Permanent(
+                f"the repository at {path} belongs to another user; `git config --global --add safe.directory {path}` allows access"
+            ) from error
+    # libgit2 reads safe.directory from fewer files than git (not from GIT_CONFIG_GLOBAL, for example), so git's answer decides.
+    with _owner_validation_lock:
+        pygit2.settings.owner_validation = False
+        try:
+            return pygit2.Repository(found)
+        finally:
+            pygit2.settings.owner_validation = True
+
+
+def reject_embedded_repository(path: Path) -> None:
+    """Raise Permanent for a bare repository that is committed in the repository around it: its configuration could execute
+    programs."""
+    root = next((parent for parent in path.parents if (parent / ".git").exists()), None)
+    if ".git" in path.parts or root is None or path.name == ".git":
+        return
+    import pygit2
+
+    try:
+        outer = pygit2.Repository(str(root))
+        committed = _has_path(outer, (path.relative_to(root) / "HEAD").as_posix())
+    except pygit2.GitError:
+        return  # not a repository, or another user's, which git would not trust either
+    if committed:
+        raise Permanent(
+            f"{path} is a bare repository committed in the repository at {root}; its configuration could execute programs: "
+            "select a repository with -C"
+        )
+
+
+def _has_path(repository: pygit2.Repository, path: str) -> bool:
+    import pygit2
+
+    try:
+        return path in repository.revparse_single("HEAD").peel(pygit2.Tree)
+    except KeyError:
+        return False

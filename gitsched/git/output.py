@@ -28,11 +28,16 @@ def list_state_refs(branch: str, prefix: str) -> tuple[str, str]:
     return f"refs/gitsched/state/{branch}{directory}/plan", f"refs/gitsched/state/{branch}{directory}/rows"
 
 
-def open_output(source: SourceRepository, *, branch: str, location: str | None, push: str | None, cache: Path) -> OutputRepository:
+def open_output(
+    source: SourceRepository, *, branch: str, location: str | None, push: str | None, cache: Path, publishes: bool = True
+) -> OutputRepository:
     """Open the output branch in the source's repository or in the repository at another path or URL (`location`).
 
     `push` names a remote of that repository, or a URL, to which the branch is also pushed. A location that is a URL is always
     pushed to. Permanent when the branch is a source branch, a tag or a symbolic ref.
+
+    A remote of a partial clone is read and written through a private clone. So is one of a shallow clone for a caller that never
+    `publishes`: what it fetches would otherwise stay in the shallow clone.
     """
     url = location if location is not None else source.url
     if location is None or (url is not None and url == source.url):
@@ -44,14 +49,23 @@ def open_output(source: SourceRepository, *, branch: str, location: str | None, 
         repository = clone.repository
     else:
         repository, clone = Repository(location), None
+        if repository.is_partial:
+            from gitsched.git.promised_objects import promise_objects  # few clones are partial
+
+            promise_objects(repository, cache)
     if clone is not None and push is not None:
         raise Permanent(f"the output is already pushed to {redact(clone.url)}; --push is only for a local repository")
     remote = clone.url if clone is not None else _find_remote(repository, push)
+    if clone is None and remote is not None and (repository.is_partial or (repository.is_shallow and not publishes)):
+        from gitsched.git.private_clone import PrivateClone  # as above
+
+        clone = PrivateClone(remote, cache, settings=repository)
     name = parse_branch(branch)
     remote_name, slash, rest = name.partition("/")
     if slash and repository.read_config(f"remote.{remote_name}.url") is not None:
         raise Permanent(f"{name!r} begins with the name of the remote {remote_name}; give the branch without it: {rest}")
-    output = OutputRepository(source, name, repository, clone, remote, push, cache)
+    reads_source = not publishes and clone is not None and location is None
+    output = OutputRepository(source, name, repository, clone, remote, push, cache, reads_source=reads_source)
     output.check_writable()
     return output
 
@@ -78,11 +92,14 @@ class OutputRepository:
         remote: str | None,
         push: str | None,
         cache: Path,
+        *,
+        reads_source: bool = False,
     ) -> None:
         self.branch = branch
         self.remote = remote
         self.found_refs: dict[str, str] = {}
         self._cache = cache
+        self._reads_source = reads_source
         self._state_clone: PrivateClone | None = None
         self._source = source
         self._opened = repository
@@ -98,6 +115,11 @@ class OutputRepository:
     def repository(self) -> Repository:
         """The repository that receives new output commits. Read it each time: a damaged private clone is replaced."""
         return self._clone.repository if self._clone is not None else self._opened
+
+    @property
+    def location(self) -> str:
+        """The directory of the repository that the caller has opened, which may be read through a private clone."""
+        return self._opened.common_dir
 
     @property
     def state_repository(self) -> Repository:
@@ -135,6 +157,8 @@ class OutputRepository:
             self._fetch_remote(self._opened, others)
         else:
             self._clone.refresh(lambda repository: self._fetch_remote(repository, others))
+            if self._reads_source:
+                self.repository.read_also(self._opened, copies=False)
         return self.repository.resolve_ref(self._tracking_ref)
 
     def publish(self, commit: str, expected: str | None, note: str | None) -> bool:

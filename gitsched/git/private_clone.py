@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gitsched.git.clone_lock import CloneLock
 from gitsched.git.process import CorruptRepository, run_git
+from gitsched.git.refs import read_transport_config
 from gitsched.git.repository import Repository
 from gitsched.git.urls import check_url, redact
 from gitsched.model.errors import GitschedError, Temporary
@@ -37,14 +38,15 @@ class PrivateClone:
     """The private bare clone of one URL below the directory `cache`, created on first use.
 
     `repository` is replaced when the clone is recreated, so read it each time. Processes that share the cache take turns at writing refs
-    and at fetching; what an interrupted one left behind is removed.
+    and at fetching; what an interrupted one left behind is removed. Git authenticates as in the repository `settings`, if there is one.
     """
 
-    def __init__(self, url: str, cache: Path) -> None:
+    def __init__(self, url: str, cache: Path, settings: Repository | None = None) -> None:
         self.url = check_url(url)
         self.path = cache.absolute() / f"{hashlib.sha256(url.encode()).hexdigest()[:32]}.git"  # git runs in another directory
         self._corruption_marker = self.path.with_suffix(".damaged")
         self._repository: Repository | None = None
+        self._settings = settings
         self._lock = CloneLock(self.path)
 
     @property
@@ -87,7 +89,10 @@ class PrivateClone:
         return self._repository
 
     def _open(self) -> Repository:
-        return Repository(self.path, on_damage=self._corruption_marker.touch, lock=self._lock)
+        repository = Repository(self.path, on_damage=self._corruption_marker.touch, lock=self._lock)
+        if self._settings is not None:
+            repository.transport_config = read_transport_config(self._settings)
+        return repository
 
     def _create(self) -> None:
         """Create the clone under a temporary name first, so that a crash leaves no incomplete clone under its final name."""

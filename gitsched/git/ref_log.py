@@ -13,7 +13,7 @@ from gitsched.git.repository import Repository
 MAX_ENTRIES = 1_000
 """The newest entries of the log that are read."""
 _MAX_BYTES = 1 << 20
-_ENTRY = re.compile(r"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) .*?> (\d{1,12}) ")
+_ENTRY = re.compile(r"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) .*?> (\d{1,11}) ")
 
 
 class Rewind(NamedTuple):

@@ -8,7 +8,9 @@ import shlex
 import time
 import time as clock
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("gitsched.git")
 
 NOTES_REF = "refs/notes/hydrator.metadata"
+MAX_NOTE_SIZE = 1 << 20
+"""Bytes of a note; gitsched writes far fewer."""
 _LOCK_ERROR = re.compile(r"Unable to create '(.+?\.lock)': File exists")
 _CONFLICT_ERROR = re.compile(r"but expected [0-9a-f]+|reference already exists|unable to resolve reference|reference is missing")
 _REF_FORMAT = re.compile(r"refs/(?!.*(?://|\.\.|@\{|[\x00-\x20\x7f~^:?*\[\\]|/\.|\.lock(?:/|$)|/$|\.$))[^/].*", re.DOTALL)
@@ -107,15 +111,16 @@ def list_linked_worktrees(repository: Repository) -> dict[str, Path]:
 def write_note(
     repository: Repository, commit: str, text: str, ref: str = NOTES_REF, *, time: datetime, name: str, email: str
 ) -> None:
-    """Set the note of a commit; Conflict when five attempts fail because of concurrent writers. Notes that have lost objects begin anew."""
+    """Set the note of a commit; Conflict when five attempts fail because of concurrent writers. Notes that cannot be read begin anew."""
     for attempt in range(_NOTE_ATTEMPTS):
         head = repository.resolve_ref(ref)
         base = _read_notes(repository, ref, head)
-        flat, fanned = commit, f"{commit[:2]}/{commit[2:]}"
-        path = fanned if base is not None and _has_fanout(repository, base) else flat
-        other = flat if path == fanned else fanned
         data = NewBlob(text.rstrip("\n").encode() + b"\n")
-        tree = repository.write_tree({path: data, other: None}, base=base, read=repository)
+        try:
+            tree = _write_note_tree(repository, commit, data, base)
+        except Permanent as error:
+            _warn_once(f"{ref} cannot be read and is written again from the start: {error}")
+            base, tree = None, _write_note_tree(repository, commit, data, None)
         if tree == base:
             return
         commit_oid = repository.commit_tree(
@@ -130,15 +135,24 @@ def write_note(
             return
 
 
+def _write_note_tree(repository: Repository, commit: str, data: NewBlob, base: str | None) -> str:
+    flat, fanned = commit, f"{commit[:2]}/{commit[2:]}"
+    path = fanned if base is not None and _has_fanout(repository, base) else flat
+    return repository.write_tree({path: data, flat if path == fanned else fanned: None}, base=base, read=repository)
+
+
 def read_note(repository: Repository, commit: str, ref: str = NOTES_REF) -> str | None:
-    """Return the note of a commit, or None, also where the notes have lost objects."""
+    """Return the note of a commit; None if there is none, or if it is too large or cannot be read: whoever can push may have edited it."""
     tree = _read_notes(repository, ref, repository.resolve_ref(ref))
     if tree is None:
         return None
-    for path in (commit, f"{commit[:2]}/{commit[2:]}"):
-        found = repository.find_entry(tree, path)
-        if found is not None:
-            return repository.blob(found[0]).decode("utf-8", "replace")
+    try:
+        for path in (commit, f"{commit[:2]}/{commit[2:]}"):
+            found = repository.find_entry(tree, path)
+            if found is not None and found[1] & 0o170000 == 0o100000 and repository.blob_size(found[0]) <= MAX_NOTE_SIZE:
+                return repository.blob(found[0]).decode("utf-8", "replace")
+    except Permanent as error:
+        _warn_once(f"the note of commit {commit} in {ref} is not read: {error}")
     return None
 
 
@@ -149,24 +163,29 @@ def list_noted_commits(repository: Repository, ref: str = NOTES_REF) -> Iterator
         return
     for name in repository.list_directory(tree, ""):
         if len(name) == 2:  # see _has_fanout
-            yield from (name + rest for rest in repository.list_directory(tree, name))
+            with suppress(Permanent):  # a directory that cannot be read names no commit
+                yield from (name + rest for rest in repository.list_directory(tree, name))
         else:
             yield name
 
 
 def _read_notes(repository: Repository, ref: str, head: str | None) -> str | None:
-    """Return the tree of the notes; None if there are none, or if they have lost objects, as after a failure of a disk."""
+    """Return the tree of the notes; None if there are none, or if they cannot be read, as after a failure of a disk."""
     if head is None:
         return None
-    from gitsched.git.repository import LostObject  # with the repository, this module is loaded already
-
     try:
         tree = repository.commit(head).tree
         repository.list_directory(tree, "")
-    except LostObject as error:
-        _log.warning("%s has lost objects and is written again from the start: %s", ref, error)
+    except Permanent as error:
+        _warn_once(f"{ref} cannot be read and is written again from the start: {error}")
         return None
     return tree
+
+
+@lru_cache(maxsize=16)
+def _warn_once(text: str) -> None:
+    """Log a warning: a run reads the notes of many commits."""
+    _log.warning("%s", text)
 
 
 def _has_fanout(repository: Repository, tree: str) -> bool:
@@ -184,6 +203,8 @@ _PACKET = "packet: "
 _PUSH_RETRY_DELAYS = (0.1, 0.3, 1.0)
 """Seconds between attempts while another push holds the server's lock on the ref; a lock that remains is an error."""
 
+_TRANSPORT_NAMES = r"^(credential|http|url|ssh)\..*|^core\.(sshcommand|askpass|gitproxy)$"
+"""Names of configuration that says how git contacts remotes."""
 _TRANSPORT_CONFIG = (
     ("protocol.allow", "never"),
     ("protocol.https.allow", "always"),
@@ -341,6 +362,14 @@ def push_notes(repository: Repository, url: str, ref: str) -> GitschedError | No
     return Conflict(str(failure)) if isinstance(failure, RefLocked) else failure
 
 
+def read_transport_config(repository: Repository) -> tuple[tuple[str, str], ...]:
+    """Return what the configuration of a repository says about how git contacts remotes, such as the credentials of a CI job."""
+    arguments = ["config", "--local", "--includes", "--null", "--get-regexp", _TRANSPORT_NAMES]
+    done = run_git(arguments, git_dir=repository.path)
+    entries = (entry.partition("\n") for entry in done.stdout.split("\0") if entry)
+    return tuple((name, value if separator else "true") for name, separator, value in entries)
+
+
 def run_transport(
     arguments: Sequence[str],
     url: str,
@@ -348,17 +377,20 @@ def run_transport(
     timeout: float,
     environment: Mapping[str, str] | None = None,
     config: Sequence[tuple[str, str]] = (),
+    data: str | None = None,
 ) -> GitResult:
     """Run a git command that contacts a URL, with allowed protocols and checks of objects only. With a repository, its configuration
-    applies; `config` takes precedence."""
+    applies; `config` takes precedence. The command reads `data`."""
     plain = check_url(url).startswith("http:") and is_loopback(url)
-    config = (*_TRANSPORT_CONFIG, *((("protocol.http.allow", "always"),) if plain else ()), *config)
+    own = repository.transport_config if repository is not None else ()
+    config = (*own, *_TRANSPORT_CONFIG, *((("protocol.http.allow", "always"),) if plain else ()), *config)
     if repository is None:
         return run_git(arguments, config=config, timeout=timeout, cwd="/", extra_environment=environment)
     return run_git(
         arguments,
         git_dir=repository.path,
         config=config,
+        data=data,
         timeout=timeout,
         cwd=repository.root,
         extra_environment=environment,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,16 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gitsched.git.ancestry import CommitAncestry
-from gitsched.git.libgit2 import load_pygit2
+from gitsched.git.libgit2 import open_libgit2
 from gitsched.git.mirrored_refs import MirroredRefs, RepositoryLock
 from gitsched.git.objects import Signer, format_commit, parse_commit, write_pack
-from gitsched.git.process import run_git
 from gitsched.git.trees import BLOB, COMMIT, MAX_ENTRIES, TREE, RawObject, TreeEntry, TreeReader, hash_object, is_tree
 from gitsched.model.errors import Permanent, Temporary
+from gitsched.model.planned_files import EditedBlob, ExistingBlob
 
 if TYPE_CHECKING:
     import pygit2
 
+    from gitsched.git.kept_blobs import KeptBlobs
     from gitsched.git.scratch_objects import ScratchObjects
     from gitsched.model.commit import Commit
     from gitsched.model.planned_files import WritableFile
@@ -33,12 +33,9 @@ if TYPE_CHECKING:
 _PACK_THRESHOLD = 100
 """From this number of new objects on, a packfile costs less than loose objects."""
 _SAMPLE_SIZE = 64
-_MAX_KEPT_SIZE = 1 << 30
-"""Bytes of blobs that are kept in memory only."""
 _OID = re.compile(r"[0-9a-f]{40}")
 _OBJECT_TYPES = {COMMIT: "commit", TREE: "tree", BLOB: "blob"}
 _PERMANENT_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-_owner_validation_lock = threading.Lock()
 _pack_counter = count()
 _MAX_COLLECTION_TIME = 12 * 3600.0
 
@@ -68,17 +65,24 @@ class Repository(CommitAncestry, MirroredRefs):
     def __init__(
         self, path: str | Path, *, on_damage: Callable[[], None] | None = None, lock: RepositoryLock | None = None
     ) -> None:
-        self._repo = _open_libgit2(Path(path))
+        self._repo = open_libgit2(Path(path))
         self.path = str(Path(self._repo.path))
         self.common_dir = _find_common_dir(Path(self.path))
         self.on_damage = on_damage
         self.lock = lock
+        self.transport_config: tuple[tuple[str, str], ...] = ()
+        """Configuration with which git contacts remotes, besides that of the repository."""
+        self.is_partial = bool(self.read_config("extensions.partialclone") or self.read_config("remote.origin.promisor") == "true")
+        """Whether objects may be missing that a remote sends on request, as after `git clone --filter=blob:none`."""
+        self.promised: Callable[[Sequence[str]], None] | None = None
+        """For a partial clone: makes blobs available that it lacks."""
         self._trees = TreeReader(lambda oid: self._read_object(oid, TREE))
-        self._kept_blobs: dict[str, bytes] = {}
-        self._kept_size = 0
+        self._kept_blobs: KeptBlobs | None = None
         self._written: dict[bytes, RawObject] = {}
         self._pending: dict[str, RawObject] = {}
         self._scratch: ScratchObjects | None = None
+        self._others: list[Path] = []
+        self._copies = False
 
     @property
     def is_bare(self) -> bool:
@@ -98,10 +102,13 @@ class Repository(CommitAncestry, MirroredRefs):
     def close_files(self) -> None:
         """Close packs and indexes, which libgit2 keeps open although git has replaced them; they are opened again when needed.
 
-        Listings that the last runs did not need are removed from the cache.
+        This ends a run: listings that the last runs did not need are removed from the cache, and so are the oldest blobs of `keep_blob`
+        beyond the limit.
         """
         self._repo.free()
         self._trees.end_run()
+        if self._kept_blobs is not None:
+            self._kept_blobs.end_run()
 
     def read_config(self, name: str) -> str | None:
         """Return a value of Git's configuration for this repository; None when it is not set."""
@@ -184,31 +191,46 @@ class Repository(CommitAncestry, MirroredRefs):
 
     def blob(self, oid: str) -> bytes:
         """Return the content of a blob."""
-        return self._kept_blobs.get(oid) or self._read_object(oid, BLOB)
+        kept = self._kept_blobs.find(oid) if self._kept_blobs is not None else None
+        return kept if kept is not None else self._read_object(oid, BLOB)
 
     def keep_blob(self, data: bytes, oid: str = "") -> str:
-        """Keep a blob in memory only, for `blob` and `blob_size`, and return its id, which callers may know. Beyond a limit, the oldest are
-        removed."""
+        """Keep a blob in memory only, for `blob` and `blob_size`, and return its id, which callers may know.
+
+        Raise Permanent if those of one run exceed the limit.
+        """
         oid = oid or hash_object(BLOB, data).hex()
-        if self._kept_blobs.pop(oid, None) is None:
-            self._kept_size += len(data)
-        self._kept_blobs[oid] = data
-        while self._kept_size > _MAX_KEPT_SIZE and len(self._kept_blobs) > 1:
-            self._kept_size -= len(self._kept_blobs.pop(next(iter(self._kept_blobs))))
+        if self._kept_blobs is None:
+            from gitsched.git.kept_blobs import KeptBlobs  # most sources build nothing
+
+            self._kept_blobs = KeptBlobs()
+        self._kept_blobs.add(oid, data)
         return oid
+
+    def _keeps(self, oid: str) -> bool:
+        return self._kept_blobs is not None and self._kept_blobs.find(oid) is not None
 
     def blob_size(self, oid: str) -> int:
         """Return the size of a blob in bytes, read from its header only."""
         import pygit2
 
-        if oid in self._kept_blobs:
-            return len(self._kept_blobs[oid])
+        kept = self._kept_blobs.find(oid) if self._kept_blobs is not None else None
+        if kept is not None:
+            return len(kept)
         if oid in self._pending:
             return len(self._pending[oid][2])
+        self.prefetch([oid])
         try:
             return int(self._repo.odb.read_header(oid)[1])
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise self._make_read_error(oid, BLOB, error) from error
+
+    def prefetch(self, blobs: Iterable[str]) -> None:
+        """Make blobs available that a partial clone lacks, in one request. No effect for any other repository."""
+        if self.promised is not None:
+            missing = [oid for oid in blobs if not self._keeps(oid) and not self.has(oid)]
+            if missing:
+                self.promised(missing)
 
     def entries(self, tree: str, under: str = "", limit: int = MAX_ENTRIES) -> list[TreeEntry]:
         """Return every file, symlink and submodule of a tree (or of its directory `under`) by path, in Git's order. Raise Permanent
@@ -244,12 +266,20 @@ class Repository(CommitAncestry, MirroredRefs):
             from gitsched.git.scratch_objects import ScratchObjects  # few runs merge or read a worktree
 
             self._scratch = ScratchObjects(self._repo, Path(self.common_dir) / "objects")
+            for path in self._others:
+                self._scratch.read_also(path)
         return self._scratch
 
-    def read_also(self, other: Repository) -> None:
-        """Read objects from another repository, too, if they are missing here."""
-        if other is not self:
-            self._repo.odb.add_disk_alternate(str(Path(other.common_dir, "objects")))
+    def read_also(self, other: Repository, *, copies: bool = True) -> None:
+        """Read objects from another repository, too, if they are missing here. Those that a new tree refers to are copied, unless the
+        caller writes no tree and does not want copies."""
+        path = Path(other.common_dir, "objects")
+        if other is not self and path not in self._others:
+            self._others.append(path)
+            self._copies = self._copies or copies
+            self._repo.odb.add_disk_alternate(str(path))
+            if self._scratch is not None:
+                self._scratch.read_also(path)
 
     def write_tree(self, changes: Mapping[str, WritableFile | None], *, base: str | None, read: Repository) -> str:
         """Write the tree that results from setting paths in `base` (None: the empty tree), or removing them where the value is
@@ -258,15 +288,36 @@ class Repository(CommitAncestry, MirroredRefs):
         Removing a directory's path removes all its files; empty directories disappear. Existing and edited blobs are read from
         the repository `read`. ValueError (a bug of the caller) for an unsafe path, or for a path that is both file and directory.
         """
-        tree, objects = self._trees.build_tree(changes, base, read.blob, self.has)
+        tree, objects = self._build_tree(changes, base, read)
         self._write_objects(objects)
         return tree
 
     def make_tree(self, changes: Mapping[str, WritableFile | None], *, base: str | None, read: Repository) -> str:
         """As `write_tree`, in memory until `commit_tree` writes a commit: a preview, which makes no commit, writes nothing."""
-        tree, objects = self._trees.build_tree(changes, base, read.blob, self.has)
+        tree, objects = self._build_tree(changes, base, read)
         self._pending.update((entry[0].hex(), entry) for entry in objects)
         return tree
+
+    def _build_tree(
+        self, changes: Mapping[str, WritableFile | None], base: str | None, read: Repository
+    ) -> tuple[str, list[RawObject]]:
+        known = set[str]()
+        if read.promised is not None:
+            existing = {file.blob for file in changes.values() if isinstance(file, ExistingBlob) and not read._keeps(file.blob)}
+            known = existing if read is self else known  # the remote has what a partial clone lacks
+            read.prefetch({file.blob for file in changes.values() if isinstance(file, ExistingBlob | EditedBlob)} - known)
+        own = self._open_own_objects()
+
+        def has(oid: str) -> bool:
+            return oid in known or oid in self._pending or (self.has(oid) if own is None else oid in own)
+
+        return self._trees.build_tree(changes, base, read.blob, has)
+
+    def _open_own_objects(self) -> pygit2.Odb | None:
+        """Return the objects without those of other repositories, which may lose them; None where there are no others to copy from."""
+        import pygit2
+
+        return pygit2.Odb(str(Path(self.common_dir, "objects"))) if self._copies else None
 
     def commit_tree(
         self, tree: str, parents: Sequence[str], message: str, *, name: str, email: str, time: datetime, sign: Signer | None = None
@@ -325,6 +376,12 @@ class Repository(CommitAncestry, MirroredRefs):
 
     def _write_objects(self, objects: Sequence[RawObject]) -> None:
         self._written.update((entry[0], entry) for entry in objects)
+        own = self._open_own_objects()
+        if own is not None:  # libgit2 writes no object that another repository has
+            missing = [entry for entry in objects if entry[0].hex() not in own]
+            if missing:
+                self._write_pack(missing)
+            return
         if len(objects) >= _PACK_THRESHOLD:
             # A new process plans files that already exist. Checking for them costs less than packing them, except in a new
             # repository.
@@ -355,6 +412,8 @@ class Repository(CommitAncestry, MirroredRefs):
     def _read_object(self, oid: str, kind: int) -> bytes:
         import pygit2
 
+        if kind == BLOB:
+            self.prefetch([oid])
         try:
             _, found, data = self._pending[oid] if oid in self._pending else (b"", *self._repo.read(oid))
         except (KeyError, ValueError, pygit2.GitError) as error:
@@ -365,7 +424,7 @@ class Repository(CommitAncestry, MirroredRefs):
 
     def _make_read_error(self, oid: str, kind: int, error: Exception) -> Permanent | Temporary:
         reason = "it is missing" if isinstance(error, KeyError) else str(error)
-        if self.read_config("remote.origin.promisor") == "true":
+        if self.is_partial:
             reason += " (the repository is a partial clone; `git fetch --refetch --no-filter` completes it)"
         message = f"{_OBJECT_TYPES[kind]} {oid} cannot be read from {self.path}: {reason}"
         if self.on_damage is None:
@@ -381,67 +440,6 @@ def _make_write_error(path: str, reason: str, *, permanent: bool) -> Permanent |
     return (Permanent if permanent else Temporary)(f"cannot write objects to {path}: {reason}")
 
 
-def _open_libgit2(path: Path) -> pygit2.Repository:
-    load_pygit2()
-    import pygit2
-
-    if not path.exists():
-        raise Permanent(f"there is no file or directory {path}")
-    found = pygit2.discover_repository(str(path))
-    if found is None:
-        raise Permanent(f"{path.resolve()} is not in a Git repository; change to one, or select it with -C")
-    reject_embedded_repository(Path(found))
-    try:
-        return pygit2.Repository(found)
-    except pygit2.GitError as error:
-        if "object format" in str(error):
-            raise Permanent(
-                f"the repository at {path} has SHA-256 object ids; gitsched works with SHA-1 repositories only"
-            ) from error
-        if "not owned by" not in str(error):
-            raise Permanent(f"cannot open the repository at {path}: {error}") from error
-        if run_git(["-C", str(path if path.is_dir() else path.parent), "rev-parse", "--git-dir"]).exit_code != 0:
-            raise Permanent(
-                f"the repository at {path} belongs to another user; `git config --global --add safe.directory {path}` allows access"
-            ) from error
-    # libgit2 reads safe.directory from fewer files than git (not from GIT_CONFIG_GLOBAL, for example), so git's answer decides.
-    with _owner_validation_lock:
-        pygit2.settings.owner_validation = False
-        try:
-            return pygit2.Repository(found)
-        finally:
-            pygit2.settings.owner_validation = True
-
-
 def _find_common_dir(path: Path) -> str:
     pointer = path / "commondir"
     return str((path / pointer.read_text().strip()).resolve()) if pointer.exists() else str(path)
-
-
-def reject_embedded_repository(path: Path) -> None:
-    """Raise Permanent for a bare repository that is committed in the repository around it: its configuration could execute
-    programs."""
-    root = next((parent for parent in path.parents if (parent / ".git").exists()), None)
-    if ".git" in path.parts or root is None or path.name == ".git":
-        return
-    import pygit2
-
-    try:
-        outer = pygit2.Repository(str(root))
-        committed = _has_path(outer, (path.relative_to(root) / "HEAD").as_posix())
-    except pygit2.GitError:
-        return  # not a repository, or another user's, which git would not trust either
-    if committed:
-        raise Permanent(
-            f"{path} is a bare repository committed in the repository at {root}; its configuration could execute programs: "
-            "select a repository with -C"
-        )
-
-
-def _has_path(repository: pygit2.Repository, path: str) -> bool:
-    import pygit2
-
-    try:
-        return path in repository.revparse_single("HEAD").peel(pygit2.Tree)
-    except KeyError:
-        return False

@@ -25,6 +25,10 @@ class ScratchObjects:
         alternates = os.pathsep.join((_quote(str(objects)), *((inherited,) if inherited else ())))
         self.environment = {"GIT_OBJECT_DIRECTORY": str(own), "GIT_ALTERNATE_OBJECT_DIRECTORIES": alternates}
 
+    def read_also(self, objects: Path) -> None:
+        """Read objects from another directory, too."""
+        self._repository.odb.add_disk_alternate(str(objects))
+
     def write_index(self, index: pygit2.Index) -> str:
         """Write the trees of an index that a merge has returned, and return the id of the root."""
         return str(index.write_tree(self._repository))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gitsched.git.refs import check_ref, fetch, find_remote_url, read_default_branch, read_remote_ref
 from gitsched.git.repository import Repository
 from gitsched.git.urls import is_url, redact
 from gitsched.model.errors import Permanent
 
+if TYPE_CHECKING:
+    from gitsched.git.private_clone import PrivateClone
+
+_OBJECT_ID = re.compile(r"[0-9a-f]{40}")
 _BRANCH_PREFIX = "refs/heads/"
 _FULL_DEPTH = 2**31 - 1
 """The depth that fetches the complete history."""
@@ -63,7 +69,7 @@ class SourceRepository(ABC):
 def open_source(location: str, *, cache: Path) -> SourceRepository:
     """Open the source at a path (or in a parent directory) or URL; private clones are stored below `cache`."""
     may_be_url = ":" in location  # every URL has a colon
-    return RemoteSource(location, cache) if may_be_url and is_url(location) else LocalSource(location)
+    return RemoteSource(location, cache) if may_be_url and is_url(location) else LocalSource(location, cache)
 
 
 class LocalSource(SourceRepository):
@@ -71,8 +77,13 @@ class LocalSource(SourceRepository):
 
     url: str | None = None
 
-    def __init__(self, path: str) -> None:
-        self._repository = Repository(path)
+    def __init__(self, path: str, cache: Path) -> None:
+        self._repository, self._cache = Repository(path), cache
+        self._clone: PrivateClone | None = None
+        if self._repository.is_partial:
+            from gitsched.git.promised_objects import promise_objects  # few clones are partial
+
+            promise_objects(self._repository, cache)
         self.requested_branches = set()
 
     @cached_property
@@ -103,7 +114,17 @@ class LocalSource(SourceRepository):
         if self._repository.has(oid) or not self._repository.is_shallow:
             return self._repository.has_commit(oid)
         url = find_remote_url(self._repository, "origin")
-        return url is not None and _fetch_commit(self._repository, url, oid)
+        if url is None or not _OBJECT_ID.fullmatch(oid):
+            return False
+        if self._clone is None:
+            from gitsched.git.private_clone import PrivateClone  # few commits are missing
+
+            self._clone = PrivateClone(url, self._cache, settings=self._repository)
+        # The repository of the caller stays as it is.
+        if not self._clone.repository.has_commit(oid):
+            self._clone.refresh(lambda clone: _fetch_commit(clone, url, oid))
+        self._repository.read_also(self._clone.repository)
+        return self._repository.has_commit(oid)
 
     def deepen(self, *oids: str) -> None:
         """Do nothing; see `SourceRepository.deepen`."""
@@ -195,7 +216,7 @@ def fetch_branch(repository: Repository, url: str, ref: str, into: str, *, depth
 
 
 def _fetch_commit(repository: Repository, url: str, oid: str) -> bool:
-    if len(oid) != 40 or not all(digit in "0123456789abcdef" for digit in oid):
+    if not _OBJECT_ID.fullmatch(oid):
         return False
     try:
         fetch(repository, url, [oid], depth=1)

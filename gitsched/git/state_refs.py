@@ -7,13 +7,13 @@ history. Objects of a remote are kept in the private clone of its URL, never in 
 from __future__ import annotations
 
 import contextlib
-import os
+import logging
 import re
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gitsched.git.object_transfer import NO_COLLECTION, fetch_objects, separate_objects
 from gitsched.git.output import list_state_refs
 from gitsched.git.process import classify_failure, run_git
 from gitsched.git.refs import TRANSFER_TIMEOUT, check_ref, find_remote_url, run_transport, update_ref
@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from gitsched.git.repository import Repository
     from gitsched.git.source import SourceRepository
 
-_NO_COLLECTION = (("gc.auto", "0"), ("maintenance.auto", "false"))
-"""Git commands that run with the objects of one repository and the refs of another must not remove what has no ref."""
-_PROTOCOL = ("protocol.version", "2")
-"""With it, servers send objects by id that no ref names; with earlier ones, only if they are configured so."""
+_log = logging.getLogger("gitsched.git")
 _MAX_LOOSE_OBJECTS, _MAX_PACKS = 2000, 16
 """A private clone with more of either is packed again."""
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}")
@@ -51,16 +48,16 @@ class StateRefs:
         local, remote = self.repository.resolve_ref(self.plan), self._output.found_refs.get(self.plan)
         return list(dict.fromkeys(oid for oid in (local, remote) if oid is not None))
 
-    def fetch(self, ref: str, commit: str) -> bool:
-        """Return whether a commit is available, after an attempt to fetch it."""
-        if not self.repository.has_commit(commit):
-            if self._output.remote is None:
-                return False
+    def fetch(self, commit: str) -> bool:
+        """Return whether a commit is available, after an attempt to fetch it. No ref leads to it before `keep`."""
+        if not self.repository.has_commit(commit) and self._output.remote is not None:
             fetch_objects(self.repository, self._output.repository, self._output.remote, [commit])
-            if not self.repository.has_commit(commit):
-                return False
+        return self.repository.has_commit(commit)
+
+    def keep(self, ref: str, commit: str) -> None:
+        """Set a ref of the private clone to a commit of the remote that counts, so that `git gc` does not remove it."""
+        if self._output.remote is not None and self.repository.resolve_ref(ref) != commit:
             self.repository.set_ref(ref, commit)
-        return True
 
     def publish(self, plan: str, rows: str, expected: str | None) -> None:
         """Set both refs, here and on the remote.
@@ -79,8 +76,8 @@ class StateRefs:
             if repository.has_commit(rows):  # rows that no run here has needed are on the remote only
                 repository.set_ref(self.rows, rows)
             repository.set_ref(self.plan, plan)
-        _collect_garbage(repository)
         self._push({self.rows: rows, self.plan: plan}, self._output.remote)
+        _collect_garbage(repository)
 
     def _push(self, commits: dict[str, str], url: str) -> None:
         """Push the refs together, with only the objects that the remote does not have."""
@@ -96,42 +93,32 @@ class StateRefs:
             known = [oid for ref in new if (oid := found.get(ref)) is not None and self.repository.has_commit(oid)]
             shallow = Path(directory, "shallow")
             shallow.write_text("".join(f"{oid}\n" for oid in known), "ascii")
-            environment = _separate(self.repository, self._output.repository) | {"GIT_SHALLOW_FILE": str(shallow)}
-            done = run_transport(arguments, url, self._output.repository, TRANSFER_TIMEOUT, environment, config=_NO_COLLECTION)
+            environment = separate_objects(self.repository, self._output.repository) | {"GIT_SHALLOW_FILE": str(shallow)}
+            done = run_transport(arguments, url, self._output.repository, TRANSFER_TIMEOUT, environment, config=NO_COLLECTION)
         if done.exit_code != 0:
             raise classify_failure(f"cannot push to {self.plan} of {redact(url)}", f"{done.stdout}\n{done.stderr}")
         found.update(new)
 
 
 def _collect_garbage(repository: Repository) -> None:
-    """Remove old objects of a private clone once it has many; no git command does so that runs with the refs of another repository."""
+    """Remove old objects of a private clone once it has many; no git command does so that runs with the refs of another repository.
+
+    The state is published already, so a failure is logged.
+    """
     objects = Path(repository.common_dir, "objects")
     loose, packs = (len(list(objects.glob(pattern))) for pattern in ("17/*", "pack/*.pack"))
-    if loose > _MAX_LOOSE_OBJECTS // 256 or packs > _MAX_PACKS:
-        repository.close_files()
-        run_git(["gc", "--quiet", "--prune=1.hour.ago"], git_dir=repository.path, timeout=TRANSFER_TIMEOUT)
-
-
-def fetch_objects(into: Repository, settings: Repository, url: str, oids: Sequence[str]) -> None:
-    """Fetch objects by id, with all that they refer to. Git runs with the configuration of `settings`, which stays as it is.
-
-    What `settings` has already, as a mirror has, is copied from there: git would not ask the remote for it.
-    """
-    if not all(_OBJECT_ID.fullmatch(oid) for oid in oids):
-        raise ValueError(f"not object ids: {oids}")
-    options = ["--no-tags", "--no-prune", "--no-recurse-submodules", "--no-write-fetch-head", "--quiet"]
-    if into is not settings and all(map(settings.has, oids)):
-        url, settings = settings.path, into
-    done = run_transport(
-        ["fetch", *options, "--end-of-options", url, *oids],
-        url,
-        settings,
-        TRANSFER_TIMEOUT,
-        _separate(into, settings),
-        config=(*_NO_COLLECTION, _PROTOCOL),
-    )
+    if (loose <= _MAX_LOOSE_OBJECTS // 256 and packs <= _MAX_PACKS) or repository.lock is None:
+        return
+    try:
+        with repository.lock.hold():
+            repository.close_files()
+            arguments, handles = ["gc", "--quiet", "--prune=1.hour.ago"], repository.lock.handles
+            done = run_git(arguments, git_dir=repository.path, timeout=TRANSFER_TIMEOUT, inherited_files=handles)
+    except GitschedError as error:
+        _log.warning("old objects of the private clone %s were not removed: %s", repository.path, error)
+        return
     if done.exit_code != 0:
-        raise classify_failure(f"cannot fetch from {redact(url)}", done.stderr)
+        _log.warning("old objects of the private clone %s were not removed: %s", repository.path, done.stderr.strip())
 
 
 def fetch_source_tree(source: SourceRepository, tree: str, store: Repository) -> bool:
@@ -150,12 +137,3 @@ def fetch_source_tree(source: SourceRepository, tree: str, store: Repository) ->
             fetch_objects(store, repository, url, [tree])
         repository.read_also(store)
     return repository.has(tree)
-
-
-def _separate(into: Repository, settings: Repository) -> dict[str, str]:
-    """Return the environment in which git has the refs and settings of one repository, and writes objects into another one."""
-    if into is settings:
-        return {}
-    own, other = (str(Path(repository.common_dir, "objects")) for repository in (into, settings))
-    inherited = os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES")
-    return {"GIT_OBJECT_DIRECTORY": own, "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(filter(None, (other, inherited)))}

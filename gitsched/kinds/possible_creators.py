@@ -53,8 +53,6 @@ _MENTIONED_KINDS = frozenset({("", "ConfigMap"), ("", "Secret")})
 """Kinds that workloads and custom resources create under a name from their own manifest."""
 _POD_SPECS = (("spec",), ("spec", "template", "spec"), ("spec", "jobTemplate", "spec", "template", "spec"))
 _TOKEN = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
-_MAX_TEXT = 100_000
-"""Characters of a text that are searched for names."""
 
 
 class PossibleCreators:
@@ -124,7 +122,7 @@ def _list_prefixes(name: str) -> Iterator[str]:
 def _list_tokens(body: Body, is_custom: bool) -> set[str]:
     """Return the words of the spec of a custom resource, or of the arguments of the containers of any other object."""
     texts = find_values(body, "spec.**") if is_custom else _list_arguments(body)
-    return {token for text in texts if isinstance(text, str) for token in _TOKEN.findall(text[:_MAX_TEXT])}
+    return {token for text in texts if isinstance(text, str) for token in _TOKEN.findall(text)}
 
 
 def _list_arguments(body: Body) -> Iterator[Any]:

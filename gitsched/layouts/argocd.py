@@ -100,7 +100,7 @@ def _list_sources(document: DeliveryDocument, files: RepositoryFiles) -> Iterato
     """Yield the directories of a repository that an Application or an ApplicationSet names."""
     spec, sets, name_template = as_object(document.body.get("spec")), _NO_PARAMETERS, document.name
     if document.kind == "ApplicationSet":
-        sets = list_parameters(spec.get("generators"), files)
+        sets = list_parameters(spec.get("generators"), files, f"ApplicationSet {document.name} ({document.place})")
         name_template = str(get_field(spec, "template", "metadata", "name") or "")
         spec = as_object(get_field(spec, "template", "spec"))
     destination = as_object(spec.get("destination"))

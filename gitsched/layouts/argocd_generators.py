@@ -21,10 +21,23 @@ Parameters = Mapping[str, str]
 _PLACEHOLDER = re.compile(r"\{\{\s*\.?([\w.-]+)\s*\}\}")
 
 
-def list_parameters(generators: Any, files: RepositoryFiles) -> list[Parameters]:
+def list_parameters(generators: Any, files: RepositoryFiles, name: str) -> list[Parameters]:
     """Return the parameters of list, git (directories), clusters, matrix and merge generators. Those of clusters have no names, because
-    Argo CD has the clusters, not the repository."""
-    return list(islice(_generate_all(generators, files, 0), MAX_PARAMETERS))
+    Argo CD has the clusters, not the repository. `name` is that of the ApplicationSet in a note about parameters beyond the limit."""
+    found = list(islice(_generate_all(generators, files, 0), MAX_PARAMETERS + 1))
+    if len(found) > MAX_PARAMETERS:
+        files.notes[f"{name} makes more than {MAX_PARAMETERS:,} Applications: only the first ones are considered"] = None
+    if _is_too_deep(generators, 0):
+        files.notes[f"{name} nests more than {MAX_DEPTH} generators, which Argo CD refuses: the inner ones are not considered"] = (
+            None
+        )
+    return found[:MAX_PARAMETERS]
+
+
+def _is_too_deep(generators: Any, depth: int) -> bool:
+    found = list_objects(generators)
+    inner = (as_object(generator.get(name)).get("generators") for generator in found for name in ("matrix", "merge"))
+    return bool(found) and (depth >= MAX_DEPTH or any(_is_too_deep(each, depth + 1) for each in inner))
 
 
 def fill_template(text: str, parameters: Parameters) -> str | None:
@@ -51,7 +64,7 @@ def _generate(generator: Body, files: RepositoryFiles, depth: int) -> Iterator[P
             case "matrix":
                 rows: list[Parameters] = [{}]
                 for other in _generate_each(spec, files, depth):
-                    rows = [_combine(left, right) for left in rows for right in other][:MAX_PARAMETERS]
+                    rows = [_combine(left, right) for left in rows for right in other][: MAX_PARAMETERS + 1]
                 yield from rows
             case "merge":
                 yield from _merge(spec, files, depth)
@@ -64,7 +77,7 @@ def _combine(left: Parameters, right: Parameters) -> Parameters:
 def _generate_each(spec: Body, files: RepositoryFiles, depth: int) -> list[list[Parameters]]:
     """Return the parameters of each generator of a matrix or merge generator."""
     inner = list_objects(spec.get("generators"))
-    return [list(islice(_generate_all([generator], files, depth + 1), MAX_PARAMETERS)) for generator in inner]
+    return [list(islice(_generate_all([generator], files, depth + 1), MAX_PARAMETERS + 1)) for generator in inner]
 
 
 def _merge(spec: Body, files: RepositoryFiles, depth: int) -> Iterator[Parameters]:

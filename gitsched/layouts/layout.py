@@ -95,7 +95,7 @@ class Layout(NamedTuple):
     """The proposal for a repository. `build` are directories for source.kustomize.build, if nothing differs between clusters.
 
     `clusters` are names with the environment of each one. `invented` says that the repository names no cluster. `rules` are for
-    source.variants. `hidden_documents` are hidden directories with documents of delivery tools.
+    source.variants. `hidden_documents` are hidden directories with documents of delivery tools. `notes` name the limits that were exceeded.
     """
 
     recognitions: tuple[Recognition, ...] = ()
@@ -106,6 +106,7 @@ class Layout(NamedTuple):
     left_out: tuple[LeftOut, ...] = ()
     rules: tuple[DocumentRule, ...] = ()
     hidden_documents: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def choose_rules(

@@ -132,6 +132,7 @@ def describe_layout(layout: Layout) -> str:
     if layout.hidden_documents:
         lines += ["", "Not read for what is built (source.deliveryTools.ignore), because they are hidden:"]
         lines += [f"  {path}" for path in layout.hidden_documents[:MAX_LISTED]]
+        lines += _count_more(len(layout.hidden_documents), "gitsched.yaml")
     lines += _describe_left_out(layout)
     return "\n".join(lines)
 

@@ -16,7 +16,7 @@ from gitsched.layouts.overlay_names import ENVIRONMENTS, has_container, make_bun
 from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, NAMES_DIRECTORY, RepositoryFiles
 
 MAX_BUNDLES: Final = 500
-"""Bundles that are proposed."""
+"""Bundles that are proposed; a note counts the others."""
 
 Recognizer = Callable[[RepositoryFiles, Collection[str]], Findings]
 LAYOUTS: Final[tuple[Recognizer, ...]] = (recognize_flux, recognize_argocd, recognize_overlays, recognize_charts)
@@ -56,7 +56,10 @@ def recognize_layout(files: Mapping[str, bytes], described: Collection[str] = ()
     if not any(entry.target != Target() for entry in deployed):
         build = () if recognitions else tuple(sorted(entry.path for entry in deployed if entry.kind == "kustomize"))
         charts = [entry for entry in deployed if entry.kind == "helm"]
-        return Layout(tuple(recognitions), _make_bundles(charts), build, _name_environments(clusters), False, tuple(left_out))
+        bundles = _make_bundles(charts)
+        environments_of = _name_environments(clusters)
+        notes = (*repository.notes, *_note_bundles(bundles))
+        return Layout(tuple(recognitions), bundles[:MAX_BUNDLES], build, environments_of, False, tuple(left_out), notes=notes)
     placed = [entry for entry in deployed if entry.target != Target()]
     left_out += [
         LeftOut(entry.path, "no directory or document says where it is deployed: add a Bundle for it")
@@ -75,7 +78,13 @@ def recognize_layout(files: Mapping[str, bytes], described: Collection[str] = ()
     placed = [entry for entry in placed if entry.target.environment not in empty]
     hidden = _list_hidden_documents(files) if any(entry.explicit for entry in placed) else ()
     bundles = _make_bundles(placed, fleet)
-    return Layout(tuple(recognitions), bundles, (), fleet, invented, tuple(left_out), tuple(rules), hidden)
+    notes = (*repository.notes, *_note_bundles(bundles))
+    return Layout(tuple(recognitions), bundles[:MAX_BUNDLES], (), fleet, invented, tuple(left_out), tuple(rules), hidden, notes)
+
+
+def _note_bundles(bundles: Collection[ProposedBundle]) -> tuple[str, ...]:
+    text = f"{len(bundles):,} bundles were found: only the first {MAX_BUNDLES:,} are proposed; add a Bundle for each of the others"
+    return (text,) if len(bundles) > MAX_BUNDLES else ()
 
 
 def _list_hidden_documents(files: Mapping[str, bytes]) -> tuple[str, ...]:
@@ -136,7 +145,7 @@ def _make_bundles(deployed: Iterable[DeployedPath], clusters: Collection[str] = 
     bundles: dict[str, ProposedBundle] = {}
     common = _find_common_directory(groups)
     for key, variants in sorted(groups.items()):
-        if variants and len(bundles) < MAX_BUNDLES:
+        if variants:
             name = make_bundle_name(key.removeprefix(common), bundles)
             ordered = sorted(variants, key=lambda entry: (not entry.target.names, not entry.target.environment, entry.path))
             bundles[name] = ProposedBundle(name, tuple(_drop_target(entry, clusters) for entry in ordered))

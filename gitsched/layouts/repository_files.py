@@ -48,10 +48,16 @@ class DeliveryDocument(NamedTuple):
 
 
 class RepositoryFiles:
-    """The files of a repository by path. Files below directories whose name starts with a dot are not considered."""
+    """The files of a repository by path. Files below directories whose name starts with a dot are not considered.
+
+    `notes` name the limits that the repository exceeds.
+    """
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self._visits = MAX_VISITS
+        self.notes: dict[str, None] = {}
+        if len(files) > MAX_FILES:
+            self.notes[f"the repository has {len(files):,} manifests: only the first {MAX_FILES:,} by path are considered"] = None
         self.files = {path: files[path] for path in sorted(files)[:MAX_FILES] if "/." not in f"/{path}"}
         self.directories = {"."} | {parent for path in self.files for parent in _list_parents(path)}
         self.kustomizations: dict[str, tuple[str, Kustomization]] = {}
@@ -142,6 +148,8 @@ class RepositoryFiles:
                     if child not in directories:
                         directories.add(child)
                         rest.append(child)
+        if rest:
+            self.notes[f"kustomizations have more than {MAX_VISITS:,} references: the further ones are not followed"] = None
         return directories, files
 
 

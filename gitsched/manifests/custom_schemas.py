@@ -7,7 +7,7 @@ Source: apiextensions-apiserver/pkg/apis/apiextensions/v1 of Kubernetes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from gitsched.manifests.object_schema import ObjectSchema
 from gitsched.model.document import Body, as_object, get_field, list_objects
@@ -34,25 +34,32 @@ def list_schemas_by_version(definition: Body) -> dict[str, Body | None]:
     return {name: schema if isinstance(schema, dict) else None for name, schema in schemas}
 
 
-def make_custom_schema(schema: Body) -> ObjectSchema | None:
-    """Return the schema of the objects of a version; None for one that is too large or that no validator accepts.
+class CustomSchema(NamedTuple):
+    """The schema of the objects of a version; None if they are not checked. `unchecked` says what is not checked and why, "" if all is."""
+
+    checked: ObjectSchema | None
+    unchecked: str = ""
+
+
+def make_custom_schema(schema: Body) -> CustomSchema:
+    """Return the schema of the objects of a version; none for one that is too large or that no validator accepts.
 
     All issues are warnings: the definition in a cluster may be another one. Metadata are those of any object, and checked elsewhere.
     """
     try:
         converted = _Converter().convert(schema)
-    except SchemaTooLarge:
-        return None
+    except SchemaTooLarge as error:
+        return CustomSchema(None, f"its schema is not used: it {error}")
     properties = converted.get("properties")
     if not isinstance(properties, dict):
-        return None
+        return CustomSchema(None)
     converted["properties"] = {**properties, "apiVersion": {}, "kind": {}, "metadata": {}, "status": {}}
     plain = _remove_patterns(converted)
-    for candidate in (converted, plain):
+    for candidate, unchecked in ((converted, ""), (plain, "the patterns of its schema are not used: one is invalid or too large")):
         made = ObjectSchema(candidate, _DESCRIBED, _SEVERITIES, explained=plain)
         if made.is_usable:
-            return made
-    return None
+            return CustomSchema(made, unchecked)
+    return CustomSchema(None, "its schema is not used: it is no valid JSON Schema")
 
 
 class _Converter:
@@ -69,8 +76,13 @@ class _Converter:
         self._alternatives += is_alternative
         self._defaults += "default" in schema
         defaults = self._defaults
-        if depth > MAX_DEPTH or self._nodes > MAX_NODES or self._alternatives > MAX_ALTERNATIVES:
-            raise SchemaTooLarge
+        for count, limit, what in (
+            (depth, MAX_DEPTH, "is nested more than {} deep"),
+            (self._nodes, MAX_NODES, "has more than {} schemas"),
+            (self._alternatives, MAX_ALTERNATIVES, "has more than {} schemas in anyOf, oneOf, allOf and not"),
+        ):
+            if count > limit:
+                raise SchemaTooLarge(what.format(f"{limit:,}"))
         result: Body = {key: schema[key] for key in _LIMITS if isinstance(schema.get(key), int)}
         if schema.get("x-kubernetes-int-or-string") is True:
             result["type"] = ["integer", "string", "null"]

@@ -20,6 +20,8 @@ MAX_TRIMMED = 4_096
 """Characters of a value that `#` and `%` compare with a pattern."""
 MAX_COMPARED = 1 << 20
 """Characters that all `#` and `%` of one text compare with patterns."""
+MAX_READ = 64 << 20
+"""Characters of the values of all variables that one text names: functions read values of which nothing is in the result."""
 
 _NAME = re.compile(r"[^\W]+")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -57,7 +59,7 @@ class _Substitution:
         self._text, self._variables = text, variables
         self._position = 0
         self._depth = 0
-        self._compared = 0
+        self._compared = self._read = 0
 
     def run(self) -> str:
         text, parts, size = self._text, list[str](), 0
@@ -181,6 +183,9 @@ class _Substitution:
         value = self._variables.values.get(name)
         if value is None:
             raise SubstitutionError(f"${{{name}}} has no value", name)
+        self._read += len(value)
+        if self._read > MAX_READ:
+            raise self._reject(f"reads more than {MAX_READ} characters of variables")
         return value
 
     def _read_name(self) -> str:

@@ -10,12 +10,12 @@ from typing import Any
 from gitsched.manifests.kustomize import Kustomization, KustomizeChange, KustomizeChart, KustomizeReference, Role
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents, decode_text
-from gitsched.manifests.yaml_nodes import Constructor, locate_node
+from gitsched.manifests.yaml_nodes import Constructor, MemberIndex, locate_node
 from gitsched.model.document import Body, get_field, list_objects
 from gitsched.model.finding import Pointer
 
 MAX_ENTRIES = 10_000
-"""References and changes that are read of one kustomization."""
+"""References, and changes, that are read of one kustomization. One with more counts as changing all its objects."""
 
 EVERYTHING = "{}"
 """The selector of all objects."""
@@ -48,16 +48,26 @@ _PATH_FIELDS_IN_LOWER_CASE = frozenset(map(str.lower, _PATH_FIELDS))
 _SELECTOR_FIELDS = ("group", "version", "kind", "name", "namespace", "labelSelector", "annotationSelector")
 
 
+def exceeds_limit(kustomization: Kustomization) -> bool:
+    """Return whether a kustomization has more references or changes than are read."""
+    return len(kustomization.references) > MAX_ENTRIES or len(kustomization.changes) > MAX_ENTRIES
+
+
 def parse_kustomization(tree: YamlDocument) -> Kustomization:
-    """Return what a kustomization refers to and what it changes. Fields of a wrong type are left to kustomize, which reports them."""
+    """Return what a kustomization refers to and what it changes. Fields of a wrong type are left to kustomize, which reports them.
+
+    One that exceeds the limit has as its last change one of all objects, because those that are not read may concern any object.
+    """
     body = Constructor(tree.line, tree.node).value
     if not isinstance(body, dict):
         return Kustomization()
 
-    def locate(*pointer: str | int) -> tuple[int, int]:
-        return locate_node(tree, tree.node, pointer)
+    find = MemberIndex().find_member
 
-    return Kustomization(
+    def locate(*pointer: str | int) -> tuple[int, int]:
+        return locate_node(tree, tree.node, pointer, find=find)
+
+    found = Kustomization(
         body.get("kind") == "Component",
         _read_references(body, locate),
         _read_changes(body, locate),
@@ -66,6 +76,10 @@ def parse_kustomization(tree: YamlDocument) -> Kustomization:
         tuple(_list_misspelt(body, locate)),
         tuple(_list_charts(body, locate)),
     )
+    if not exceeds_limit(found):
+        return found
+    unread = KustomizeChange("all", "", f"more than {MAX_ENTRIES} references or changes", locate()[0])
+    return found._replace(changes=(*found.changes, unread))
 
 
 def _list_charts(body: Body, locate: _Locate) -> Iterator[KustomizeChart]:
@@ -127,7 +141,7 @@ def _read_references(body: Body, locate: _Locate) -> tuple[KustomizeReference, .
         key = role, str(pointer[0]), path
         if path and "\n" not in path and key not in found:
             found[key] = KustomizeReference(role, key[1], path, *locate(*pointer))
-            if len(found) >= MAX_ENTRIES:
+            if len(found) > MAX_ENTRIES:
                 break
     return tuple(found.values())
 
@@ -188,7 +202,7 @@ def _read_changes(body: Body, locate: _Locate) -> tuple[KustomizeChange, ...]:
     found: list[KustomizeChange] = []
 
     def add(kind: str, value: str, text: str, *pointer: str | int) -> None:
-        if len(found) < MAX_ENTRIES:
+        if len(found) <= MAX_ENTRIES:
             found.append(KustomizeChange(kind, value, text, locate(*pointer)[0]))
 
     namespace = body.get("namespace")

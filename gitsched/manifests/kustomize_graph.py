@@ -142,6 +142,11 @@ class KustomizeGraph:
                 self.problems.append(ReferenceProblem("cycle", path, reference))
                 return
 
+    @property
+    def is_exhausted(self) -> bool:
+        """Return whether kustomizations include each other more often than are visited, so that each object counts as changed."""
+        return self._visits <= 0
+
     def find_kustomization(self, directory: str) -> Kustomization | None:
         """Return the kustomization in a directory."""
         return self._kustomizations[directory][1] if directory in self._kustomizations else None
@@ -160,17 +165,20 @@ class KustomizeGraph:
 
     def may_change(self, path: str) -> bool:
         """Return whether a kustomization that builds this file makes a change to any of its objects, or may do so once it is edited."""
-        return any(directory in self._always_changed or self._list_applied(directory) for directory in self.resources.get(path, ()))
+        directories = self.resources.get(path, ())
+        changed = any(directory in self._always_changed or self._list_applied(directory) for directory in directories)
+        return changed or (bool(directories) and self.is_exhausted)
 
     def is_changed(self, path: str, built: SourceObject, patched: PatchTargets) -> bool:
         """Return whether any kustomization changes an object of a file. `patched` returns the objects that a patch file names."""
         directories = self.resources.get(path, ())
         if any(directory in self._always_changed for directory in directories):
             return True
-        if self._visits <= 0:
+        if self.is_exhausted:
             return True
         matcher = ChangeMatcher(built, patched)
-        return any(matcher.matches(applied) for directory in directories for applied in self._list_applied(directory))
+        changed = any(matcher.matches(applied) for directory in directories for applied in self._list_applied(directory))
+        return changed or self.is_exhausted
 
     def list_changes(self, path: str, built: SourceObject, patched: PatchTargets) -> Iterator[AppliedChange]:
         """Yield the changes of all kustomizations to an object of a file, the nearest kustomization first."""

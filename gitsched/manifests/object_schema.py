@@ -20,7 +20,6 @@ DEFINITIONS = "#/$defs/"
 _PLACEHOLDER = re.compile(r"\$\{|\{\{|<[^<>]+>|^ref\+|^ENC\[")
 """What delivery tools fill in before they apply an object: variables of Flux, placeholders of Argo CD's plug-ins, SOPS."""
 _MAIN_FIELDS = frozenset(("spec", "template", "jobTemplate", "containers", "versions"))
-_MAX_STRING = 1 << 20
 MAX_PATTERN_SIZE = 1 << 20
 """Memory in bytes that one compiled pattern of a schema may take."""
 
@@ -113,7 +112,7 @@ class ObjectSchema:
 def _is_placeholder(body: Any, pointer: Pointer) -> bool:
     """Return whether the value at a pointer is a text that a delivery tool replaces."""
     value = _find_value(body, pointer)
-    return isinstance(value, str) and bool(_PLACEHOLDER.search(value[:_MAX_STRING]))
+    return isinstance(value, str) and bool(_PLACEHOLDER.search(value))
 
 
 def _find_value(body: Any, pointer: Pointer) -> Any:

@@ -108,9 +108,13 @@ def _parse_kustomization(text: str, limits: Limits) -> ParsedFile:
         error = check_aliases(tree, limits)
         if error:
             return ParsedFile("not-a-resource", (), (FileIssue("error", *error),), reason="a kustomization")
-        from gitsched.manifests.kustomization import parse_kustomization  # few files are kustomizations
+        from gitsched.manifests import kustomization  # few files are kustomizations
 
-        found = parse_kustomization(tree)
+        found = kustomization.parse_kustomization(tree)
+        if kustomization.exceeds_limit(found):
+            reason = f"the kustomization has more than {kustomization.MAX_ENTRIES} references or changes: divide it"
+            issue = FileIssue("error", "kustomization-limit", reason, *locate_node(tree, tree.node, ()))
+            return ParsedFile("not-a-resource", (), (issue,), reason="a kustomization", kustomization=found)
     return ParsedFile("not-a-resource", reason="a kustomization", kustomization=found)
 
 
@@ -317,14 +321,20 @@ class _FileParser:
             checked = result.body
             reported_pointers = {issue.pointer for issue in issues}
             issues.extend(issue for issue in result.issues if issue.pointer not in reported_pointers)
+        line, column = tree.line + node.start_mark.line + 1, node.start_mark.column + 1
+        errors_found = [problem.code for problem in issues_of_document if problem.severity == "error"]
+        errors_found += [issue.code for issue in issues if issue.severity == "error"]
+        broken = bool(errors_found)
+        listed = MAX_ISSUES - len(issues_of_document)
+        if len(issues) >= listed:
+            issues = sorted(issues, key=lambda issue: issue.severity != "error")[: max(listed, 0)]
+            issues_of_document.append(_make_rest(broken, line, column, resource))
         for issue in issues:
             location = locate_node(tree, node, issue.pointer, at_key=issue.code == "unknown-field")
             issues_of_document.append(FileIssue(issue.severity, issue.code, issue.message, *location, resource))
-        broken = any(problem.severity == "error" for problem in issues_of_document)
         self.issues += issues_of_document
         # The object that is meant may be one which the file had before.
-        self.unreadable |= any(problem.severity == "error" and problem.code in _IDENTITY_ERRORS for problem in issues_of_document)
-        line, column = tree.line + node.start_mark.line + 1, node.start_mark.column + 1
+        self.unreadable |= not _IDENTITY_ERRORS.isdisjoint(errors_found)
         self.documents.append(ParsedDocument(checked, index, item, line, column, text, broken))
 
     def _find_extent(self, tree: YamlDocument) -> tuple[int, int]:
@@ -351,6 +361,11 @@ class _FileParser:
             status = "not-a-resource" if self.others else "empty"
         reason = self.reason if status == "not-a-resource" else ""
         return ParsedFile(status, tuple(documents), sorted_issues, self.unreadable, reason, None, tuple(self.others))
+
+
+def _make_rest(is_error: bool, line: int, column: int, resource: tuple[str, str, str]) -> FileIssue:
+    message = f"only {MAX_ISSUES} mistakes of this document are listed: correct them first, because it may have more"
+    return FileIssue("error" if is_error else "warning", "too-many-problems", message, line, column, resource)
 
 
 def _describe_bug(error: Exception) -> str:

@@ -286,12 +286,19 @@ def _compile_schema(schema: Body) -> Draft202012Validator:
     return Draft202012Validator(schema, retriever=_refuse_fetch)
 
 
+_ABSENT = object()
+
+
 def _has_only_additions(filled: Any, original: Any) -> bool:
     """Return whether defaulting only added members, so that `filled` has every value of the original."""
     if filled is original:
         return True
     if isinstance(filled, dict) and isinstance(original, dict):
-        return all(name in filled and _has_only_additions(filled[name], value) for name, value in original.items())
+        for name, value in original.items():
+            kept = filled.get(name, _ABSENT)
+            if kept is not value and (kept is _ABSENT or not _has_only_additions(kept, value)):
+                return False
+        return True
     if isinstance(filled, list) and isinstance(original, list) and len(filled) == len(original):
         return all(map(_has_only_additions, filled, original))
     return False

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 IGNORED = "is unknown and ignored"
 _MAX_SHOWN = 60
-_MAX_FIELDS = 2_000
-"""Fields of one schema that are searched for a field in the wrong place."""
 
 
 Chosen = Literal["clusters", "cluster-fields", "cluster-claims", "cluster-names", "workloads"]
@@ -147,7 +145,7 @@ class ChoosingFields:
         for path, schema, chooses in waiting:
             node = self._read_node(schema)
             chooses = chooses or node.chooses is not None
-            if (id(schema), chooses) in seen or len(waiting) > _MAX_FIELDS:
+            if (id(schema), chooses) in seen:
                 continue
             seen.add((id(schema), chooses))
             for name, part in node.list_members():

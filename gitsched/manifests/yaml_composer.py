@@ -185,6 +185,8 @@ def compose_documents(text: str, limits: Limits) -> Iterator[YamlDocument | Pars
             return
         line += text.count("\n", offset, marker.start())
         offset = marker.start()
+    message = f"the file has more than {_MAX_ERRORS} syntax errors: from here on it is not read; correct the others first"
+    yield ParseError("too-many-problems", message, line + 2, 1)
 
 
 def check_aliases(tree: YamlDocument, limits: Limits) -> ParseError | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import takewhile
 from math import isfinite
@@ -302,7 +302,35 @@ def find_written_member(node: Any, path: Iterable[str]) -> tuple[Any, Any] | Non
     return pair
 
 
-def locate_node(tree: YamlDocument, node: Any, pointer: Pointer, *, at_key: bool = False) -> tuple[int, int]:
+FindMember = Callable[[Any, str], tuple[Any, Any] | None]
+"""Return the key and value nodes of a member of a mapping."""
+
+
+class MemberIndex:
+    """Finds many members of the mappings of one document: the first search in a mapping indexes it, so that no other one reads it again."""
+
+    def __init__(self) -> None:
+        self._members: dict[int, tuple[Any, dict[str, tuple[Any, Any]]]] = {}
+
+    def find_member(self, node: Any, name: str) -> tuple[Any, Any] | None:
+        """Return what the function `find_member` returns."""
+        if node.__class__ is not MappingNode:
+            return None
+        if id(node) not in self._members:
+            members: dict[str, tuple[Any, Any]] = {}
+            for key, value in node.value:
+                if key.__class__ is ScalarNode and not is_merge_key(key):
+                    members.setdefault(key.value, (key, value))
+                    converted = Constructor(0).construct_key(key) if _is_converted(key) else None
+                    if converted is not None:
+                        members.setdefault(converted, (key, value))
+            self._members[id(node)] = node, members
+        return self._members[id(node)][1].get(name)
+
+
+def locate_node(
+    tree: YamlDocument, node: Any, pointer: Pointer, *, at_key: bool = False, find: FindMember = find_member
+) -> tuple[int, int]:
     """Return line and column, from 1, of a pointer below `node`; of the nearest existing ancestor when it does not exist.
 
     A mapping member is located at its value when that is a scalar on the line of its key, else or with `at_key` at its key.
@@ -312,7 +340,7 @@ def locate_node(tree: YamlDocument, node: Any, pointer: Pointer, *, at_key: bool
         if isinstance(step, int) and node.__class__ is SequenceNode and 0 <= step < len(node.value):
             node = located = node.value[step]
             continue
-        pair = find_member(node, step) if isinstance(step, str) else None
+        pair = find(node, step) if isinstance(step, str) else None
         if pair is None:
             break
         key, node = pair

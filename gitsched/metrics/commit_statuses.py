@@ -94,13 +94,18 @@ def fetch_commit_statuses(
                 if match is not None and state is not None and match[1] in missing:
                     statuses[DELIVERY_STATUS, "", match[1], commit] = DeliveryStatus(state, date, since)
                     missing.discard(match[1])
+                    if not missing:
+                        break
     return statuses
 
 
 def _list_statuses(
     client: HttpClient, api: ForgeStatusApi, url: str, headers: tuple[tuple[str, str], ...], deadline: float
 ) -> Iterator[tuple[str, str, datetime | None]]:
-    """Yield context, state and time of each status of a commit. Of several statuses of one context the forge lists the last one first."""
+    """Yield context, state and time of each status of a commit. Of several statuses of one context the forge lists the last one first.
+
+    Raises ProviderUnreachable if there are more statuses than are read.
+    """
     for page in range(1, _MAX_PAGES + 1):
         response = client.send(
             ProviderRequest(f"{url}?per_page={_PAGE_SIZE}&limit={_PAGE_SIZE}&page={page}", None, headers), deadline
@@ -111,7 +116,8 @@ def _list_statuses(
             since = next((time.replace(microsecond=0) for time in times if time is not None), None)
             yield str(entry.get(api.context_field)), str(entry.get(api.state_field)), since
         if len(entries) < _PAGE_SIZE:
-            break
+            return
+    raise ProviderUnreachable(f"a commit has more than {_MAX_PAGES * _PAGE_SIZE} statuses: the others are not read")
 
 
 def _parse_statuses(data: bytes, list_field: str) -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ def parse_number(value: object, metric: str) -> float:
     return number
 
 
-_MAX_TOKEN_LENGTH = 1 << 14
+_MAX_TOKEN_SIZE = 1 << 14
 
 
 def find_token(spec: Mapping[str, Any], url: object, allow: AllowList, purpose: Purpose) -> str:
@@ -69,9 +69,13 @@ def find_token(spec: Mapping[str, Any], url: object, allow: AllowList, purpose: 
 def _read_token_file(path: str) -> str:
     try:
         with Path(path).open("rb") as file:
-            return file.read(_MAX_TOKEN_LENGTH).decode()
+            data = file.read(_MAX_TOKEN_SIZE + 1)
+        text = data.decode()
     except (OSError, ValueError):
         return ""
+    if len(data) > _MAX_TOKEN_SIZE:
+        raise ProviderUnreachable(f"the file {path} has more than {_MAX_TOKEN_SIZE} bytes, so that it contains no token")
+    return text
 
 
 def _check_token(token: str) -> str:

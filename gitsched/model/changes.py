@@ -169,11 +169,13 @@ class RetainedCopy(NamedTuple):
 
 
 class CopyRetention(NamedTuple):
-    """The copies that the output has only for an overlap, those whose overlap ends in this run, and findings."""
+    """The copies that the output has only for an overlap, those whose overlap ends in this run, and findings. It `is_settled` if the next
+    run retains the same as long as nothing moves and no end passes."""
 
     copies: tuple[RetainedCopy, ...] = ()
     ended: tuple[RetainedCopy, ...] = ()
     findings: tuple[Finding, ...] = ()
+    is_settled: bool = False
 
 
 NOTHING_RETAINED = CopyRetention()

@@ -8,6 +8,8 @@ from gitsched.model.finding import format_names
 
 _SIMILARITY = 0.65
 _MAX_LENGTH = 100
+_MAX_COMPARED = 1_000
+"""Existing names with which a name is compared; among more, only one that differs in the case of letters is found."""
 _MAX_LISTED = 5
 _DIGITS = str.maketrans("", "", "0123456789")
 
@@ -23,6 +25,8 @@ def find_near(name: str, known: Iterable[str], others: Iterable[str] = ()) -> st
     plain = lower.translate(_DIGITS)
     candidates = {one.lower(): one for one in sorted(known) if one not in used}
     candidates = {text: one for text, one in candidates.items() if text == lower or text.translate(_DIGITS) != plain}
+    if len(candidates) > _MAX_COMPARED:
+        return candidates.get(lower, "")
     return next((candidates[match] for match in get_close_matches(lower, candidates, n=1, cutoff=_SIMILARITY)), "")
 
 

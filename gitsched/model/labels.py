@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _PREFIX = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.ASCII)
+_MAX_PREFIX_LENGTH, _MAX_NAME_LENGTH = 253, 63
+_MAX_KEY_LENGTH = _MAX_PREFIX_LENGTH + 1 + _MAX_NAME_LENGTH
 
 
 class Requirement(NamedTuple):
@@ -43,17 +46,25 @@ class Selector(NamedTuple):
 
 def is_label_key(text: object) -> bool:
     """Return whether a text is a label key: an optional DNS prefix of at most 253 characters and a name of at most 63."""
-    if not isinstance(text, str):
-        return False
+    return isinstance(text, str) and len(text) <= _MAX_KEY_LENGTH and _is_key(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _is_key(text: str) -> bool:
     prefix, slash, name = text.rpartition("/")
-    if slash and not (len(prefix) <= 253 and _PREFIX.fullmatch(prefix)):
+    if slash and not (len(prefix) <= _MAX_PREFIX_LENGTH and _PREFIX.fullmatch(prefix)):
         return False
     return bool(_NAME.fullmatch(name))
 
 
 def is_label_value(text: object) -> bool:
     """Return whether a text is a label value: empty, or at most 63 characters that begin and end alphanumeric."""
-    return isinstance(text, str) and (text == "" or bool(_NAME.fullmatch(text)))
+    return isinstance(text, str) and len(text) <= _MAX_NAME_LENGTH and _is_value(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _is_value(text: str) -> bool:
+    return text == "" or bool(_NAME.fullmatch(text))
 
 
 def parse_selector(value: Any) -> Selector | None:

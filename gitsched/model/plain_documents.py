@@ -32,15 +32,21 @@ def has_only_json(body: Any) -> bool:
         inner: list[Any] = []
         for value in level:
             if type(value) is dict:
-                for name in value:
+                for name, member in value.items():
                     if type(name) is not str:
                         return False
-            for member in value.values() if type(value) is dict else value:
-                kind = type(member)
-                if kind is dict or kind is list:
-                    inner.append(member)
-                elif kind not in _JSON_SCALARS:
-                    return False
+                    kind = type(member)
+                    if kind is dict or kind is list:
+                        inner.append(member)
+                    elif kind not in _JSON_SCALARS:
+                        return False
+            else:
+                for member in value:
+                    kind = type(member)
+                    if kind is dict or kind is list:
+                        inner.append(member)
+                    elif kind not in _JSON_SCALARS:
+                        return False
             if len(inner) > unread:
                 return False
         if not inner:

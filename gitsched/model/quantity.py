@@ -18,6 +18,10 @@ _DECIMAL_SUFFIX = {power: suffix for suffix, power in _DECIMAL.items()}
 
 NANO = 10**9
 """The smallest unit of a quantity is a nano."""
+_NANO_OF_UNIT = {
+    **{suffix: NANO * 1024**power for suffix, power in _BINARY.items()},
+    **{suffix: 10 ** (9 + 3 * power) for suffix, power in _DECIMAL.items()},
+}
 MAX_AMOUNT = 2**63 - 1
 """The largest amount that Kubernetes counts with: an int64."""
 
@@ -63,6 +67,9 @@ def _parse_text(text: str) -> Quantity | None:
     if match is None:
         return None
     sign, digits, exponent, suffix = match.groups()
+    if exponent is None and digits.isdigit():
+        nano = int(digits) * _NANO_OF_UNIT[suffix or ""]
+        return Quantity(-nano if sign == "-" else nano, suffix in _BINARY)
     whole, _, decimals = digits.partition(".")
     unit = NANO * 1024 ** _BINARY[suffix] if suffix in _BINARY else NANO
     power = (int(exponent[1:]) if exponent else 3 * _DECIMAL.get(suffix or "", 0)) - len(decimals)

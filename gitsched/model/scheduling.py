@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -172,8 +173,12 @@ _TARGET_DEFAULTS = TargetCluster("")[2:]
 
 def make_full_targets(assignments: Iterable[Assignment]) -> list[TargetCluster]:
     """Return the targets of assignments without edits, as fast as `make_assignments`."""
-    values = [(name, replicas or None, *_TARGET_DEFAULTS) for name, replicas in assignments]
-    return list(map(partial(tuple.__new__, TargetCluster), values))
+    assignments = tuple(assignments)
+    if not assignments:
+        return []
+    names, replicas = zip(*assignments, strict=True)
+    counts = replicas if all(replicas) else [count or None for count in replicas]
+    return list(map(partial(tuple.__new__, TargetCluster), zip(names, counts, *map(repeat, _TARGET_DEFAULTS), strict=False)))
 
 
 class RecordTarget(NamedTuple):

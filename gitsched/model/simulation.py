@@ -105,7 +105,7 @@ class Simulation(NamedTuple):
     `drained` and `added` are clusters; `partly_lost` are clusters in a lost zone and in other zones, which are assumed to
     survive. `unknown_capacity` are clusters of unknown capacity that receive replicas. `workloads` counts all workloads that are
     or should be placed; `effects` are in the order of namespaces and names. `record_changes` are recorded decisions that the event
-    changes, without those about documents that it removes.
+    changes, without those about documents that it removes. `has_more_timers`: the event starts more timers than are simulated.
     """
 
     event: str
@@ -119,6 +119,7 @@ class Simulation(NamedTuple):
     overloaded: tuple[OverloadedCluster, ...]
     unknown_capacity: tuple[str, ...]
     record_changes: tuple[RecordChange, ...] = ()
+    has_more_timers: bool = False
 
     @property
     def moved(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -49,6 +50,23 @@ class Toleration(NamedTuple):
         if self.operator == "Exists":
             return True
         return self.operator in ("", "Equal") and self.value == taint.value
+
+
+class TolerationIndex:
+    """Tolerations by their keys, so that a taint is compared with few of them."""
+
+    def __init__(self, tolerations: Iterable[Toleration]) -> None:
+        self._by_key: dict[str, list[tuple[int, Toleration]]] = {}
+        for position, toleration in enumerate(tolerations):
+            self._by_key.setdefault(toleration.key, []).append((position, toleration))
+
+    def find_first(self, taint: Taint) -> Toleration | None:
+        """Return the first toleration that tolerates a taint; None if there is none."""
+        found = [
+            next((entry for entry in self._by_key.get(key, ()) if entry[1].tolerates(taint)), None)
+            for key in dict.fromkeys((taint.key, ""))
+        ]
+        return min((entry for entry in found if entry is not None), key=lambda entry: entry[0], default=(0, None))[1]
 
 
 def is_controller_taint(taint: Taint) -> bool:

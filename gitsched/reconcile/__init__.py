@@ -46,14 +46,14 @@ class Reconciler:
     def source(self) -> SourceRepository:
         return self._context.source
 
-    def run(self, now: datetime, *, preview: bool = False, complete: bool = False) -> RunResult:
+    def run(self, now: datetime, *, preview: bool = False, complete: bool = False, reads_record: bool = False) -> RunResult:
         """See `gitsched.reconcile.pipeline.run`. The operator's settings are those that the file has now."""
         if self._given.operator_file is not None:
             from gitsched.reconcile.operator_settings import complete_settings  # many runs have no such file
 
             self._context = self._context._replace(settings=complete_settings(self._given, self.source))
         try:
-            return pipeline.run(self._context, now, preview=preview, complete=complete)
+            return pipeline.run(self._context, now, preview=preview, complete=complete, reads_record=reads_record)
         except LostObject as error:
             from gitsched.git.lost_objects import describe_loss  # only for a damaged repository
             from gitsched.reconcile.lost_output import restore_output
@@ -95,7 +95,8 @@ def run_with_retries(reconciler: Reconciler, settings: RunSettings) -> RunResult
     first: OutputMoved | None = None
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
-            result = reconciler.run(settings.now)
+            # A process that ends needs no plan to start the next one from.
+            result = reconciler.run(settings.now, reads_record=True)
         except Conflict as conflict:
             if first is None and isinstance(conflict, OutputMoved):
                 first = conflict

@@ -10,7 +10,7 @@ from typing import BinaryIO, NamedTuple
 
 from gitsched import __version__
 from gitsched.decide.adoption import plan_adoption
-from gitsched.decide.plan import gc_paused
+from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.plan_input import SourceTree
 from gitsched.kubectl.client import KubectlClient, KubectlOptions
 from gitsched.model.adoption import AdoptedObject, Adoption
@@ -23,7 +23,7 @@ from gitsched.reconcile.pipeline import log_ignored_settings, read_plan_input
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.running_objects import ClusterInput, RunningObjectReader, list_cluster_directories
-from gitsched.render.run_metadata import write_commit_message
+from gitsched.render.commit_message import write_commit_message
 
 STANDARD_INPUT = "-"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.bundle import (
@@ -24,16 +24,16 @@ from gitsched.decide.catalog import (
 )
 from gitsched.decide.cluster_metadata import read_cluster_metadata
 from gitsched.model.document import Body, Document, Key, get_field
-from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, format_names, locate_origin
+from gitsched.model.finding import Finding
 from gitsched.model.tool_groups import KUSTOMIZE_GROUP
 from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, HelmOptions, Variant, WorkloadVariants
 from gitsched.reconcile.bundle_directories import BuiltBundles, DirectoryReader, build_bundle_directories
 from gitsched.reconcile.bundle_files import DirectoryFiles, DirectoryRequest, list_directory_files
+from gitsched.reconcile.bundle_findings import find_missing, find_omitted, find_unused, make_tool_finding
 from gitsched.reconcile.bundle_parts import NO_PARTS, BundleParts, list_bundles
 from gitsched.reconcile.bundle_tools import BundleTools, ToolBuilds, list_tool_files, make_key
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import FileReader
-from gitsched.reconcile.printed_objects import NOT_BUILT
 from gitsched.reconcile.reconciled_path import NO_BUNDLED_PATHS, BundledPaths, ReconciledPath
 from gitsched.reconcile.run import BuildContext
 
@@ -88,7 +88,7 @@ def read_bundles(
     requests = {digest: request for choice in choices.values() for digest, request in choice.requests.items()}
     files = {digest: chooser.list_files(request) for digest, request in requests.items()}
     for choice in choices.values():
-        findings += _find_missing(choice, files)
+        findings += find_missing(choice.bundle, choice.spec, files)
     used = {use.digest for choice in choices.values() for use in choice.uses.values()}
     paths = {digest: path for digest, path in chooser.paths.items() if digest in used and not files[digest].missing}
     built = build_bundle_directories({d: r for d, r in requests.items() if d in used}, files, commit, reader, context)
@@ -200,9 +200,9 @@ class _VariantChooser:
             details[digest] = _describe_build(rule, tool.path, dict(values))
             uses[cluster.name] = _Use(digest, values if rule.helm is None else ())
         for index, problem in problems:
-            self._findings.append(_make_tool_finding(bundle, spec.variants[index], problem))
+            self._findings.append(make_tool_finding(bundle, spec.variants[index], problem))
         if self._clusters:
-            self._findings += _find_unused(bundle, spec, self._clusters, chosen)
+            self._findings += find_unused(bundle, spec, self._clusters, chosen)
         return _Choice(bundle, spec, requests, uses, failed, lacking, details)
 
 
@@ -215,18 +215,6 @@ def _describe_build(rule: VariantRule, path: ReconciledPath | None, values: Mapp
         own = rule.pointer[1] == "variants"
         parts += [f"values of spec.variants[{rule.pointer[-1]}]" if own else "values of spec.helm"] if rule.helm.values else []
     return ", ".join(parts)
-
-
-def _make_tool_finding(bundle: RawDocument, rule: VariantRule, problem: str) -> Finding:
-    """Return the error about a variant that a delivery tool builds in a way that the Bundle does not have."""
-    message = f"{problem}. Clusters that have this variant keep what they have"
-    return _make_finding(bundle, NOT_BUILT, message, _point_to_path(bundle, rule), "error")
-
-
-def _point_to_path(bundle: RawDocument, rule: VariantRule) -> Pointer:
-    """Return the field with the path of a variant."""
-    own = rule.pointer != ("spec", "path") and get_field(bundle.body, "spec", "variants")[rule.pointer[-1]].get("path")
-    return (*rule.pointer, "path") if own else ("spec", "path")
 
 
 def _add_values(body: Body, helm: HelmOptions | None, values: Mapping[str, str]) -> HelmOptions | None:
@@ -246,55 +234,6 @@ def _add_values(body: Body, helm: HelmOptions | None, values: Mapping[str, str])
             inner[last] = text if isinstance(written, str) else written
         merged = merge_values(merged, {parents[0] if parents else name: value})
     return helm._replace(values=merged)
-
-
-def _make_finding(bundle: RawDocument, code: str, message: str, pointer: Pointer, severity: Severity = "warning") -> Finding:
-    """Return a finding about a field of a Bundle; about one inside of another document, at that document."""
-    origin, resource = bundle.origin, (BUNDLE, bundle.namespace or "default", bundle.name)
-    if origin is None:
-        return Finding(severity, code, message, None, resource)
-    return Finding(severity, code, message, locate_origin(origin), resource, FieldOrigin(origin, pointer))
-
-
-def _find_unused(
-    bundle: RawDocument, spec: BundleSpec, clusters: Sequence[ClusterMetadata], chosen: Mapping[int, Sequence[str]]
-) -> Iterator[Finding]:
-    """Yield a finding for each variant that no cluster gets, and for each cluster that several variants name."""
-    known = {cluster.name for cluster in clusters}
-    named: dict[str, VariantRule] = {}
-    for index, rule in enumerate(spec.variants):
-        where = (*rule.pointer, "clusters")
-        unknown = sorted((rule.clusters.names or frozenset()) - known)
-        if unknown:
-            message = (
-                f"the variant {rule.path} names {format_names(unknown)}, which no document describes: correct or remove the name"
-            )
-            yield _make_finding(bundle, "bundle-unused", message, where)
-        for name in sorted((rule.clusters.names or frozenset()) & known):
-            if name in named:
-                message = (
-                    f"{name} is named by the variants {named[name].path} and {rule.path}: it gets {named[name].path}, the first"
-                )
-                yield _make_finding(bundle, "bundle-overlap", message, where)
-            named.setdefault(name, rule)
-        if index in chosen or rule.pointer == ("spec", "path") or (unknown and not (rule.clusters.names or frozenset()) & known):
-            continue
-        selected = [cluster.name for cluster in clusters if rule.clusters.matches(cluster)]
-        reason = (
-            f"all clusters that it selects get an earlier variant: {format_names(selected)}"
-            if selected
-            else "it selects none of the clusters: correct the selector or the labels of the clusters"
-        )
-        yield _make_finding(bundle, "bundle-unused", f"no cluster gets the variant {rule.path}: {reason}", where)
-
-
-def _find_missing(choice: _Choice, files: Mapping[str, DirectoryFiles]) -> Iterator[Finding]:
-    """Yield an error for each variant whose directory cannot be built at all."""
-    for rule in choice.spec.variants:
-        reason = files[DirectoryRequest(rule.path, rule.helm).digest].missing
-        if reason:
-            message = f"{reason}. Clusters that have this variant keep what they have; correct the path"
-            yield _make_finding(choice.bundle, "bundle-missing", message, _point_to_path(choice.bundle, rule), "error")
 
 
 class _Assembler:
@@ -335,7 +274,7 @@ class _Assembler:
             values = dict(use.values) if use.values or use.digest in self._substituted else None
             documents = self._reader.read(directory, values, self._findings, omitted)
         self._count += len(documents or ())
-        self._findings += _find_omitted(omitted)
+        self._findings += find_omitted(omitted)
         self._omitted[use] = [raw.origin.path for raw in omitted if raw.origin is not None]
         return documents
 
@@ -389,17 +328,3 @@ def _keep_text(document: Document) -> Document:
     if origin is None or origin.spans is None:
         return document
     return document._replace(origin=origin._replace(spans=origin.spans._replace(server_owned=())))
-
-
-def _find_omitted(omitted: Sequence[RawDocument]) -> Iterator[Finding]:
-    """Yield a finding for the documents of policy APIs in a directory, which are read from their own files."""
-    if not omitted or omitted[0].origin is None:
-        return
-    first, names = omitted[0], [f"{raw.kind} {raw.name}" for raw in omitted]
-    if {raw.kind for raw in omitted} == {BUNDLE} and not omitted[0].origin.root:
-        return  # a Bundle may be in its own directory
-    message = (
-        f"{format_names(names)} {'is' if len(names) == 1 else 'are'} read from {'its' if len(names) == 1 else 'their'} own file as "
-        f"documents of gitsched, and not delivered with the Bundle: move {'it' if len(names) == 1 else 'them'} out of the directory"
-    )
-    yield Finding("warning", "bundle-content", message, locate_origin(omitted[0].origin), (first.kind, first.namespace, first.name))

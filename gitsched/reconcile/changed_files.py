@@ -19,12 +19,13 @@ from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, rea
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 
 if TYPE_CHECKING:
+    from gitsched.decide.plan_state import Totals
     from gitsched.reconcile.cache.caches import SourceFile
 
 MAX_CHANGED_FILES = 100
 """An incremental plan is made for at most so many changed files and workloads to decide again, and for this share of the workloads: beyond
 that, a complete plan is cheaper."""
-_SHARE = 10
+_SHARE = 5
 _PLAIN_PATH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]*/)*[A-Za-z0-9_][A-Za-z0-9._-]*")
 _SPECIAL_NAMES = (*KUSTOMIZATION_NAMES, CHART_FILE, IGNORE_FILE)
 Version = tuple[str, int] | None
@@ -45,20 +46,29 @@ def find_limit(workload_count: int) -> int:
 
 
 def read_source_diff(
-    repository: Repository, tree: str, cache: PlanCache, reader: SourceReader, finder: TemplateFinder, now: datetime
+    repository: Repository, tree: str, cache: PlanCache, totals: Totals, reader: SourceReader, finder: TemplateFinder, now: datetime
 ) -> SourceDiff | None:
-    """Return the documents that changed since the last plan, and those to decide anyway; None if anything else changed."""
-    totals, last_tree = cache.header.totals, cache.header.source_tree
+    """Return the documents that changed since the last plan with some `totals`, and those to decide anyway; None if anything else
+    changed."""
+    last_tree = cache.header.source_tree
     if not repository.has(last_tree):
         return None
     changed = repository.changed_paths(last_tree, tree)
-    due = {key for key, wakeup in totals.wakeups.items() if wakeup <= now} | totals.unstable
+    due = {key for key, wakeup in totals.wakeups.items() if wakeup <= now and key not in totals.own} | totals.unstable
     if len(changed) + len(due) > find_limit(totals.workload_count):
         return None
     files = _read_changed_files(repository, tree, changed, cache, reader)
     if files is None:
         return None
-    pairs = _pair_files(files, cache)
+    settings = None
+    if any(file.path == FILE for file in files):
+        from gitsched.reconcile.changed_settings import read_changed_settings  # few commits change settings
+
+        own = next(file for file in files if file.path == FILE)
+        settings = read_changed_settings(own.before, own.after, totals) if own.before and own.after else None
+        if settings is None:
+            return None
+    pairs = _pair_files([file for file in files if file.path != FILE], cache)
     if pairs is None:
         return None
     templates, api_documents = pairs
@@ -71,7 +81,7 @@ def read_source_diff(
     findings = {file.path: file.after.findings if file.after is not None else () for file in files}
     added = frozenset(file.path for file in files if file.before is None)
     removed = frozenset(file.path for file in files if file.after is None)
-    return SourceDiff(documents, findings, templates, api_documents, added, removed)
+    return SourceDiff(documents, findings, templates, api_documents, added, removed, settings)
 
 
 def _read_changed_files(
@@ -81,11 +91,7 @@ def _read_changed_files(
     additive, versions = cache.header.additive, list[tuple[str, Version, Version]]()
     for path in changed:
         before, after = (repository.find_entry(at, path) for at in (cache.header.source_tree, tree))
-        if (
-            path == FILE
-            or path.endswith(_SPECIAL_NAMES)
-            or any(one and one[1] not in REGULAR_FILE_MODES for one in (before, after))
-        ):
+        if path.endswith(_SPECIAL_NAMES) or any(one and one[1] not in REGULAR_FILE_MODES for one in (before, after)):
             return None
         if additive and not is_manifest_path(path):
             continue

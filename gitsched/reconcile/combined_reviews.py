@@ -13,7 +13,8 @@ from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.diff.combined_reviews import PlanChanges, list_unreviewed
 from gitsched.diff.plans import FileChange, ReviewComparison, find_reviewed_digest, list_moves_between
 from gitsched.model.commit import Commit
-from gitsched.reconcile.output_commit import find_manifest_changes, write
+from gitsched.reconcile.manifest_changes import find_manifest_changes
+from gitsched.reconcile.output_commit import write
 from gitsched.reconcile.run import Fetched, Planned, RunContext, Written
 from gitsched.reconcile.source_commits import list_source_commits
 from gitsched.reconcile.source_notes import read_output_note
@@ -58,6 +59,10 @@ def combine_reviews(
         if changes is not None:
             reviewed.append(changes)
             confirmed.append(f"{digest} (commit {abbreviate_oid(commit.oid)})")
+        elif digest is not None and verifier.is_exhausted:
+            lines.append(
+                f"  commit {abbreviate_oid(commit.oid)} names {digest}, which would take more than {MAX_PLANS} plans to verify"
+            )
         elif digest is not None:
             lines.append(f"  commit {abbreviate_oid(commit.oid)} names {digest}, which is not the plan of its changes")
     unreviewed = list_unreviewed(total, reviewed)
@@ -93,6 +98,11 @@ class _Verifier:
         self._bases: dict[str, _PlannedCommit] = {}
         self._plans = 0
 
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether no more plans are made."""
+        return self._plans >= MAX_PLANS
+
     def list_late_changes(self, commit: Commit) -> PlanChanges:
         """Return what time changes since the commit was planned. What the guard withholds does not count."""
         fetched = self._fetched._replace(source=commit)
@@ -107,7 +117,7 @@ class _Verifier:
         between an earlier commit and this one; None if there are none."""
         for base in reversed(earlier):
             for tree in dict.fromkeys((self._apply(earlier[-1], commit, base), commit.tree)):
-                if tree is not None and self._plans < MAX_PLANS:
+                if tree is not None and not self.is_exhausted:
                     changes = self._plan_change(base, commit, tree)
                     if changes.digest == digest:
                         return changes

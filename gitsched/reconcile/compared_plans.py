@@ -12,6 +12,7 @@ from gitsched.decide.registry import reserved_groups
 from gitsched.diff.counterfactual_placements import DecidedCommit
 from gitsched.diff.document_changes import DocumentChanges
 from gitsched.diff.plans import list_moves_between
+from gitsched.diff.retained import CommitInput, find_retained
 from gitsched.model.observation import read_observations
 from gitsched.reconcile.cluster_facts import add_all_facts
 from gitsched.reconcile.facts import find_recorded_facts
@@ -23,7 +24,7 @@ from gitsched.reconcile.source_tree import read_source_at
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.decide.decisions import DecisionSet
-    from gitsched.model.changes import Move
+    from gitsched.model.changes import Move, RetainedWorkload
     from gitsched.model.commit import Commit
     from gitsched.model.variants import TemplateVariants
     from gitsched.reconcile.run import Planned
@@ -78,8 +79,10 @@ class CommitComparer(Protocol):
         """Return what changed since the last run, which planned the commit `earlier`; None without a record of it."""
         ...
 
-    def may_retain(self, context: RunContext, inputs: ComparedInputs, later: PlannedCommit, /) -> bool:
-        """Return whether a workload that the changes affect may keep its clusters because of earlier decisions."""
+    def list_retained(
+        self, context: RunContext, inputs: ComparedInputs, earlier: Commit, later: Commit, planned: PlannedCommit, /
+    ) -> tuple[RetainedWorkload, ...]:
+        """Return the workloads of the plan of the later commit that keep their placement because of scheduling history."""
         ...
 
     def list_clusters(self, context: RunContext, planned: PlannedCommit, /) -> set[str]:
@@ -130,8 +133,19 @@ class CompleteComparer:
         )
         return ComparedInputs(DocumentChanges(before, after), partial(DecidedCommit.from_decisions, later.decisions))
 
-    def may_retain(self, _context: RunContext, inputs: ComparedInputs, _later: PlannedCommit, /) -> bool:
-        return any(key.group in reserved_groups for key in inputs.changes.by_key)
+    def list_retained(
+        self, context: RunContext, inputs: ComparedInputs, earlier: Commit, later: Commit, planned: PlannedCommit, /
+    ) -> tuple[RetainedWorkload, ...]:
+        if not any(key.group in reserved_groups for key in inputs.changes.by_key):
+            return ()
+        plan, now = planned.run.plan, context.settings.now
+        sources = [read_source_at(context, commit) for commit in (earlier, later)]
+        before, after = (
+            CommitInput(source.documents, source.config, min(later.time, now), plan.observations, source.tenancy)
+            for source in sources
+        )
+        retained = find_retained(before, after, now, planned.decisions, max(now, plan.time))
+        return tuple(workload for workload in retained if workload.key not in plan.totals.held)
 
     def list_clusters(self, _context: RunContext, planned: PlannedCommit, /) -> set[str]:
         plan = planned.run.plan

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
-from gitsched.decide.plan import gc_paused
+from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.diff.causes import find_causes
 from gitsched.diff.plans import FileChange, compute_plan_digest, list_delivered
-from gitsched.diff.retained import CommitInput, find_retained
 from gitsched.git import Repository
 from gitsched.model.changes import Move, RecordChange, RetainedWorkload
 from gitsched.model.commit import Commit
@@ -20,13 +19,13 @@ from gitsched.model.scheduling import Outcome
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.compared_plans import CommitComparer, ComparedInputs, CompleteComparer, PlannedCommit
 from gitsched.reconcile.fetch import fetch, find_commit
-from gitsched.reconcile.incremental_comparer import IncrementalComparer, NeedsCompletePlan
-from gitsched.reconcile.output_commit import describe_manifest_changes, find_manifest_changes
+from gitsched.reconcile.incremental_comparer import IncrementalComparer
+from gitsched.reconcile.manifest_changes import describe_manifest_changes, find_manifest_changes
 from gitsched.reconcile.run import Fetched, RunContext, RunResult, make_review, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_commits import list_source_commits
 from gitsched.reconcile.source_locations import RuleLocations, locate_causes
-from gitsched.reconcile.source_tree import read_source_at
+from gitsched.reconcile.state_plan import try_with_state
 from gitsched.render.output_files import CLUSTERS, escape_segment
 from gitsched.render.run_metadata import RunMetadata
 from gitsched.report.review import ComparisonBase, Review
@@ -86,16 +85,9 @@ def compare_plans(settings: RunSettings, base: str | None = None, *, complete: b
 
 
 def _compare_incrementally(compare: Callable[[CommitComparer], PlanComparison]) -> PlanComparison | None:
-    """Compare plans that start from the state of the last run; None where complete ones are needed, also to find the document at fault."""
-    try:
-        found = compare(IncrementalComparer())
-    except NeedsCompletePlan:
-        return None
-    except Exception as error:
-        if not is_bug(error):
-            raise
-        return None
-    return None if found.has_faults else found
+    """Compare plans that start from the state of the last run; None where complete ones are needed."""
+    found = try_with_state(lambda: compare(IncrementalComparer()))
+    return None if found is None or found.has_faults else found
 
 
 def _compare_with_output(context: RunContext, fetched: Fetched, comparer: CommitComparer) -> PlanComparison:
@@ -114,7 +106,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
     retained: tuple[RetainedWorkload, ...] = ()
     if earlier is not None and changes is not None:
         since, found = earlier, changes
-        retained = search.attempt(lambda: _list_retained(comparer, context, found, since, fetched.source, later), ())
+        retained = search.attempt(lambda: comparer.list_retained(context, found, since, fetched.source, later), ())
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree, run.source)
     directories = _list_cluster_directories(fetched)
     clusters, retiring = comparer.list_clusters(context, later), run.plan.retiring.keys()
@@ -173,7 +165,7 @@ def _compare_with_base(context: RunContext, fetched: Fetched, comparer: CommitCo
     retained: tuple[RetainedWorkload, ...] = ()
     if changes is not None:
         found = changes
-        retained = search.attempt(lambda: _list_retained(comparer, context, found, base, planned, later), ())
+        retained = search.attempt(lambda: comparer.list_retained(context, found, base, planned, later), ())
         moves, records = search.attempt(lambda: _add_causes(context, moves, records, found, before.plan.outcomes), (moves, records))
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, run.tree, run.source)
     clusters = [comparer.list_clusters(context, planned) for planned in (earlier, later)]
@@ -246,26 +238,6 @@ def _add_causes(
             for record in found.records
         ),
     )
-
-
-def _list_retained(
-    comparer: CommitComparer,
-    context: RunContext,
-    inputs: ComparedInputs,
-    earlier: Commit,
-    later: Commit,
-    planned: PlannedCommit,
-) -> tuple[RetainedWorkload, ...]:
-    """Return the workloads that keep their placement because of scheduling history; none if only workloads differ."""
-    if not comparer.may_retain(context, inputs, planned):
-        return ()
-    plan, now = planned.run.plan, context.settings.now
-    sources = [read_source_at(context, commit) for commit in (earlier, later)]
-    before, after = (
-        CommitInput(source.documents, source.config, min(later.time, now), plan.observations, source.tenancy) for source in sources
-    )
-    retained = find_retained(before, after, now, planned.decisions, max(now, plan.time))
-    return tuple(workload for workload in retained if workload.key not in plan.totals.held)
 
 
 def _list_cluster_directories(fetched: Fetched) -> set[str]:

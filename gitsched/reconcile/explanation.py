@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Iterator
 from gitsched.decide.built_parts import PartOwners
 from gitsched.decide.companion_explanation import ExplainedCompanions, explain_companions
 from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.plan import gc_paused
+from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.plan_result import Plan, PlanDetails
+from gitsched.decide.plan_state import workload_sort_key
 from gitsched.decide.reference_explanation import explain_references
 from gitsched.decide.workload_explanation import explain_workload, list_near_selections
 from gitsched.git import Repository
@@ -20,9 +21,11 @@ from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.pipeline import log_ignored_settings, use_plan
-from gitsched.reconcile.run import Planned, RunContext, open_context
+from gitsched.reconcile.planned_workloads import PlannedWorkloads
+from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_locations import RuleLocations, locate_explanation
+from gitsched.reconcile.state_plan import try_with_state
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.cluster_description import describe_cluster
 from gitsched.simulate.counterfactuals import find_counterfactuals
@@ -52,8 +55,31 @@ def explain_resource(
         return _explain(context, planned, kind, namespace, name, why_not)
 
     with gc_paused():
-        planned, found = use_plan(context, fetch(context), settings.now, explain, written=False)
+        fetched = fetch(context)
+        known = try_with_state(lambda: _explain_from_state(context, fetched, kind, namespace, name, why_not))
+        if known is not None:
+            return known
+        planned, found = use_plan(context, fetched, settings.now, explain, written=False)
     log_ignored_settings(planned.plan)
+    return found
+
+
+def _explain_from_state(
+    context: RunContext, fetched: Fetched, kind: str, namespace: str, name: str, why_not: tuple[str, ...]
+) -> Explanation | None:
+    """Explain a workload that the last run has placed; None where a complete plan is needed."""
+    workloads = PlannedWorkloads(context, fetched)
+    matching = sorted((key for key in workloads.index if _matches_name(key, kind, name)), key=workload_sort_key)
+    key = find_key(matching, kind, namespace, name)
+    if key is None or list_faults(workloads.planned.plan.findings):
+        return None
+    decisions, baseline = workloads.decide([key])
+    found = explain_workload(decisions, decisions.templates[key])
+    if found is None or found.overrides:
+        return None  # the files of a plan tell what becomes of the manifest
+    plan = workloads.planned.plan._replace(details=workloads.describe(key, decisions) if not why_not else None)
+    found = _complete(context, workloads.planned._replace(plan=plan), baseline, key, found, why_not)
+    log_ignored_settings(plan)
     return found
 
 
@@ -97,6 +123,15 @@ def _explain(
         found = Explanation(
             str(key), location=f"{template.origin.path}:{template.origin.line}" if template.origin else "", policy_reason=nearest
         )
+    return _complete(context, planned, baseline, key, found, why_not)
+
+
+def _complete(
+    context: RunContext, planned: Planned, baseline: Baseline, key: Key, found: Explanation, why_not: tuple[str, ...]
+) -> Explanation:
+    """Add to an explanation what the plan has about the document besides the decision of its API."""
+    plan, decisions = planned.plan, baseline.decisions
+    template = decisions.templates.get(key) or decisions.catalog.api_documents_by_key[key]
     found = _add_document_errors(found, key, plan.findings)
     found = found._replace(built_from=template.origin.root, changed_by=template.origin.changed_by) if template.origin else found
     if plan.details is not None and not why_not:
@@ -218,6 +253,9 @@ def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str)
     if elsewhere:
         return f"{missing}; there is one of that name in: {', '.join(elsewhere)}"
     if not similar:
+        in_namespace = sorted(key.kind for key in keys if (key.namespace, key.name) == (kind, name))
+        if in_namespace:
+            return f"{missing}; did you mean {in_namespace[0]}/{kind}/{name}?"
         near = [kinds[word] for word in get_close_matches(kind.lower()[:100], kinds, n=1)]
         return f"{missing}, and nothing else of that kind" + (f"; did you mean {near[0]}?" if near else "")
     near = get_close_matches(name[:253], sorted({key.name for key in similar}), n=MAX_NAMES)

@@ -12,8 +12,8 @@ from gitsched.model.planned_files import NewBlob
 from gitsched.reconcile.fetch import MAX_FREEZE_LENGTH, fetch
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
+from gitsched.render.commit_message import format_line
 from gitsched.render.output_files import FREEZE
-from gitsched.render.run_metadata import format_line
 
 MAX_ATTEMPTS = 5
 """Attempts to move the output branch while runs move it, too."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gitsched import __version__
 from gitsched.decide.guard_settings import GuardInput, read_guard_record
-from gitsched.reconcile.source_tree import read_config
+from gitsched.reconcile.config_file import read_config
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.guard_config import GuardConfig

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import NamedTuple
 
 from gitsched.decide.recorded_decisions import compare_recorded, describe_records, select_described
@@ -113,19 +112,26 @@ class CommitRecords:
     def _is_small(self, blob: str) -> bool:
         return self._output.repository.blob_size(blob) <= MAX_RECORD
 
-    def read_record_changes(self, commit: Commit, parent: Commit | None) -> tuple[RecordChange, ...]:
-        """Return the recorded decisions that changed, from the records that changed."""
+    def read_record_changes(self, commit: Commit, parent: Commit | None) -> tuple[tuple[RecordChange, ...], int]:
+        """Return the recorded decisions that changed, from the records that changed, and how many records are not read because of a
+        limit."""
         before, after = (self._find_tree(each.tree, STATUS) if each is not None else None for each in (parent, commit))
         if before == after:
-            return ()
-        paths = list(islice(select_described(self._output.repository.changed_paths(before, after)), MAX_MOVES))
+            return (), 0
+        changed = list(select_described(self._output.repository.changed_paths(before, after)))
+        paths = [path for path in changed[:MAX_MOVES] if self._is_readable(before, path) and self._is_readable(after, path)]
         old, new = (describe_records(self._read_bodies(tree, paths)) for tree in (before, after))
-        return tuple(change for change in compare_recorded(old, new) if self._selects_record(change))
+        changes = tuple(change for change in compare_recorded(old, new) if self._selects_record(change))
+        return changes, len(changed) - len(paths)
+
+    def _is_readable(self, tree: str | None, path: str) -> bool:
+        entry = self._output.repository.find_entry(tree, path) if tree is not None else None
+        return entry is None or self._is_small(entry[0])
 
     def _read_bodies(self, tree: str | None, paths: Iterable[str]) -> Iterator[tuple[Key, Body]]:
         for path in paths:
             entry = self._output.repository.find_entry(tree, path) if tree is not None else None
-            if entry is None or not self._is_small(entry[0]):
+            if entry is None:
                 continue
             for document in parse_file(self._output.repository.blob(entry[0]), path="record.yaml", validate=None).documents:
                 metadata, api_version = (

@@ -8,32 +8,30 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from gitsched.apis.capabilities import SelectionTracking, SnapshotChanges
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import Catalog, is_template, resolve_key
 from gitsched.decide.changed_documents import FileDocuments, SourceDiff, identify_documents, pair_documents
 from gitsched.decide.continued_engines import continue_engines
-from gitsched.decide.decisions import DecisionInput, decide_workload, list_dependency_trackers, make_holds_loader
+from gitsched.decide.decisions import DecisionInput, make_holds_loader
+from gitsched.decide.engines import list_dependency_trackers
 from gitsched.decide.partial_decisions import PartialDecisions
 from gitsched.decide.plan_result import describe_reason
 from gitsched.decide.plan_state import workload_sort_key
-from gitsched.decide.registry import policy_apis, reserved_groups
+from gitsched.decide.registry import reserved_groups
 from gitsched.decide.removals import REMOVED_REASON, UNSELECTED_REASON
+from gitsched.decide.workload_decision import decide_workload
 from gitsched.diff.counterfactual_placements import DecidedCommit
 from gitsched.diff.document_changes import DocumentChanges
-from gitsched.model.changes import Move
+from gitsched.model.changes import Move, RetainedWorkload
 from gitsched.model.document import Document, Key
-from gitsched.model.errors import GitschedError
 from gitsched.model.observation import Observations, read_observations
-from gitsched.reconcile.cache.plan_cache import LazyDocuments
 from gitsched.reconcile.changed_files import TemplateFinder, find_limit, read_file_at
 from gitsched.reconcile.compared_plans import ComparedInputs, PlannedCommit, plan_commit
-from gitsched.reconcile.fetch import open_records
-from gitsched.reconcile.pipeline import needs_setting_report, plan_source, take_plan
-from gitsched.reconcile.run import NO_SETTING_REPORT, Facts, Fetched, RunContext, StateUpdate
-from gitsched.reconcile.source_diff import LazyTemplates, merge_documents, plan_incrementally, read_templates
+from gitsched.reconcile.output_records import open_records
+from gitsched.reconcile.run import Facts, Fetched, RunContext, StateUpdate
+from gitsched.reconcile.source_diff import LazyTemplates, merge_documents, read_templates
 from gitsched.reconcile.source_reader import SourceReader, is_manifest_path
-from gitsched.render.output_files import CLUSTERS
+from gitsched.reconcile.state_plan import NeedsCompletePlan, open_state, plan_from_state
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -46,27 +44,18 @@ if TYPE_CHECKING:
 Documents = Mapping[Key, Document]
 
 
-class NeedsCompletePlan(GitschedError):
-    """Only complete plans can tell what a comparison has to say."""
-
-
 class IncrementalComparer:
     """Makes incremental plans: see `gitsched.reconcile.compared_plans.CommitComparer`."""
 
-    def plan(self, context: RunContext, fetched: Fetched, /) -> PlannedCommit:
-        cache = _open_state(context, fetched)
-        totals = cache.header.totals
-        if totals.varied or context.settings.operator.required_tenants or totals.config != fetched.trusted.config:
-            raise NeedsCompletePlan("what builds, tenants and settings change is not in the state")
-        if needs_setting_report(context, fetched, totals.config):
-            from gitsched.reconcile.setting_findings import report_settings  # few commits change settings
+    def __init__(self) -> None:
+        self._clusters: set[str] = set()
 
-            if report_settings(context, fetched, totals.config, refuses=False) != NO_SETTING_REPORT:
-                raise NeedsCompletePlan("settings are reported")
-        planned = plan_incrementally(context, fetched, cache, context.settings.now, plan_source)
-        found = plan_commit(context, fetched, planned) if planned is not None else None
-        if found is None or found.update is None:
-            raise NeedsCompletePlan("the change is too large for an incremental plan, or a bug shows on a document")
+    def plan(self, context: RunContext, fetched: Fetched, /) -> PlannedCommit:
+        planned, update = plan_from_state(context, fetched)
+        found = plan_commit(context, fetched, planned)
+        if found.update is None:
+            raise NeedsCompletePlan("a bug shows on a document")
+        self._clusters |= {*update.incremental.changes.clusters, *found.run.plan.retiring, *update.cache.header.totals.retiring}
         return found
 
     def list_moves(self, earlier: PlannedCommit, later: PlannedCommit, /) -> tuple[Move, ...]:
@@ -99,23 +88,21 @@ class IncrementalComparer:
         moved = [move.key for move in later.run.plan.moves]
         return _compare_inputs(context, earlier.tree, (record.time, record.time), observed, later, moved, {})
 
-    def may_retain(self, context: RunContext, inputs: ComparedInputs, later: PlannedCommit, /) -> bool:
-        """Return False if no workload may do so. Raise NeedsCompletePlan otherwise: what it would need is only found with all decisions."""
-        by_key = inputs.changes.by_key
-        if any(key.group in reserved_groups for key in by_key) and _may_keep_clusters(context, inputs, later):
-            raise NeedsCompletePlan("workloads may keep their clusters because of earlier decisions")
-        return False
+    def list_retained(
+        self, context: RunContext, inputs: ComparedInputs, _earlier: Commit, later: Commit, planned: PlannedCommit, /
+    ) -> tuple[RetainedWorkload, ...]:
+        if not any(key.group in reserved_groups for key in inputs.changes.by_key):
+            return ()
+        from gitsched.reconcile.retained_workloads import find_retained  # most changes are of workloads
 
-    def list_clusters(self, context: RunContext, planned: PlannedCommit, /) -> set[str]:
-        """Return no cluster: both plans have the same ones, because a cluster that comes or goes requires a complete plan."""
-        del context
-        fetched = planned.fetched
-        repository, path = fetched.output.repository, f"{fetched.prefix}{CLUSTERS}"
-        trees = (fetched.output_tree, planned.run.tree)
-        names = [repository.list_directory(tree, path).keys() if tree else set[str]() for tree in trees]
-        if names[0] != names[1] or planned.run.plan.retiring != _get_update(planned).cache.header.totals.retiring:
-            raise NeedsCompletePlan("clusters are added or removed")
-        return set()
+        return find_retained(context, inputs, later, planned, _get_update(planned))
+
+    def list_clusters(self, _context: RunContext, planned: PlannedCommit, /) -> set[str]:
+        """Return only those of the clusters that one of the plans adds, removes or changes: the others are in all plans."""
+        cache, incremental = _get_update(planned)
+        changed = incremental.changes.clusters
+        rows = {name: changed[name] if name in changed else cache.read_cluster(name) for name in self._clusters}
+        return {name for name, row in rows.items() if row is not None} - planned.run.plan.retiring.keys()
 
 
 def _get_update(planned: PlannedCommit) -> StateUpdate:
@@ -128,48 +115,6 @@ def _has_template(planned: PlannedCommit, key: Key) -> bool:
     cache, incremental = _get_update(planned)
     changed = incremental.changes.templates
     return changed[key] is not None if key in changed else key in cache.template_index
-
-
-def _may_keep_clusters(context: RunContext, inputs: ComparedInputs, later: PlannedCommit) -> bool:
-    """Return whether a workload that changed policies may select stays where it is, and would be elsewhere without earlier decisions."""
-    cache, incremental = _get_update(later)
-    changes = inputs.changes
-    pairs = {key: (one.before, one.after) for key, one in changes.by_key.items() if key.group in reserved_groups}
-    found: set[Key] = {*incremental.changes.templates, *(key for key in changes.by_key if key not in pairs)}
-    groups = {key.group for key in pairs}
-    decided = inputs.read_decided()
-    for engine in decided.engines:
-        if groups.isdisjoint(policy_apis[engine.name].groups):
-            continue
-        if not isinstance(engine, SelectionTracking):
-            return True
-        selectable = engine.list_selectable(SnapshotChanges(pairs, {}, cache.template_index, decided.outcomes.get))
-        if selectable is None:
-            return True
-        found |= selectable
-    staying = {key: outcome for key in found if (outcome := decided.outcomes.get(key)) is not None and _is_placed(outcome)}
-    if not staying:
-        return False
-    if len(staying) > find_limit(cache.header.totals.workload_count):
-        return True
-    totals, templates = incremental.totals, decided.templates
-    times = totals.source_time, max(totals.source_time, context.settings.now)
-    holds = make_holds_loader(templates) if totals.config.guard.hold_stateful else None
-    known, updated = cache.api_documents, incremental.changes.api_documents
-    kinds = [kind for kind in {**dict.fromkeys(known), **updated} if updated.get(kind, ((),))]
-    documents = LazyDocuments(kinds, lambda kind: updated[kind] if kind in updated else known[kind])
-    snapshot = Snapshot(documents, templates, frozenset(), {}, totals.config, *times, load_holds=holds)
-    engines = tuple(policy_apis[engine.name].create_engine(snapshot) for engine in decided.engines)
-    for key, outcome in staying.items():
-        document = templates.get(key)
-        new = decide_workload(document, engines, snapshot) if document is not None else None
-        if new is not None and new.replicas_by_cluster and new.replicas_by_cluster.keys() != outcome.replicas_by_cluster.keys():
-            return True
-    return False
-
-
-def _is_placed(outcome: Outcome) -> bool:
-    return outcome.state == "placed" and outcome.policy != ""
 
 
 def _compare_inputs(
@@ -202,14 +147,6 @@ def _compare_inputs(
         return DecidedCommit(plan.outcomes, decisions.templates, engines, *counts, decisions.decide_some)
 
     return ComparedInputs(changes, read_decided)
-
-
-def _open_state(context: RunContext, fetched: Fetched) -> PlanCache:
-    """Return the state of the last run, with engines that nothing else uses."""
-    cache = take_plan(context, fetched)
-    if cache is None:
-        raise NeedsCompletePlan("there is no state")
-    return cache
 
 
 def _make_input(
@@ -362,7 +299,7 @@ class _CounterfactualDecisions:
 
     def _open_state(self) -> PlanCache:
         """Return the state of the last run once more, with engines that nothing else uses."""
-        cache = _open_state(self._context, self._fetched)
+        cache = open_state(self._context, self._fetched)
         if not cache.header.is_same_state(self._cache.header._replace(rule_locations=cache.header.rule_locations)):
             raise NeedsCompletePlan("another process has changed the state")
         return cache

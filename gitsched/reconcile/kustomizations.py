@@ -15,6 +15,7 @@ from gitsched.manifests.charts import ChartIndex
 from gitsched.manifests.kustomization import write_identity_selector
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.kustomize_graph import (
+    MAX_VISITS,
     KustomizeGraph,
     ReferenceProblem,
     SourceObject,
@@ -35,6 +36,12 @@ from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 _TOLERATED_CODES = frozenset(("generated-name", "invalid-annotations", "invalid-labels", "invalid-name", "invalid-namespace"))
 """Issues of a document that kustomize accepts: it replaces names and namespaces, and quotes numbers in labels and annotations."""
+
+
+_EXHAUSTED = (
+    f"the kustomizations of the commit include each other more than {MAX_VISITS:,} times: further objects in their files count as "
+    "changed and are not placed; include fewer kustomizations in each other"
+)
 
 
 class BuiltRoots(NamedTuple):
@@ -170,6 +177,8 @@ def separate_parts(
         if path in built.dependencies or path in bundles.dependencies:
             remaining[path] = remaining[path]._replace(kustomized=True)
     problems = dict.fromkeys(map(_make_problem_finding, parts.graph.problems))
+    if parts.graph.is_exhausted:
+        problems[Finding("error", "kustomization-limit", _EXHAUSTED)] = None
     builds = (*built.findings, *bundles.findings, *parts.policies.list_findings())
     reported = {(finding.code, finding.location) for finding in builds}
     findings = (*(finding for finding in problems if (finding.code, finding.location) not in reported), *builds)

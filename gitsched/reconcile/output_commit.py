@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -10,36 +9,34 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from gitsched import __version__
 from gitsched.decide.commit_metadata import make_commit_message, make_plain_commit_message, render_metadata_files
 from gitsched.decide.guard_settings import DEFAULT_GUARD, read_guard_record
-from gitsched.decide.plan_state import can_continue, make_plan_contents
+from gitsched.decide.plan_contents import can_continue, make_plan_contents
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
 from gitsched.decide.registry import policy_apis
 from gitsched.git import Repository, make_signer
 from gitsched.git.refs import read_note
-from gitsched.model.commit import NO_COMMIT
 from gitsched.model.finding import INTERNAL_ERROR, Finding
 from gitsched.model.planned_files import ExistingBlob, NewBlob, PatchedBlob, PlannedFile, WritableFile
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.caches import Caches, LastWritten
 from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
 from gitsched.reconcile.cache.plan_file import PlanFile
-from gitsched.reconcile.fetch import open_records
+from gitsched.reconcile.output_records import open_records
 from gitsched.reconcile.run import CompleteState, Fetched, Planned, Published, RunContext, StateUpdate, Written
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
-from gitsched.render.bundle_delivery.source_reference import BUNDLE_SOURCE_PREFIXES
-from gitsched.render.output_files import CLUSTERS, FREEZE, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
+from gitsched.render.output_files import FREEZE, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
 from gitsched.render.run_metadata import GITATTRIBUTES
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
-    from gitsched.decide.rendered_tree import BlobLookup
-    from gitsched.diff.plans import FileChange
     from gitsched.model.changes import RecordChange
-    from gitsched.report.review import DeliveryChanges
 
 _log = logging.getLogger("gitsched.reconcile")
 MAX_UNSTABLE = 100
 """Workloads with changed records that the next run decides again. Of more, this one finds out which may change again, because a run that
 decides many workloads reads their records and documents first."""
+MIN_KEYED_ROWS = 500
+"""Workloads and clusters from which on a commit says whether the next run has nothing to do. To find that out takes a part of the time of a
+plan; a plan of fewer takes half a second."""
 
 
 def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
@@ -78,11 +75,13 @@ def _make_record_fault(error: Exception) -> Finding:
 
 
 class NewCommit(NamedTuple):
-    """A commit that is written but not published, and its tree. `findings` are about a bug that showed in its message."""
+    """A commit that is written but not published, and its tree. `findings` are about a bug that showed in its message. With a `plan_key`,
+    no decision changes in the next run of the same source."""
 
     oid: str
     tree: str
     findings: tuple[Finding, ...] = ()
+    plan_key: str = ""
 
 
 def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Written, commit: NewCommit | None) -> Published:
@@ -91,7 +90,7 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
     Raise Conflict if another process has moved the branch.
     """
     published = _publish(context, fetched, planned, commit)
-    _update_caches(context.caches, fetched, planned, written, published)
+    _update_caches(context.caches, fetched, planned, written, published, is_settled=commit is not None and bool(commit.plan_key))
     return published
 
 
@@ -133,8 +132,35 @@ def prepare_commit(context: RunContext, fetched: Fetched, planned: Planned, writ
         ^ _list_root_entries(repository, fetched.prefix, written.tree)
     }
     tree = _write_files(context, fetched.prefix, repository, metadata, written.tree)
-    message, findings = (planned.message, ()) if planned.message else _make_message(fetched, plan, written, changed_entries)
-    return NewCommit(_commit_tree(context, fetched, plan, repository, tree, message), tree, findings)
+    plan_key, trailers = _find_plan_key(context, fetched, planned, written)
+    message, findings = (
+        (planned.message, ()) if planned.message else _make_message(fetched, plan, written, changed_entries, trailers)
+    )
+    return NewCommit(_commit_tree(context, fetched, plan, repository, tree, message), tree, findings, plan_key)
+
+
+def _find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> tuple[str, dict[str, str]]:
+    """Return the key of a plan that the next run need not make again, and the trailer with it; "" and no trailer for any other plan.
+
+    What the commit delivers does not depend on it: after a bug, there is no trailer.
+    """
+    totals = planned.plan.totals
+    if totals.workload_count + totals.cluster_count < MIN_KEYED_ROWS:
+        return "", {}
+    from gitsched.reconcile.recorded_plan import PLAN_KEY, find_plan_key  # not for a small fleet
+
+    try:
+        key = find_plan_key(context, fetched, planned, written)
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        from gitsched.model.fault import describe_fault  # only after a bug
+
+        _log.warning(
+            "%s while the decisions were made once more; the next run plans everything; report this bug", describe_fault(error)
+        )
+        return "", {}
+    return key, {PLAN_KEY: key} if key else {}
 
 
 def _has_guard_changed(fetched: Fetched, plan: Plan) -> bool:
@@ -160,10 +186,12 @@ def _has_rollouts_changed(fetched: Fetched, plan: Plan) -> bool:
     return before != after
 
 
-def _update_caches(caches: Caches, fetched: Fetched, planned: Planned, written: Written, published: Published) -> None:
+def _update_caches(
+    caches: Caches, fetched: Fetched, planned: Planned, written: Written, published: Published, *, is_settled: bool
+) -> None:
     """Keep the published plan, so that the next run can start from it. If a bug shows in that, the next plan is a complete one."""
     try:
-        caches.plan = _make_plan_cache(caches, fetched, planned, published.tree) if published.tree else None
+        caches.plan = _make_plan_cache(caches, fetched, planned, published.tree, is_settled=is_settled) if published.tree else None
     except Exception as error:
         if not is_bug(error):
             raise
@@ -177,8 +205,9 @@ def _update_caches(caches: Caches, fetched: Fetched, planned: Planned, written: 
         caches.last_written = LastWritten(published.tree, planned.plan) if planned.plan.details is not None else None
 
 
-def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_tree: str) -> PlanCache | None:
-    """Return the plan cache of a plan that led to an output tree; None if the next plan has to be complete."""
+def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_tree: str, *, is_settled: bool) -> PlanCache | None:
+    """Return the plan cache of a plan that led to an output tree; None if the next plan has to be complete. No decision of one that
+    `is_settled` changes in the next run."""
     plan, state, source_tree = planned.plan, planned.state, fetched.source.tree
     if state is None or plan.releases is not None:  # the findings about releases are those of this run alone
         return None
@@ -186,16 +215,17 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
         cache, incremental = state
         changed = incremental.changes.api_documents
         kinds = (*(kind for kind in cache.header.kinds if changed.get(kind, ((),))), *(kind for kind in changed if changed[kind]))
-        header = cache.header._replace(
-            source_tree=source_tree, output_tree=output_tree, kinds=tuple(dict.fromkeys(kinds)), totals=incremental.totals
-        )
+        kinds, totals = tuple(dict.fromkeys(kinds)), incremental.totals._replace(retained=())
+        header = cache.header._replace(source_tree=source_tree, output_tree=output_tree, kinds=kinds, totals=totals)
         cache.update(incremental.changes, header)
         return cache
     if plan.details is None or not can_continue(plan.details.decisions, plan.details.rendered, plan.totals, state.previous):
         return None
     decisions = plan.details.decisions
-    totals, api_documents = plan.totals, decisions.catalog.api_documents
-    if len(totals.unstable) > MAX_UNSTABLE:
+    totals, api_documents = plan.totals._replace(retained=()), decisions.catalog.api_documents
+    if is_settled:
+        totals = totals._replace(unstable=frozenset())
+    elif len(totals.unstable) > MAX_UNSTABLE:
         from gitsched.decide.repeated_decisions import find_unstable  # few commits change many records
 
         unstable = find_unstable(decisions)
@@ -253,7 +283,9 @@ def _list_root_entries(repository: Repository, prefix: str, tree: str | None) ->
     return set(repository.list_directory(tree, prefix.rstrip("/")).items()) if tree else set()
 
 
-def _make_message(fetched: Fetched, plan: Plan, written: Written, changed_entries: set[str]) -> tuple[str, tuple[Finding, ...]]:
+def _make_message(
+    fetched: Fetched, plan: Plan, written: Written, changed_entries: set[str], trailers: Mapping[str, str]
+) -> tuple[str, tuple[Finding, ...]]:
     """Return the commit message, and an error if a bug showed in describing what changed: what the commit delivers does not depend on it.
 
     `changed_entries` are the names at the root of the output that differ from the last commit.
@@ -261,7 +293,9 @@ def _make_message(fetched: Fetched, plan: Plan, written: Written, changed_entrie
     source, facts = fetched.source, fetched.facts
     branches = facts.commits if facts.branches else {}
     try:
-        message = make_commit_message(source, plan, written.record_changes, changed_entries, __version__, facts.time, branches)
+        message = make_commit_message(
+            source, plan, written.record_changes, changed_entries, __version__, facts.time, branches, trailers
+        )
     except Exception as error:
         if not is_bug(error):
             raise
@@ -299,64 +333,3 @@ def make_source_note(oid: str, outputs: str = "") -> str:
     """Return the git note of the output's head: it names the newest source commit that a run has planned. `outputs` are members about the
     outputs with this head, as JSON."""
     return f'{{"drySha":"{oid}"{outputs}}}\n'
-
-
-def find_manifest_changes(
-    repository: Repository, prefix: str, before: str | None, after: str, source: str
-) -> tuple[FileChange, ...]:
-    """Return the manifests that differ between two trees of the output branch; `prefix` is where the output is inside them.
-
-    `source` is the id of the planned commit, "" for a worktree.
-    """
-    from gitsched.diff.plans import list_manifest_changes  # only for a changed output
-
-    changed = (path.removeprefix(prefix) for path in repository.changed_paths(before, after) if path.startswith(prefix))
-    changes = list_manifest_changes(
-        changed, _make_blob_lookup(repository, prefix, before), _make_blob_lookup(repository, prefix, after)
-    )
-    return tuple(_compute_content_digest(change, repository, source or NO_COMMIT) for change in changes)
-
-
-def _compute_content_digest(change: FileChange, repository: Repository, source: str) -> FileChange:
-    """Return the change with a digest of its content without the planned commit, if the content names that.
-
-    An object that makes a delivery tool build a bundle names the commit to build. A review has another commit than the merge after it.
-    """
-    if change.after is None or not change.path.rpartition("/")[2].startswith(BUNDLE_SOURCE_PREFIXES):
-        return change
-    data = repository.blob(change.after)
-    neutral = data.replace(source.encode(), b"planned")
-    return change if neutral == data else change._replace(content=hashlib.sha256(neutral).hexdigest())
-
-
-def describe_manifest_changes(
-    context: RunContext, fetched: Fetched, before: str | None, changes: tuple[FileChange, ...], plan: Plan
-) -> DeliveryChanges:
-    """Return the changes of a plan with their text against the tree `before`."""
-    from gitsched.diff.plans import compare_manifests  # as above
-
-    repository, prefix = fetched.output.repository, fetched.prefix
-
-    def list_previous_paths() -> list[str]:
-        entries = repository.entries(before, f"{prefix}{CLUSTERS}") if before else []
-        return [entry.path.removeprefix(prefix) for entry in entries]
-
-    def find_note(path: str) -> str:
-        file = plan.files.get(path)
-        if not isinstance(file, PatchedBlob):
-            return ""
-        from gitsched.reconcile.patched_manifests import describe_refusal  # most plans patch nothing
-
-        return describe_refusal(context, file)
-
-    return compare_manifests(
-        changes, list_previous_paths, _make_blob_lookup(repository, prefix, before), repository.blob, find_note
-    )
-
-
-def _make_blob_lookup(repository: Repository, prefix: str, tree: str | None) -> BlobLookup:
-    def find_blob(path: str) -> str | None:
-        entry = repository.find_entry(tree, f"{prefix}{path}") if tree else None
-        return entry[0] if entry else None
-
-    return find_blob

@@ -11,8 +11,8 @@ from gitsched.model.commit import Commit
 from gitsched.model.finding import Finding, format_names
 from gitsched.model.time import format_time
 from gitsched.reconcile.run import Fetched
+from gitsched.render.commit_message import SOURCE_TRAILER
 from gitsched.render.output_files import FREEZE, METADATA_FILES
-from gitsched.render.run_metadata import SOURCE_TRAILER
 from gitsched.report.lines import abbreviate_oid
 
 MAX_EDITS = 100
@@ -30,7 +30,14 @@ def is_written_by_run(commit: Commit) -> bool:
 def find_undone_edits(fetched: Fetched, tree: str) -> list[Finding]:
     """Return a warning for each commit whose changes to files of the output are not in the planned `tree`, the newest first."""
     repository, findings = fetched.output.repository, []
-    for commit, before in _list_edits(repository, fetched.output_head):
+    for count, (commit, before) in enumerate(_list_edits(repository, fetched.output_head), start=1):
+        if count > MAX_EDITS:
+            message = (
+                f"people made more than {MAX_EDITS} commits on the output branch since the last run: those up to "
+                f"{abbreviate_oid(commit.oid)} are not examined, and a run takes back what they changed; protect the branch"
+            )
+            findings.append(Finding("warning", "output-edited", message, is_change=True))
+            break
         undone = [
             name
             for path in repository.changed_paths(before, commit.tree)
@@ -54,7 +61,7 @@ def _list_edits(repository: Repository, head: str | None) -> Iterator[tuple[Comm
 
     Someone may have amended the commit of the run. Then it is the last one, with the tree that the run wrote, if that commit still exists.
     """
-    for _ in range(MAX_EDITS):
+    for _ in range(MAX_EDITS + 1):
         if head is None or not repository.has(head):
             return
         commit = repository.commit(head)

@@ -38,6 +38,8 @@ MAX_NAMES = 8
 MAX_COPIES = 5
 """Copies that stay for an overlap, and copies that go, of one entry; the others are counted."""
 _MAX_SOURCES_COUNTED = 1_000
+MAX_TEXT, MAX_TRAILERS = 1_000, 100
+"""Characters of a text of a commit, and its trailers: anyone who may push can write a message of many megabytes."""
 _MAX_REWINDS = 20
 _SKEW = timedelta(days=1)
 """How much earlier than its child a commit may be: `since` ends the walk only before that, because clocks of people differ."""
@@ -68,6 +70,7 @@ class OutputHistory:
         notes: list[str] = []
         for rewind in list_rewinds(self._output.repository, self._output.branch):
             if len(notes) == _MAX_REWINDS:
+                notes.append(f"the branch was moved back more than {_MAX_REWINDS} times: `git reflog` lists all moves")
                 break
             notes.append(
                 f"{format_time(rewind.time)}: the branch was moved from {abbreviate_oid(rewind.old)} to {abbreviate_oid(rewind.new)}; "
@@ -127,21 +130,30 @@ class OutputHistory:
         entry = HistoryEntry(
             commit.oid,
             commit.time,
-            f"{commit.name} <{commit.email}>",
-            commit.subject,
-            trailers.get("Gitsched-Cause", ""),
-            _summarize(commit),
-            commit.trailers,
+            _shorten(f"{commit.name} <{commit.email}>"),
+            _shorten(commit.subject),
+            _shorten(trailers.get("Gitsched-Cause", "")),
+            _shorten(_summarize(commit)),
+            tuple((_shorten(name), _shorten(text)) for name, text in commit.trailers[:MAX_TRAILERS]),
         )
         if commit.parents and parent is None:
             entry = entry._replace(notes=("what it changed is not known, because the commit before it is not available",))
         else:
             try:
                 moves, more = self._records.read_moves(commit, parent)
-                entry = entry._replace(moves=moves, more_moves=more, records=self._records.read_record_changes(commit, parent))
+                records, unread = self._records.read_record_changes(commit, parent)
+                entry = entry._replace(moves=moves, more_moves=more, records=records)
                 if not (entry.moves or entry.records) and self._filter.selects_moves:
                     return entry
                 entry = entry._replace(notes=tuple(self._list_notes(commit, parent)))
+                if len(commit.trailers) > MAX_TRAILERS:
+                    note = f"its message has {len(commit.trailers):,} trailers, of which the first {MAX_TRAILERS} are listed"
+                    entry = entry._replace(notes=(*entry.notes, note))
+                if unread:
+                    note = (
+                        f"{format_count(unread, 'more recorded decision')} changed, which {'is' if unread == 1 else 'are'} not read"
+                    )
+                    entry = entry._replace(notes=(*entry.notes, note))
                 if parent is not None and not entry.moves:
                     entry = entry._replace(notes=(*entry.notes, *self._describe_changed_files(commit, parent)))
             except GitschedError as error:
@@ -176,13 +188,17 @@ class OutputHistory:
         yield from (f"cluster {name} has no document any more" for name in sorted(retiring - retired))
         if earlier is not None and parent is not None:
             added, removed = self._compare_clusters(commit, parent)
-            yield from (f"cluster {name} is new" for name in added)
-            yield from (f"the directory of cluster {name} is removed" for name in removed)
+            yield from (f"cluster {name} is new" for name in added[:MAX_FILES])
+            if len(added) > MAX_FILES:
+                yield f"as are {len(added) - MAX_FILES} more"
+            yield from (f"the directory of cluster {name} is removed" for name in removed[:MAX_FILES])
+            if len(removed) > MAX_FILES:
+                yield f"as are those of {len(removed) - MAX_FILES} more"
 
     def _compare_clusters(self, commit: Commit, parent: Commit) -> tuple[list[str], list[str]]:
         directory = f"{self._output.prefix}{CLUSTERS}"
         now, then = (self._output.repository.list_directory(each.tree, directory).keys() for each in (commit, parent))
-        return sorted(now - then)[:MAX_FILES], sorted(then - now)[:MAX_FILES]
+        return sorted(now - then), sorted(then - now)
 
     def _describe_changed_files(self, commit: Commit, parent: Commit) -> Iterator[str]:
         """Yield the clusters whose manifests change although no workload moves."""
@@ -238,6 +254,9 @@ class OutputHistory:
             since = list_commits_since(before, [oid], self._read_source, _MAX_SOURCES_COUNTED)
             sources = tuple(map(_describe_source, since.commits))
             entry = entry._replace(sources=sources[:MAX_SOURCES], more_sources=max(len(sources) - MAX_SOURCES, 0))
+            if since.truncated:
+                note = f"only {_MAX_SOURCES_COUNTED} of the commits of the source since the commit before are counted"
+                entry = entry._replace(notes=(*entry.notes, note))
         try:
             paths = self._source.changed_paths(self._source.commit(before).tree, newest.tree)
         except GitschedError as error:
@@ -256,7 +275,7 @@ class OutputHistory:
         if value.get("drySha") != oid:
             return SourceChange(oid)
         subject, author = (text if isinstance(text := value.get(name), str) else "" for name in ("subject", "author"))
-        return SourceChange(oid, subject, author, parse_time(value.get("date")))
+        return SourceChange(oid, _shorten(subject), _shorten(author), parse_time(value.get("date")))
 
 
 def open_history(settings: RunSettings, chosen: HistoryFilter) -> OutputHistory:
@@ -282,7 +301,11 @@ def _find_output(context: RunContext) -> HistoryBranch:
 
 
 def _describe_source(commit: Commit) -> SourceChange:
-    return SourceChange(commit.oid, commit.subject, commit.author, commit.time)
+    return SourceChange(commit.oid, _shorten(commit.subject), _shorten(commit.author), commit.time)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}... ({len(text):,} characters)"
 
 
 def _summarize(commit: Commit) -> str:

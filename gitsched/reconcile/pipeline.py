@@ -12,8 +12,9 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.guard_settings import NO_GUARD_INPUT
-from gitsched.decide.plan import InMemoryCaches, gc_paused, make_plan
+from gitsched.decide.plan import InMemoryCaches, make_plan
 from gitsched.decide.plan_input import PlanInput, SourceTree
 from gitsched.decide.plan_state import compute_plan_times
 from gitsched.decide.registry import policy_apis
@@ -60,11 +61,14 @@ MIN_SHARED_ROWS = 1_000
 plan of fewer takes about a second."""
 
 
-def run(context: RunContext, now: datetime, *, preview: bool = False, complete: bool = False) -> RunResult:
+def run(
+    context: RunContext, now: datetime, *, preview: bool = False, complete: bool = False, reads_record: bool = False
+) -> RunResult:
     """Plan the source commit, write the output tree, and publish it as a commit on the output branch.
 
-    With `preview` no ref moves. A `complete` plan has everything that explanations need; otherwise an incremental plan may do. Raise
-    OutputMoved when another process moved the output branch meanwhile.
+    With `preview` no ref moves. A `complete` plan has everything that explanations need; otherwise an incremental plan may do, and with
+    `reads_record` what the output branch records of the last plan. Raise OutputMoved when another process moved the output branch
+    meanwhile.
     """
     with gc_paused():
         fetched = fetch(context, publishes=not preview)
@@ -74,6 +78,8 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
             check_signature(context, fetched)
         cached = None if complete else take_plan(context, fetched)
         planned = plan_incrementally(context, fetched, cached, now, plan_source) if cached is not None else None
+        if cached is None and reads_record and not complete:
+            planned = _find_recorded_plan(context, fetched, now)
 
         def write_checked(planned: Planned) -> tuple[Written, NewCommit | None]:
             if context.settings.progress is not None:
@@ -89,7 +95,10 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
                 written = written._replace(findings=(*written.findings, *commit.findings))
             return written, commit
 
-        planned, (written, commit) = use_plan(context, fetched, now, write_checked, planned, withholds=not preview)
+        has_content = not context.settings.findings_only
+        planned, (written, commit) = use_plan(
+            context, fetched, now, write_checked, planned, withholds=not preview, written=has_content
+        )
         published = None
         if not (preview or written.refused):
             if context.settings.progress is not None:
@@ -118,6 +127,23 @@ def take_plan(context: RunContext, fetched: Fetched) -> PlanCache | None:
         return open_shared_state(context, fetched)
 
     return context.caches.take_plan(fetched.cache_key, fetched.output_tree, open_shared)
+
+
+def _find_recorded_plan(context: RunContext, fetched: Fetched, now: datetime) -> Planned | None:
+    """Return the last plan as the output branch records it, if the run has nothing to do; None if it needs a plan, also to store its state
+    for other machines, or for later commands of a machine whose state is an old one."""
+    if fetched.output_head is None or context.settings.state == "on" or context.settings.state_keys:
+        return None
+    if context.caches.get_plan_path(fetched.cache_key).exists():
+        return None
+    from gitsched.reconcile.recorded_plan import find_recorded_plan  # most machines have a cache
+
+    found = find_recorded_plan(context, fetched, now, plan_source)
+    if found is None or not needs_setting_report(context, fetched, found.config):
+        return found
+    from gitsched.reconcile.setting_findings import report_settings  # few sources have settings to report
+
+    return found if report_settings(context, fetched, found.config, refuses=True) == NO_SETTING_REPORT else None
 
 
 def _is_shared(context: RunContext, cache: PlanCache) -> bool:

@@ -11,9 +11,6 @@ from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.model.document import Body
 
 PLUGIN_FIELDS: Final = ("generators", "transformers", "validators")
-MAX_INPUTS: Final = 100_000
-"""Maximum number of files that plug-ins of other programs read."""
-_MAX_STRINGS: Final = 10_000
 _BUILT_IN: Final = "builtin"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 
@@ -29,6 +26,7 @@ class PluginInputs:
         self.wrapped: dict[str, str] = {}
         self._paths, self._read_blob, self._blobs = paths, read_blob, blobs
         self._by_directory: dict[str, list[str]] | None = None
+        self._read: set[str] = set()
 
     def add(self, directory: str, kustomization: Kustomization) -> Kustomization:
         """Return a kustomization with the references of its built-in plug-ins, and record the files of others."""
@@ -45,9 +43,10 @@ class PluginInputs:
     def _add_foreign(self, directory: str, description: str, body: Body) -> None:
         for name in _list_path_strings(body):
             path = resolve_path(directory, name.rstrip("/") or name)
+            if path in self._read:
+                continue
+            self._read.add(path)
             for file in [path] if path in self._blobs else self._list_files(path):
-                if len(self.wrapped) >= MAX_INPUTS:
-                    return
                 self.wrapped.setdefault(file, description)
 
     def _list_files(self, directory: str) -> list[str]:
@@ -64,9 +63,7 @@ class PluginInputs:
 def _list_path_strings(body: Body) -> Iterator[str]:
     """Yield the texts in the configuration of an unknown plug-in that may be paths: by the name of the field, or by their suffix."""
     rest: list[tuple[str, Any]] = [(name, value) for name, value in body.items() if name not in ("apiVersion", "kind", "metadata")]
-    for _ in range(_MAX_STRINGS):
-        if not rest:
-            return
+    while rest:
         name, value = rest.pop()
         if isinstance(value, dict):
             rest += [(str(key), member) for key, member in value.items()]

@@ -194,19 +194,27 @@ class _PathBuilds:
         reached = rest = _list_direct(found, self._paths)
         seen = {path.content for path in rest}
         above: dict[_Identity, frozenset[_Identity]] = {}
+        left = list[ReconciledPath]()
         for _ in range(MAX_DEPTH):
-            wanted = [path for path in rest if self._is_wanted(path)][:MAX_PATHS]
-            rest = []
+            wanted = [path for path in rest if self._is_wanted(path)]
+            wanted, left, rest = wanted[:MAX_PATHS], left + wanted[MAX_PATHS:], []
             for parent, documents in zip(wanted, self._build(wanted), strict=True):
                 parents = above.get(parent.identity, frozenset()) | {parent.identity}
                 for path in self._paths.read_printed(documents):
-                    if path.identity not in parents and path.content not in seen and len(seen) < MAX_PATHS:
+                    if path.identity not in parents and path.content not in seen:
+                        if len(seen) >= MAX_PATHS:
+                            left.append(path)
+                            continue
                         seen.add(path.content)
                         above[path.identity] = parents
                         rest.append(path)
             reached = [*reached, *rest]
             if not rest:
                 break
+        if left:
+            self._failed = True
+            text = f"tools reconcile more than {MAX_PATHS} directories: the other ones, such as {left[0].name}, are not built"
+            self._findings[Finding("error", NOT_BUILT, text, left[0].location)] = None
         if rest:
             text = (
                 f"Kustomizations and Applications build each other over more than {MAX_DEPTH} levels: the next ones, such as "
@@ -262,7 +270,7 @@ class _PathBuilds:
             return True
         files = (self._reader.read(path.closure.files[name], name) for name in path.closure.resources)
         documents = (make_raw_document(parsed.body) for file in files for parsed in file.documents)
-        return any((document.group, document.kind) in PATH_KINDS for document in documents)
+        return any((one.group, one.kind) in PATH_KINDS for one in documents)
 
     def _build(self, wanted: list[ReconciledPath]) -> list[list[RawDocument]]:
         """Build paths, several at a time; return what each one prints."""
@@ -298,7 +306,7 @@ class _PathBuilds:
         known = (*printed, *self._documents)
         built = [document for document in known if (document.group, document.kind, document.name) == ("", kind, name)]
         found = list({document.origin: document for document in built}.values()) or self._index.list_named(kind, name)
-        self._inputs.update(document.origin.path for document in found if document.origin is not None)
+        self._inputs.update(one.origin.path for one in found if one.origin is not None)
         return found
 
     def _report_failure(self, path: ReconciledPath, result: BuildResult | None) -> None:
@@ -308,12 +316,8 @@ class _PathBuilds:
         earlier = self._read_earlier(path.name)
         self._documents += earlier
         for code, message, location in problems:
-            effect = (
-                f"what it reconciles is that of commit {abbreviate_oid(self._kept[path.name])}"
-                if earlier
-                else "what it reconciles is not placed"
-            )
-            text = f"{message}. {path.name} is not built, and {effect}"
+            effect = f"that of commit {abbreviate_oid(self._kept[path.name])}" if earlier else "not placed"
+            text = f"{message}. {path.name} is not built, and what it reconciles is {effect}"
             self._findings[Finding("error" if earlier else "warning", code, text, location)] = None
         reason = f"{path.describe()}, which fails: {problems[0][1]}" if problems else path.describe()
         for name in sorted(path.closure.resources):

@@ -12,7 +12,7 @@ from gitsched.git.repository import Repository
 from gitsched.git.urls import is_url
 from gitsched.model.document import Key
 from gitsched.reconcile.cache.caches import ParseCache
-from gitsched.reconcile.source_tree import read_config
+from gitsched.reconcile.config_file import read_config
 from gitsched.render.output_files import CLUSTERS, PLACEMENTS, RUN_METADATA, is_shortened
 from gitsched.render.placement_records import read_placement_key, unescape_segment
 

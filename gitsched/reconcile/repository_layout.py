@@ -34,12 +34,16 @@ _BUILD_CODES = ("bundle-", "chart-", "flux-variable", "helm-", "kustomize-", "re
 
 
 class Worktree(NamedTuple):
-    """The files of a worktree that Git does not ignore, and the documents of those that are manifests, each with its path."""
+    """The files of a worktree that Git does not ignore, and the documents of those that are manifests, each with its path.
+
+    `notes` name the limits that it exceeds.
+    """
 
     repository: Repository
     entries: list[TreeEntry]
     files: Mapping[str, bytes]
     documents: list[tuple[str, Body]]
+    notes: tuple[str, ...] = ()
 
     def list_groups(self) -> frozenset[str]:
         """Return the API groups of all documents."""
@@ -76,7 +80,9 @@ class RecognizedLayout(NamedTuple):
 def read_worktree(root: Path) -> Worktree:
     """Read the files of a worktree. Raise Permanent if they cannot be read."""
     repository = Repository(root)
-    entries = [entry for entry in repository.entries(write_worktree(repository)) if not entry.unsafe][:MAX_FILES]
+    entries = [entry for entry in repository.entries(write_worktree(repository)) if not entry.unsafe]
+    notes = [f"the repository has {len(entries):,} files: only the first {MAX_FILES:,} by path are considered"]
+    notes, entries = notes if len(entries) > MAX_FILES else [], entries[:MAX_FILES]
     files = {
         entry.path: repository.blob(entry.blob)
         for entry in entries
@@ -90,7 +96,7 @@ def read_worktree(root: Path) -> Worktree:
         if is_manifest_path(path)
         for parsed in parse_file(data, path=path, validate=None).documents
     ]
-    return Worktree(repository, entries, files, documents)
+    return Worktree(repository, entries, files, documents, tuple(notes))
 
 
 def recognize_layout_of(worktree: Worktree, wanted: DocumentKinds) -> RecognizedLayout:
@@ -115,6 +121,11 @@ def recognize_layout_of(worktree: Worktree, wanted: DocumentKinds) -> Recognized
     commit = _WorktreeFiles(worktree.repository, worktree.entries)
     layout = _leave_out_unbuildable(layout, commit)
     hidden = _is_hidden(worktree.repository, worktree.entries)
+    if len(kinds) > MAX_KINDS:
+        layout = layout._replace(
+            notes=(*layout.notes, f"there are {len(kinds)} kinds of workloads: a proposed policy selects the first {MAX_KINDS}")
+        )
+    layout = layout._replace(notes=(*worktree.notes, *layout.notes))
     return RecognizedLayout(
         layout, commit, described, _find_label(layout, described), hidden, tuple(policies), tuple(kinds)[:MAX_KINDS], other
     )

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from gitsched.diff.plans import ReviewedPlan, compare_with_review, compute_plan_digest, find_reviewed_digest
 from gitsched.git.refs import read_note
-from gitsched.reconcile.output_commit import find_manifest_changes, make_source_note
+from gitsched.reconcile.manifest_changes import find_manifest_changes
+from gitsched.reconcile.output_commit import make_source_note
 from gitsched.reconcile.run import Fetched, Planned, RunContext, Written
 from gitsched.report.lines import abbreviate_oid
 from gitsched.report.summary import REVIEWED_TRAILER

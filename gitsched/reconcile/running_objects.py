@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -216,14 +217,11 @@ def _list_files(path: Path) -> Iterator[Path]:
         return
     if not path.is_dir():
         raise Permanent(f"{path} does not exist")
-    found = (each for each in sorted(path.rglob("*")) if not each.is_symlink() and each.is_file())
-    wanted = (
-        each for each in found if each.suffix in MANIFEST_SUFFIXES and not any(part.startswith(".") for part in each.parts[-3:])
-    )
-    for count, each in enumerate(wanted):
-        if count >= MAX_FILES:
-            raise Permanent(f"{path} has more than {MAX_FILES} files")
-        yield each
+    found = (each for each in path.rglob("*") if each.suffix in MANIFEST_SUFFIXES and not each.is_symlink() and each.is_file())
+    wanted = list(islice((each for each in found if not any(part.startswith(".") for part in each.parts[-3:])), MAX_FILES + 1))
+    if len(wanted) > MAX_FILES:
+        raise Permanent(f"{path} has more than {MAX_FILES} files")
+    yield from sorted(wanted)
 
 
 def _read_key(body: Body) -> Key | None:

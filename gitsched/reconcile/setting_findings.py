@@ -13,10 +13,10 @@ from gitsched.model.allow_list import OPERATOR_FILE
 from gitsched.model.changes import SettingChange
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import FieldOrigin, Finding, Location, Pointer
+from gitsched.reconcile.config_file import read_config_document
 from gitsched.reconcile.run import Fetched, RunContext, SettingReport
 from gitsched.reconcile.source_locations import locate_finding_rules
 from gitsched.reconcile.source_reader import make_origin
-from gitsched.reconcile.source_tree import read_config_document
 
 _TOP = Location(FILE, 1, 1)
 

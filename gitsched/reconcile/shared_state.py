@@ -15,6 +15,7 @@ from gitsched.git.signatures import verify_commit
 from gitsched.git.state_refs import StateRefs, fetch_source_tree
 from gitsched.model.errors import GitschedError
 from gitsched.reconcile.cache.plan_cache import PlanCache
+from gitsched.reconcile.cache.plan_file import PlanFile
 from gitsched.reconcile.cache.plan_tree import FORMAT, PlanTree, report_ignored
 from gitsched.reconcile.cache.row_format import CorruptCacheError
 from gitsched.reconcile.cache.storage import identify_build
@@ -50,16 +51,23 @@ class _OtherStateError(Exception):
     """A state is valid, but not the one of this output."""
 
 
+def _read(context: RunContext, fetched: Fetched, refs: StateRefs, commit: str, keys: tuple[str, ...]) -> PlanTree:
+    """Return the state of a commit if it counts. Raise CorruptCacheError or another GitschedError otherwise."""
+    if not refs.fetch(commit):
+        raise CorruptCacheError(f"commit {commit} cannot be fetched")
+    if keys:  # before anything else is read of it
+        reason = verify_commit(refs.repository, commit, keys).reason
+        if reason:
+            raise CorruptCacheError(f"commit {commit[:12]} must be signed with a key that the operator lists, and {reason}")
+    return PlanTree.open(refs, _make_key(context, fetched), commit)
+
+
 def _open(context: RunContext, fetched: Fetched, refs: StateRefs, commit: str, keys: tuple[str, ...]) -> PlanCache:
-    store = PlanTree.open(refs, _make_key(context, fetched), commit)
+    store = _read(context, fetched, refs, commit, keys)
     index = store.index
     assert index is not None
     if index.output != fetched.output_tree:
         raise _OtherStateError(f"it is that of the output tree {index.output:.12}")
-    if keys:
-        reason = verify_commit(refs.repository, commit, keys).reason
-        if reason:
-            raise CorruptCacheError(f"commit {commit[:12]} must be signed with a key that the operator lists, and {reason}")
     if index.key != store.key:
         raise CorruptCacheError("another build of gitsched wrote it, or one with other options")
     cache = PlanCache.open(store, fetched.cache_key, is_key_checked=True)
@@ -69,6 +77,7 @@ def _open(context: RunContext, fetched: Fetched, refs: StateRefs, commit: str, k
         raise CorruptCacheError(
             f"the tree {index.source:.12} of the source is neither in this clone nor sent by the remote; clone with a greater depth"
         )
+    refs.keep(refs.plan, commit)
     return cache
 
 
@@ -77,7 +86,7 @@ def share_state(context: RunContext, fetched: Fetched) -> None:
     already, so a state that cannot be written is a warning."""
     try:
         _share_state(context, fetched)
-    except GitschedError as error:
+    except (CorruptCacheError, GitschedError, OSError) as error:
         _log.warning("the state of this plan is not stored beside the output branch: %s", error)
 
 
@@ -88,13 +97,29 @@ def _share_state(context: RunContext, fetched: Fetched) -> None:
         return
     refs, signing = StateRefs(fetched.output, fetched.prefix), context.settings.signing
     signer = make_signer(refs.repository, format=signing[0], key=signing[1]) if signing else None
+    trees = cache.header.output_tree, cache.header.source_tree
     if isinstance(cache.store, PlanTree):
         cache.store.refs = refs
-    elif cache.is_new:
-        cache.store = PlanTree(refs, _make_key(context, fetched))
-    else:
+        cache.store.describe(trees, fetched.source.time, signer)
         return
-    cache.store.describe((cache.header.output_tree, cache.header.source_tree), fetched.source.time, signer)
+    tree = PlanTree(refs, _make_key(context, fetched))
+    tree.describe(trees, fetched.source.time, signer)
+    if cache.is_new:
+        cache.store = tree
+    elif isinstance(cache.store, PlanFile) and not _is_stored(context, fetched, refs, keys, trees):
+        cache.move(cache.store, tree)  # otherwise other machines would plan everything as long as this one has its cache
+
+
+def _is_stored(context: RunContext, fetched: Fetched, refs: StateRefs, keys: tuple[str, ...], trees: tuple[str, str]) -> bool:
+    """Return whether a state of these output and source trees counts already."""
+    for commit in refs.list_plans():
+        try:
+            index = _read(context, fetched, refs, commit, keys).index
+        except (CorruptCacheError, GitschedError):
+            continue
+        if index is not None and (index.output, index.source) == trees:
+            return True
+    return False
 
 
 def _find_keys(context: RunContext) -> tuple[str, ...] | None:

@@ -21,7 +21,8 @@ from gitsched.reconcile.allowances import read_releases
 from gitsched.reconcile.cache.plan_cache import LazyDocuments, PlanCache
 from gitsched.reconcile.cache.row_format import CorruptCacheError
 from gitsched.reconcile.changed_files import TemplateFinder, find_limit, read_source_diff
-from gitsched.reconcile.fetch import find_output_blob, open_records
+from gitsched.reconcile.fetch import find_output_blob
+from gitsched.reconcile.output_records import open_records
 from gitsched.reconcile.run import Facts, Fetched, Planned, RunContext, StateUpdate
 from gitsched.reconcile.source_locations import locate_plan_findings
 from gitsched.reconcile.source_reader import SourceReader
@@ -31,6 +32,7 @@ from gitsched.render.run_metadata import NOTHING_BUILT
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
     from gitsched.decide.changed_documents import SourceDiff
+    from gitsched.model.changes import SettingChange
     from gitsched.model.template_index import TemplateIndex
 
 
@@ -71,28 +73,40 @@ def plan_incrementally(
     if made is None:
         return None
     outcomes = RecoverableOutcomes(made.plan.outcomes, lambda: plan_source(context, fetched, now).plan.outcomes)
-    plan = made.plan._replace(outcomes=outcomes)
+    plan, config = made.plan._replace(outcomes=outcomes), made.totals.config
+    setting_changes: tuple[SettingChange, ...] = ()
+    if fetched.trusted.commit is not None and fetched.trusted.config != config:
+        from gitsched.reconcile.setting_findings import report_settings  # few commits change settings
+
+        reported = report_settings(context, fetched, config, refuses=False)
+        if reported.findings or fetched.trusted.is_base:
+            return None
+        setting_changes = reported.changes
     if plan.has_rule_findings:
         locations = dict(header.rule_locations)
         plan = locate_plan_findings(plan, context.source.repository, locations)
         rules = {finding.field for finding in made.plan.findings}
         cache.header = header._replace(rule_locations={rule: found for rule, found in locations.items() if rule in rules})
     builds = record.builds if record is not None else NOTHING_BUILT  # no file of a root changed
-    return Planned(plan, cache.header.totals.config, StateUpdate(cache, made), builds)
+    return Planned(plan, config, StateUpdate(cache, made), builds, setting_changes=setting_changes)
 
 
 def _plan_from_cache(context: RunContext, fetched: Fetched, times: PlanTimes, cache: PlanCache) -> IncrementalPlan | None:
     totals, repository, tree = cache.header.totals, context.source.repository, fetched.source.tree
+    if fetched.record is not None:
+        totals = totals._replace(retained=fetched.record.retained)  # the state leaves these to the record
     reader = SourceReader(repository, context.caches.files, totals.config, strict=totals.config.source.strict)
     finder = TemplateFinder(repository, tree, cache, reader)
-    diff = read_source_diff(repository, tree, cache, reader, finder, times.now)
-    if diff is None or (diff.api_documents and (fetched.facts != Facts() or _are_observed(diff))):
+    diff = read_source_diff(repository, tree, cache, totals, reader, finder, times.now)
+    if diff is None or (diff.api_documents and (fetched.facts != Facts() or _are_observed(diff, cache))):
         return None  # facts and observations belong to documents
+    if diff.settings is not None:
+        totals = totals._replace(config=diff.settings.config)
     removed = frozenset(key for key, (_, after) in diff.templates.items() if after is None)
     templates = LazyTemplates(diff.documents, removed, cache.template_index, finder.find, partial(read_templates, context, fetched))
     records = open_records(context, fetched)
     holds = make_holds_loader(templates) if totals.config.guard.hold_stateful else None
-    documents = merge_documents(cache.api_documents, diff.api_documents)
+    documents = merge_documents(cache.api_documents, diff.stored_documents)
     snapshot = Snapshot(documents, templates, frozenset(), records, totals.config, *times, load_holds=holds)
     state, limit = PlanState(totals, cache, cache.header.kinds), find_limit(totals.workload_count)
     return make_incremental_plan(
@@ -124,14 +138,20 @@ def read_templates(context: RunContext, fetched: Fetched) -> Mapping[Key, Docume
     return build_catalog(source.documents, source.config.kinds, reserved_groups).templates
 
 
-def _are_observed(diff: SourceDiff) -> bool:
-    """Return whether a changed document may query metrics, reads reports of clusters or defines scores."""
-    groups = {group for api in policy_apis.values() if api.metrics is not None for group in api.metrics.groups}
+def _are_observed(diff: SourceDiff, cache: PlanCache) -> bool:
+    """Return whether a changed document makes metrics be queried, reads reports of clusters or defines scores."""
+    sources = [api.metrics for api in policy_apis.values() if api.metrics is not None]
     kinds = {
         kind for api in policy_apis.values() if api.scoring is not None for kind in (api.scoring.definition, api.scoring.score)
     }
-    if any(key.group in groups or key[:2] in kinds for key in diff.api_documents):
+    if any(key[:2] in kinds for key in diff.api_documents):
         return True
+    for metrics in sources:
+        if any(key.group in metrics.groups for key in diff.api_documents):
+            after = merge_documents(cache.api_documents, diff.api_documents)
+            bodies = [document.body for kind in after if kind[0] in metrics.groups for document in after[kind]]
+            if any(query.type != "static" for query in metrics.list_queries(bodies)):
+                return True
     documents = [after for _, after in diff.api_documents.values() if after is not None]
     reporting = [api.delivery_reports for api in policy_apis.values() if api.delivery_reports is not None]
     return any(

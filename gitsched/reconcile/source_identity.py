@@ -13,6 +13,7 @@ from gitsched.git.urls import identify_repository
 from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
 from gitsched.model.document import Body, as_object, get_field, list_objects
 from gitsched.reconcile.commit_tree import CommitTree
+from gitsched.reconcile.ignore_files import MAX_IGNORE_SIZE
 from gitsched.reconcile.tool_documents import choose_nearest
 
 MAX_ARTIFACT_FILES = 50_000
@@ -168,7 +169,7 @@ def read_flux_exclusions(commit: CommitTree) -> SourceIgnore:
     """Return the rules of the files that Flux leaves out of its copy of this repository."""
     texts = {"": EXCLUDED_FILES}
     for path, (blob, _) in commit.entries.items():
-        if posixpath.basename(path) == IGNORE_FILE and commit.repository.blob_size(blob) < 1 << 20:
+        if posixpath.basename(path) == IGNORE_FILE and commit.repository.blob_size(blob) <= MAX_IGNORE_SIZE:
             text = commit.read_blob(blob).decode("utf-8", "replace")
             directory = posixpath.dirname(path)
             texts[directory] = f"{texts.get(directory, '')}\n{text}" if directory in texts else text

@@ -112,6 +112,8 @@ class SourceReader:
         wanted = {self.make_cache_key(entry.blob, entry.path): entry for entry in entries}
         self._parse_cache.load(wanted)
         missing = [(key, entry) for key, entry in wanted.items() if self._parse_cache.get(key) is None]
+        if self.repository.promised is not None:
+            self.repository.prefetch(entry.blob for _, entry in missing)
         if len(missing) >= MANY_FILES:
             self._shared = {}
         if len(missing) >= MIN_PARALLEL_FILES:

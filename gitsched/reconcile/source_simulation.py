@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
-from gitsched.decide.plan import gc_paused
+from gitsched.decide.garbage_collection import gc_paused
 from gitsched.diff.resilience import compare_resilience
 from gitsched.git import Repository
 from gitsched.model.finding import Finding, list_faults
@@ -14,12 +15,13 @@ from gitsched.reconcile.compared_plans import PlannedCommit
 from gitsched.reconcile.comparison import PlanComparison
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.pipeline import log_ignored_settings, use_plan
-from gitsched.reconcile.run import Planned, open_context
+from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_locations import RuleLocations, locate_causes
+from gitsched.reconcile.state_plan import try_with_state
 from gitsched.report.causes import list_cause_texts
 from gitsched.simulate.baseline import Baseline, make_baseline
-from gitsched.simulate.scenario import Scenario
+from gitsched.simulate.scenario import Scenario, apply_scenario
 from gitsched.simulate.simulation import simulate, simulate_all_losses
 
 T = TypeVar("T")
@@ -33,7 +35,27 @@ def simulate_source(
     Findings about documents on which a bug shows are added to `faults`, here and in the other functions. `use` is called with the result,
     to find these, too.
     """
-    return _run_on_source(settings, lambda baseline, _: simulate(baseline, scenario), faults, use)
+    has_losses_only = scenario == Scenario(lose=scenario.lose, drain=scenario.drain, unreachable=scenario.unreachable)
+    known = partial(_simulate_from_state, scenario=scenario, use=use) if has_losses_only else None
+    return _run_on_source(settings, lambda baseline, _: simulate(baseline, scenario), faults, use, known)
+
+
+def _simulate_from_state(
+    context: RunContext, fetched: Fetched, scenario: Scenario, use: Callable[[Simulation], object]
+) -> Simulation | None:
+    """Simulate losses on what the last run has planned; None where a complete plan is needed."""
+    from gitsched.reconcile.planned_workloads import PlannedWorkloads  # not for most simulations
+
+    workloads = PlannedWorkloads(context, fetched)
+    plan = workloads.planned.plan
+    if list_faults(plan.findings):
+        return None
+    changed = apply_scenario(workloads.catalog, scenario, plan.totals.config, max(context.settings.now, plan.time))
+    concerned = workloads.list_concerned(frozenset((*changed.lost, *changed.drained)))
+    found = simulate(workloads.decide(concerned)[1], scenario)
+    use(found)
+    log_ignored_settings(plan)
+    return found
 
 
 def simulate_source_losses(
@@ -90,10 +112,14 @@ def _make_commit_baseline(planned: PlannedCommit, settings: RunSettings) -> Base
 
 
 def _run_on_source(
-    settings: RunSettings, answer: Callable[[Baseline, Repository], T], faults: list[Finding], use: Callable[[T], object]
+    settings: RunSettings,
+    answer: Callable[[Baseline, Repository], T],
+    faults: list[Finding],
+    use: Callable[[T], object],
+    answer_from_state: Callable[[RunContext, Fetched], T | None] | None = None,
 ) -> T:
     """Return the answer from a plan of the source, once it is used. Findings about documents on which a bug shows, also in the use of the
-    answer, are added to `faults`."""
+    answer, are added to `faults`. `answer_from_state` gives the same answer without a plan, and uses it, or returns None."""
     context = open_context(settings._replace(observations="recorded"))
 
     def use_answer(planned: Planned) -> T:
@@ -104,7 +130,11 @@ def _run_on_source(
         return answered
 
     with gc_paused():
-        planned, answered = use_plan(context, fetch(context), settings.now, use_answer, written=False)
+        fetched = fetch(context)
+        known = try_with_state(lambda: answer_from_state(context, fetched)) if answer_from_state is not None else None
+        if known is not None:
+            return known
+        planned, answered = use_plan(context, fetched, settings.now, use_answer, written=False)
     faults += list_faults(planned.plan.findings)
     log_ignored_settings(planned.plan)
     return answered

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-import posixpath
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache as cached
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_config
+from gitsched.apis.gitsched.config import FILE, GROUP, Config
 from gitsched.build.remote_base import RemotePolicy
+from gitsched.decide.changed_documents import may_contain_bundle
 from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import CHART_FILE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
-from gitsched.manifests.parsed_file import NOT_YAML, ParsedDocument, ParsedFile
-from gitsched.manifests.sourceignore import IGNORE_FILE, MAX_RULE_LENGTH, MAX_RULES, ExcessRule, SourceIgnore
-from gitsched.model.document import is_known_group, parse_api_group
+from gitsched.manifests.parsed_file import NOT_YAML
+from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
+from gitsched.model.document import is_known_group
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.model.progress import Progress, follow
+from gitsched.model.system_errors import is_bug
 from gitsched.model.tenants import TENANT
 from gitsched.model.tool_groups import TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
+from gitsched.reconcile.config_file import (
+    OpenHistory,
+    make_no_config_finding,
+    read_config,
+    read_valid_config,
+)
 from gitsched.reconcile.remote_policy import decide_remotes
 from gitsched.reconcile.run import BuildContext, Fetched, RunContext
 from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, list_manifests, read_source_file
@@ -37,8 +45,7 @@ if TYPE_CHECKING:
     from gitsched.reconcile.last_valid_documents import RestoredFile
     from gitsched.reconcile.source_history import SourceHistory
 
-OpenHistory = Callable[[], "SourceHistory"]
-
+_log = logging.getLogger("gitsched.reconcile")
 _DEFINITION_KIND = "CustomResourceDefinition"
 _ROOT_NAMES = (*KUSTOMIZATION_NAMES, CHART_FILE)
 
@@ -135,7 +142,7 @@ def read_source_tree(
         if updated is not None:
             return updated
     entries = repository.entries(tree)
-    config, findings, config_valid, last_config = _read_valid_config(repository, tree, cache, open_history)
+    config, findings, config_valid, last_config = read_valid_config(repository, tree, cache, open_history)
     if strict:
         config = config._replace(source=config.source._replace(strict=True))
     if any(entry.unsafe or entry.mode not in REGULAR_FILE_MODES for entry in entries):
@@ -146,8 +153,8 @@ def read_source_tree(
     if len({entry.path.lower() for entry in manifests}) != len(manifests) or not all(entry.path.isascii() for entry in manifests):
         findings += find_path_collisions([entry.path for entry in manifests])
     reader = SourceReader(repository, cache, config, strict=config.source.strict)
-    ignore = _read_ignore_rules(repository, entries, config.source.ignore)
-    findings += [_make_ignore_limit_finding(excess) for excess in ignore.excess] if ignore is not None else ()
+    ignore, limits = _read_ignore_rules(repository, entries, config.source.ignore)
+    findings += limits
     wanted = _select_entries(entries, manifests, paths or config.source.paths, ignore)
     reader.prefetch(wanted)
     followed = wanted if progress is None else follow(wanted, "reading files", progress)
@@ -160,7 +167,7 @@ def read_source_tree(
     kustomized = None
     restored, unverified = _restore_last_valid(files, reader, open_history)
     if last_config is not None and FILE in files and FILE not in restored:
-        restored[FILE], findings = last_config, [*findings, _make_no_config_finding()]
+        restored[FILE], findings = last_config, [*findings, make_no_config_finding()]
     documents = [document for file in files.values() for document in file.documents]
     documents += [document for file in restored.values() for document in file.documents]
     if tenants or any(document.kind == TENANT and document.group == GROUP for document in documents):
@@ -168,7 +175,7 @@ def read_source_tree(
         from gitsched.reconcile.tenant_trees import OwnedFiles, read_tenant_files  # few sources have tenants
 
         def select(rules: list[TreeEntry], those: list[TreeEntry]) -> list[TreeEntry]:
-            found = _read_ignore_rules(repository, rules, config.source.ignore)
+            found, _ = _read_ignore_rules(repository, rules, config.source.ignore)
             return _select_entries(entries, those, paths or config.source.paths, found)
 
         owned = OwnedFiles(
@@ -323,9 +330,17 @@ def may_change_builds(file: SourceFile) -> bool:
 
 
 def _may_have_bundles(documents: Iterable[RawDocument]) -> bool:
-    """Return whether a document is a Bundle, or of a kind whose objects may contain one."""
+    """Return whether a document is a Bundle or contains one. After a bug it may, which costs work only."""
     kinds = {BUNDLE_KIND, *(kind for api in policy_apis.values() for kind in api.embedded_objects)}
-    return any((document.group, document.kind) in kinds for document in documents)
+    try:
+        return any((document.group, document.kind) in kinds and may_contain_bundle(document) for document in documents)
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        from gitsched.model.fault import describe_fault  # only after a bug
+
+        _log.warning("%s while Bundles were looked for; the next run plans everything; report this bug", describe_fault(error))
+        return True
 
 
 def _make_tree_cache(
@@ -372,79 +387,20 @@ def _restore_last_valid(
     return restored, tuple(dict.fromkeys((*failed, *find_unverified_files(files, restored, open_history()))))
 
 
-def read_config(repository: Repository, tree: str, cache: ParseCache) -> Config | None:
-    """Return the settings of a tree, the defaults where it has no gitsched.yaml; None if that is broken."""
-    config, _, valid, _ = _read_valid_config(repository, tree, cache, None)
-    return config if valid else None
-
-
-def read_config_document(repository: Repository, tree: str, cache: ParseCache) -> ParsedDocument | None:
-    """Return the valid document in gitsched.yaml of a tree; None if there is none."""
-    entry = repository.find_entry(tree, FILE)
-    if entry is None or entry[1] not in REGULAR_FILE_MODES:
-        return None
-    return _find_config_document(SourceReader(repository, cache).read(entry[0], FILE))
-
-
-def _read_valid_config(
-    repository: Repository, tree: str, cache: ParseCache, open_history: OpenHistory | None
-) -> tuple[Config, list[Finding], bool, RestoredFile | None]:
-    """Return the settings of a tree, findings about them, whether its own gitsched.yaml is valid or missing, and the version of the file
-    that is used in its place, if there is one."""
-    entry = repository.find_entry(tree, FILE)
-    if entry is None or entry[1] not in REGULAR_FILE_MODES:
-        return Config(), [], True, None
-    reader = SourceReader(repository, cache)
-    reader.prefetch([TreeEntry(FILE, *entry)])
-    file = reader.read(entry[0], FILE)
-    parsed = _find_config_document(file)
-    if parsed is not None:
-        return parse_config(parsed.body.get("spec") or {}), [], True, None
-    for version in open_history().list_versions(FILE) if open_history is not None else ():
-        before = reader.read(version.blob, FILE, version.repository)
-        parsed = _find_config_document(before)
-        if parsed is not None:
-            from gitsched.reconcile.last_valid_documents import keep_version  # most settings are valid
-
-            return parse_config(parsed.body.get("spec") or {}), [], False, keep_version(version, before)
-    return Config(), [_make_no_config_finding()], False, None
-
-
-def _make_no_config_finding() -> Finding:
-    message = f"{FILE} holds no valid document with apiVersion: {GROUP}/v1alpha1 and kind: {KIND}"
-    return Finding("error", "invalid-config", message, Location(FILE, 1, 1))
-
-
-def _find_config_document(file: ParsedFile) -> ParsedDocument | None:
-    valid = (parsed for parsed in file.documents if not parsed.broken)
-    return next((p for p in valid if (parse_api_group(str(p.body.get("apiVersion"))), p.body.get("kind")) == (GROUP, KIND)), None)
-
-
-def _read_ignore_rules(repository: Repository, entries: list[TreeEntry], ignored: tuple[str, ...]) -> SourceIgnore | None:
-    """Return the rules of all `.sourceignore` files and of the settings; None where there is neither."""
-    texts = {
-        posixpath.dirname(entry.path): repository.blob(entry.blob).decode("utf-8", "replace")
+def _read_ignore_rules(
+    repository: Repository, entries: list[TreeEntry], ignored: tuple[str, ...]
+) -> tuple[SourceIgnore | None, list[Finding]]:
+    """Return the rules of all `.sourceignore` files and of the settings, None where there is neither, and findings about them."""
+    files = [
+        entry
         for entry in entries
-        if entry.path.rpartition("/")[2] == IGNORE_FILE
-        and entry.mode in REGULAR_FILE_MODES
-        and not entry.unsafe
-        and repository.blob_size(entry.blob) < 1 << 20
-    }
-    rules = "\n".join(ignored)
-    if ignored:
-        texts[""] = "\n".join((texts.get("", ""), rules))
-    return SourceIgnore.parse(texts, rules.count("\n") + 1 if ignored else 0) if texts else None
+        if entry.path.rpartition("/")[2] == IGNORE_FILE and entry.mode in REGULAR_FILE_MODES and not entry.unsafe
+    ]
+    if not (files or ignored):
+        return None, []
+    from gitsched.reconcile.ignore_files import parse_ignore_files  # many sources hide nothing
 
-
-def _make_ignore_limit_finding(excess: ExcessRule) -> Finding:
-    path = posixpath.join(excess.directory, IGNORE_FILE)
-    what = (
-        f"is longer than {MAX_RULE_LENGTH} characters"
-        if excess.too_long
-        else f"exceeds the limit of {MAX_RULES} rules for a repository"
-    )
-    message = f"the rule {what}: it is ignored, and so are the rules after it in {path}"
-    return Finding("error", "ignore-rules", message, Location(path, excess.line, 1))
+    return parse_ignore_files(repository, files, ignored)
 
 
 def _select_entries(

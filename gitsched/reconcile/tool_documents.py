@@ -6,13 +6,14 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import FileReader
 from gitsched.reconcile.source_reader import make_origin
 
 _SUFFIXES = (".yaml", ".yml", ".json")
-_MAX_SIZE = 1 << 20
+_MAX_SIZE = DEFAULT_LIMITS.size
 """Bytes of a file outside of the source's paths that is searched."""
 
 

@@ -8,7 +8,7 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -18,6 +18,7 @@ Result = TypeVar("Result")
 MAX_PROCESSES = 8
 _BATCH = 5_000
 """Results that a process writes at once; equal objects are shared among them."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/cpu.max")
 
 
@@ -53,7 +54,8 @@ def map_in_processes(function: Callable[[Item], Result | None], items: Sequence[
         for start in range(1, processes):
             with contextlib.suppress(OSError):  # without memory or processes, its items have no results
                 file: IO[bytes] = os.fdopen(os.memfd_create("results"), "w+b")
-                children[_fork(function, items[start::processes], file)] = start, file
+                with _signals_blocked() as signals:
+                    children[_fork(function, items[start::processes], file, signals)] = start, file
         results[::processes] = [function(item) for item in items[::processes]]
         for child, (start, file) in list(children.items()):
             _, status = os.waitpid(child, 0)
@@ -70,17 +72,33 @@ def map_in_processes(function: Callable[[Item], Result | None], items: Sequence[
     return results
 
 
-def _fork(function: Callable[[Item], Result | None], items: Sequence[Item], file: IO[bytes]) -> int:
-    """Start a copy of this process that writes the results to a file. It ends when its parent does."""
-    parent = os.getpid()
+@contextlib.contextmanager
+def _signals_blocked() -> Iterator[set[signal.Signals]]:
+    """Let signals that end a process wait, and return those that wait anyway. A copy would run the handlers of this process, and an
+    exception of a handler would lose the id of a copy."""
+    before = {signal.Signals(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)}
+    try:
+        yield before
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _fork(
+    function: Callable[[Item], Result | None], items: Sequence[Item], file: IO[bytes], signals: Iterable[signal.Signals]
+) -> int:
+    """Start a copy of this process that writes the results to a file. It ends when its parent does.
+
+    The caller blocks signals; in the copy, only `signals` stay blocked.
+    """
+    parent, code = os.getpid(), 1
     child = os.fork()
     if child:
         return child
-    code = 1
     try:
         gc.disable()  # it would write to, and so copy, the memory of every object
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _SIGNALS:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
         results: list[Result | None] = []
         for item in items:
             if os.getppid() != parent:

@@ -112,11 +112,15 @@ def describe_overcommitment(overloaded: OverloadedCluster) -> str:
     return f"{overloaded.cluster} receives {sent} but has {fitting}: not enough {overloaded.resource}."
 
 
+_MORE_TIMERS = "Not simulated: further timers, which start when the simulated ones end, one after the other."
+
+
 def list_notes(value: Simulation) -> list[str]:
     """Return the assumptions of a simulation."""
     notes = [
         f"Not lost, because they also run in other zones: {_join_names(value.partly_lost)}." if value.partly_lost else "",
         _describe_unknown_capacity(value.unknown_capacity) if value.unknown_capacity else "",
+        _MORE_TIMERS if value.has_more_timers else "",
     ]
     return list(filter(None, notes))
 
@@ -175,6 +179,7 @@ def list_resilience_notes(value: Resilience) -> list[str]:
     notes = [
         _describe_unknown_capacity(value.unknown_capacity) if value.unknown_capacity and value.rows else "",
         f"Never lost, because they run in several zones: {_join_names(partial)}." if partial else "",
+        _MORE_TIMERS if any(row.has_more_timers for row in value.rows) else "",
     ]
     return list(filter(None, notes))
 

@@ -3,7 +3,8 @@ dynamic weight or aggregated."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from gitsched.model.scheduling import AffinityGroup, Assignment, Request, make_assignments
@@ -19,12 +20,14 @@ LOCALITY_SCORE = 100
 class RankedCandidates(NamedTuple):
     """`order` are the feasible candidates, best first. `allocatable_replicas` is, by candidate, how many more replicas fit;
     `assigned` how many it has in the previous result; `tiers` are the sets of `order` by overflow: the group's own
-    candidates, then those of each overflow set."""
+    candidates, then those of each overflow set. `ranking` identifies the order among those of a fleet; None if it is that of one workload
+    only."""
 
     order: list[int]
     allocatable_replicas: Sequence[int]
     assigned: dict[int, int]
     tiers: tuple[int, ...]
+    ranking: Hashable = None
 
     def available_replicas(self, index: int) -> int:
         """Return how many replicas of this workload it can have, including those it has."""
@@ -40,8 +43,11 @@ def rank_candidates(request: Request, group: AffinityGroup, fleet: Fleet, mask: 
     assigned = {index[target.name]: target.replicas for target in request.previous if target.name in index}
     allocatable = _cached_allocatable(request, fleet)
     tiers = _list_tiers(request, group, fleet, mask)
-    order: list[int] = []
     previous = fleet.mask(target.name for target in request.previous) if request.previous else 0
+    if len(tiers) == 1 and not mask & previous:
+        order = _sort_by_allocatable(request, fleet, allocatable, mask)
+        return RankedCandidates(order, allocatable, assigned, tiers, _get_ranking(request, fleet, allocatable, mask))
+    order = []
     for tier in tiers:
         # The sort is stable, also in reverse, so equal candidates stay in name order.
         if tier & previous:
@@ -51,8 +57,14 @@ def rank_candidates(request: Request, group: AffinityGroup, fleet: Fleet, mask: 
 
 
 def _sort_by_allocatable(request: Request, fleet: Fleet, allocatable: Sequence[int], mask: int) -> list[int]:
-    key = ("by capacity", mask, request.resource_request, request.replicas, request.variants)
+    key = _get_ranking(request, fleet, allocatable, mask)
     return fleet.get_or_compute(key, lambda: sorted(fleet.members(mask), key=allocatable.__getitem__, reverse=True))
+
+
+def _get_ranking(request: Request, fleet: Fleet, allocatable: Sequence[int], mask: int) -> Hashable:
+    # Where every capacity is known, the order does not depend on the replicas: the estimates are those of all such requests.
+    replicas = None if request.replicas and allocatable is fleet.estimate_for(request) else request.replicas
+    return "by capacity", mask, request.resource_request, replicas, request.variants
 
 
 def _cached_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
@@ -64,7 +76,7 @@ def _estimate_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
     if not request.replicas:
         return [UNLIMITED] * len(fleet)
     estimates = fleet.estimate_for(request)
-    if UNLIMITED not in estimates:
+    if not fleet.get_or_compute(("unlimited", request.resource_request, request.variants), lambda: UNLIMITED in estimates):
         return estimates
     return [request.replicas if capacity == UNLIMITED else capacity for capacity in estimates]
 
@@ -116,8 +128,9 @@ def assign_replicas(request: Request, fleet: Fleet, ranked: RankedCandidates, se
         case "everywhere":
             return tuple(Assignment(fleet.names[i]) for i in selected)
         case "duplicated":
-            names = fleet.names
-            return make_assignments([(names[i], request.replicas) for i in selected if request.replicas or request.keep_empty])
+            if not (request.replicas or request.keep_empty):
+                return ()
+            return make_assignments(zip(map(fleet.names.__getitem__, selected), repeat(request.replicas)))
     replica_counts: ReplicaCounts = {}
     for division in plan_divisions(request, fleet, ranked, selected):
         replica_counts |= _divide_replicas(request, division)
@@ -222,7 +235,9 @@ def _dispense_replicas(request: Request, target: int, parties: list[tuple[int, i
 
 def _divide_by_static_weight(request: Request, fleet: Fleet, mask: int) -> tuple[Assignment, ...]:
     selected = fleet.members(mask)
-    weights = compute_static_weights(request, fleet, selected)
+    weights = fleet.get_or_compute(
+        ("static weights", request.weights, mask), lambda: compute_static_weights(request, fleet, selected)
+    )
     added = _dispense_replicas(request, request.replicas, [(i, weights[i]) for i in selected if weights[i]])
     return _build_targets(request, fleet, ((i, added.get(i, 0)) for i in selected) if request.keep_empty else added.items())
 

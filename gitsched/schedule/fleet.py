@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from gitsched.model.labels import Requirement, Selector
 from gitsched.model.scheduling import Affinity, AffinityGroup, CandidateVariant, Request
-from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
+from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, TolerationIndex
 from gitsched.schedule.estimator import UNLIMITED, Capacity, Estimator, ResourceRequest
 
 T = TypeVar("T")
@@ -198,9 +198,10 @@ class Fleet:
                 _add_to_index(self._labels, key, text, 1 << i)
 
     def _find_untolerated(self, tolerations: Sequence[Toleration]) -> int:
-        return _unite_masks(
-            mask for taint, mask in self._taints.items() if not any(toleration.tolerates(taint) for toleration in tolerations)
-        )
+        if not self._taints:
+            return 0
+        index = TolerationIndex(tolerations)
+        return _unite_masks(mask for taint, mask in self._taints.items() if index.find_first(taint) is None)
 
     def _find_serving(self, api: tuple[str, str]) -> int:
         return _unite_masks(

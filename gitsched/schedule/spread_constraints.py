@@ -39,14 +39,21 @@ def score_regions(
     request: Request, fleet: Fleet, ranked: RankedCandidates, region: SpreadConstraint, cluster: SpreadConstraint
 ) -> list[Region]:
     """Return the regions of the feasible candidates with their scores."""
+    if ranked.ranking is None:
+        members = _group_by_region(fleet, ranked.order)
+    else:
+        members = fleet.get_or_compute(("by region", ranked.ranking), lambda: _group_by_region(fleet, ranked.order))
+    score = _score_divided_region if request.divides else _score_duplicated_region
+    return [Region(name, score(request, ranked, found, region, cluster), found) for name, found in members.items()]
+
+
+def _group_by_region(fleet: Fleet, order: list[int]) -> dict[str, list[int]]:
+    """Return the candidates of each region in their order. A candidate without a region is in none."""
     names = fleet.get_or_compute("regions", lambda: [next(iter(c.fields.get("region", ())), None) for c in fleet.candidates])
     members: defaultdict[str | None, list[int]] = defaultdict(list)
-    for index in ranked.order:
+    for index in order:
         members[names[index]].append(index)
-    score = _score_divided_region if request.divides else _score_duplicated_region
-    return [
-        Region(name, score(request, ranked, found, region, cluster), found) for name, found in members.items() if name is not None
-    ]
+    return {name: found for name, found in members.items() if name is not None}
 
 
 def _score_duplicated_region(

@@ -10,7 +10,9 @@ from gitsched.apis.capabilities import CapacityReporting, InnerPlacementReportin
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import Catalog
-from gitsched.decide.decisions import DecisionSet, adapt_outcome, create_engines, make_holds_loader
+from gitsched.decide.decisions import DecisionSet, make_holds_loader
+from gitsched.decide.engines import create_engines
+from gitsched.decide.workload_decision import adapt_outcome
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
@@ -53,7 +55,8 @@ class Baseline(NamedTuple):
 
     `running_replicas` are the replicas by cluster before the plan is carried out; their resources are already in use. If the output
     branch has no placements yet, the workloads are assumed to run as planned. `relevant_clusters` are the clusters that can affect the
-    decision of a workload, None for all clusters.
+    decision of a workload, None for all clusters. `others` is the number of workloads besides those of `decisions`: they run as planned,
+    and the simulated event does not concern them.
     """
 
     decisions: DecisionSet
@@ -63,6 +66,7 @@ class Baseline(NamedTuple):
     records: Mapping[Key, Body]
     running_replicas: Mapping[Key, Mapping[str, int | None]]
     relevant_clusters: Mapping[Key, frozenset[str] | None]
+    others: int = 0
 
     @property
     def has_inner_placements(self) -> bool:
@@ -72,11 +76,12 @@ class Baseline(NamedTuple):
 
 class SimulationResult(NamedTuple):
     """The decisions after an event; `outcomes` contains only the workloads that were scheduled again, `own_workloads` are those that
-    an API creates itself."""
+    an API creates itself. `has_more_timers`: timers that the event starts are not simulated, because there are too many in succession."""
 
     engines: tuple[PolicyEngine, ...]
     outcomes: Mapping[Key, Outcome]
     own_workloads: frozenset[Key] = frozenset()
+    has_more_timers: bool = False
 
 
 def make_baseline(decided: DecisionSet, config: Config, time: datetime, observations: Mapping[Any, Any]) -> Baseline:
@@ -118,6 +123,8 @@ def decide_changed_catalog(
         if not due:
             break
         now = max(due)
+    else:
+        return after._replace(has_more_timers=True)
     return after
 
 

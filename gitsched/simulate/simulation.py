@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from gitsched.apis.capabilities import InnerPlacementReporting
 from gitsched.apis.policy_api import PolicyEngine
-from gitsched.decide.decisions import describe_recorded, list_engine_records
+from gitsched.decide.decisions import describe_recorded
+from gitsched.decide.engines import list_engine_records
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.model.document import Key, get_field
 from gitsched.model.progress import Progress, follow
@@ -61,13 +62,14 @@ def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
         drained=changed.drained,
         added=changed.added,
         partly_lost=changed.partly_lost,
-        workloads=len(known.keys() | after.outcomes.keys()) + len(inner),
+        workloads=len(known.keys() | after.outcomes.keys()) + len(inner) + baseline.others,
         effects=tuple(effects),
         overloaded=capacity.overloaded,
         unknown_capacity=capacity.unknown_capacity,
         record_changes=tuple(
             change for change in compare_recorded(baseline.decisions.recorded, recorded) if change.subject in described
         ),
+        has_more_timers=after.has_more_timers,
     )
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from gitsched.decide.plan import collect_garbage
+from gitsched.decide.garbage_collection import collect_garbage
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
 from gitsched.model.fault import describe_fault
 from gitsched.model.system_errors import convert_system_error

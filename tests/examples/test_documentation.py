@@ -79,8 +79,9 @@ def test_every_member_of_gitsched_json_is_documented() -> None:
     page = (ROOT / "docs" / "output-branch.md").read_text()
     table = page.partition("## gitsched.json")[2].partition("\n## ")[0]
     explained = {name for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
-    complete = RunMetadata("", "", facts={"facts": "1"}, workloads={"placed": 1}, builds=BuildRecord("kubectl", {"a": "1"}))
+    complete = RunMetadata("", "", facts={"facts": "1"}, workloads={"placed": 1}, unclaimed=1)
     complete = complete._replace(
+        builds=BuildRecord("kubectl", {"a": "1"}),
         kept_files={"a": "1"},
         guard={"frozen": "a holiday"},
         adopted={"Deployment.apps/shop/web": "no status"},

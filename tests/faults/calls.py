@@ -6,6 +6,7 @@ Only calls count that touch files below a directory: what Python reads of its ow
 from __future__ import annotations
 
 import builtins
+import contextlib
 import errno
 import fcntl
 import io
@@ -152,7 +153,8 @@ def patch_git(injection: Injection) -> None:
 
         def _kill_group(self) -> None:
             if self.returncode is None:
-                os.killpg(self.pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has just ended
+                    os.killpg(self.pid, signal.SIGKILL)
             if injection.fault == ALL_KILLED:
                 die()
 

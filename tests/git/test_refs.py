@@ -246,4 +246,4 @@ def test_notes_that_have_lost_objects_begin_again(work: Path, git, caplog, lost:
     assert read_note(open_repository(work), commit) is None
     write_note(open_repository(work), commit, "second", **ADA)
     assert read_note(open_repository(work), commit) == "second\n"
-    assert "has lost objects and is written again from the start" in caplog.text
+    assert "cannot be read and is written again from the start" in caplog.text

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.render.run_metadata import format_line, write_commit_message
+from gitsched.render.commit_message import format_line, write_commit_message
 
 OID = "a" * 40
 OURS = [f"Gitsched-Source: {OID}", "Gitsched-Version: 0.1.0", "Gitsched-Cause: source"]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gitsched.model.markdown import format_code
 from gitsched.model.time import EPOCH
+from gitsched.render.readme import write_readme
 from gitsched.render.readme_content import DecisionRow, FleetRow, ReadmeContent
-from gitsched.render.run_metadata import write_readme
 
 OID = "a" * 40
 HOSTILE = [

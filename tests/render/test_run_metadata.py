@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.model.urls import strip_credentials
-from gitsched.render.run_metadata import (
-    GITATTRIBUTES,
-    RunMetadata,
-    parse_run_metadata,
-    write_hydrator_metadata,
-    write_run_metadata,
-)
+from gitsched.render.run_metadata import GITATTRIBUTES, RunMetadata, parse_run_metadata, write_hydrator_metadata, write_run_metadata
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 VALUES = st.none() | st.text(max_size=8) | st.integers() | st.dictionaries(st.text(max_size=8), st.booleans(), max_size=3)

@@ -134,7 +134,13 @@ metadata: {name: echo, namespace: tenant}
 spec:
   manifest: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: echo, namespace: shop}, spec: {replicas: %d}}]
 """
-SITE = "api: kubernetes\nkind: Cluster\nmetadata: {name: %s, namespace: tenant}\nspec: {metrics: []}\nstatus: {state: ONLINE}\n"
+SITE = """\
+api: kubernetes
+kind: Cluster
+metadata: {name: %s, namespace: tenant}
+spec: {kubeconfig: {contexts: [{name: c}], clusters: [{name: c}], users: [{name: u}]}, metrics: []}
+status: {state: ONLINE}
+"""
 
 
 TEAM = """\

@@ -24,7 +24,7 @@ from .conftest import execute
 
 SOURCE, OUTPUT = "refs/heads/main", "refs/heads/placements"
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_LEFT_OVER = ("*.lock", "tmp_*", "*.tmp", "plan-*")
+_LEFT_OVER = ("*.lock", "tmp_*", "*.tmp", "plan-*.[0-9]*", "plan-*-journal")
 
 
 class Killed(BaseException):

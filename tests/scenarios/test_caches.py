@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.decide.plan import collect_garbage
+from gitsched.decide.garbage_collection import collect_garbage
 from gitsched.model.errors import Permanent
 from gitsched.reconcile import Reconciler, RunResult
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy

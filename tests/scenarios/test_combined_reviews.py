@@ -164,3 +164,13 @@ def test_the_number_of_commits_is_bounded(shop: Fleet, monkeypatch: pytest.Monke
     for text in ("a", "b", "c"):
         shop.commit({"README": text}, hour=1)
     assert reconcile(shop).refused
+
+
+def test_a_review_that_takes_too_many_plans_to_verify_is_named(shop: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two"):
+        workload = "api" if name == "one" else "web"
+        merge(shop, name, review(shop, name, {f"policies/{workload}.yaml": place(workload, "second")}))
+    monkeypatch.setattr("gitsched.reconcile.combined_reviews.MAX_PLANS", 1)
+    run = reconcile(shop)
+    assert run.refused
+    assert sum("which would take more than 1 plans to verify" in line for line in run.reviewed) >= 1

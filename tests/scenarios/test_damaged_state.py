@@ -176,3 +176,56 @@ def test_a_damaged_placement_decision_is_decided_again(fleet: Fleet, content: st
     assert {path: blob for path, blob in after.items() if path.startswith(("clusters/", "status/"))} == {
         path: blob for path, blob in before.items() if path.startswith(("clusters/", "status/"))
     }
+
+
+@pytest.mark.parametrize("member", ["fromCluster", "creationTimestamp"])
+@pytest.mark.parametrize("value", [{"a": [{}]}, [[]], 7, None, "x"])
+def test_an_edited_eviction_task_is_read_without_what_cannot_be(fleet: Fleet, member: str, value: Any) -> None:
+    fleet.commit(
+        {"web.yaml": deployment("web"), "one.yaml": cluster("one"), "two.yaml": cluster("two"), "all.yaml": policy("one", "two")}
+    )
+    fleet.reconcile()
+    path = "status/work.karmada.io/resourcebinding/default/web-deployment.yaml"
+    record = fleet.load(path)
+    record["spec"]["gracefulEvictionTasks"] = [{"fromCluster": "two", "creationTimestamp": "2026-03-02T08:00:00Z", member: value}]
+    replace(fleet, path, "100644", json.dumps(record))
+    assert [finding for finding in fleet.reconcile(0.1).plan.findings if finding.code == "internal-error"] == []
+    assert fleet.where("default/deployment-web")[:1] == ["one"]
+
+
+FOREIGN_NOTES: dict[str, tuple[str, str, str]] = {
+    "directory": ("040000 tree TREE", "HEAD", ""),
+    "submodule": ("160000 commit COMMIT", "HEAD", ""),
+    "lost": ("100644 blob " + "1" * 40, "HEAD", ""),
+    "a file in place of a directory of notes": ("100644 blob BLOB", "", ""),
+    "a lost directory of notes": ("040000 tree " + "2" * 40, "", ""),
+    "names that are no ids": ("100644 blob BLOB", "--help", ""),
+    "too deep": ("100644 blob BLOB", "HEAD", "[" * 100_000),
+    "too large": ("100644 blob BLOB", "HEAD", '{"drySha": "COMMIT", "x": "' + "x" * (1 << 20) + '"}'),
+    "texts that are no Unicode": ("100644 blob BLOB", "HEAD", '{"drySha": "\\ud800", "operatorOutputs": ["\\ud800"]}'),
+    "an option of git": ("100644 blob BLOB", "HEAD", '{"drySha": "--upload-pack=false"}'),
+}
+
+
+@pytest.mark.parametrize("case", [*FOREIGN_NOTES, "no commit"])
+def test_whatever_somebody_pushed_as_notes_a_run_continues(pair: Fleet, case: str) -> None:
+    """Forges protect branches, not notes: whoever may push can write them."""
+    pair.reconcile()
+    notes, head = "refs/notes/hydrator.metadata", pair.head or ""
+    blob = pair.git("hash-object", "-w", "--stdin", data=FOREIGN_NOTES.get(case, ("", "", ""))[2].encode())
+    if case == "no commit":
+        pair.git("update-ref", notes, blob)
+    else:
+        kind, name, _ = FOREIGN_NOTES[case]
+        kind = (
+            kind.replace("TREE", pair.git("mktree", data=b""))
+            .replace("COMMIT", pair.git("rev-parse", "main"))
+            .replace("BLOB", blob)
+        )
+        tree = pair.git("mktree", "--missing", data=f"{kind}\t{name.replace('HEAD', head) or head[:2]}\n".encode())
+        pair.git("update-ref", notes, pair.git("commit-tree", "-m", "Notes", tree))
+    pair.commit({"apps/web.yaml": deployment("web", 3)}, hour=1)
+    run = pair.reconcile(1)
+    assert (run.after == pair.head, run.before, pair.where(WEB)) == (True, head, ["first"])
+    note = json.loads(pair.git("notes", "--ref=hydrator.metadata", "show", run.after or ""))
+    assert note["drySha"] == pair.git("rev-parse", "main")

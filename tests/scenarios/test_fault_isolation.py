@@ -90,7 +90,7 @@ def test_a_bug_at_any_stage_quarantines_one_document(fleet: Fleet, stage: str, m
     assert fleet.load(f"clusters/ash/{BAD}.yaml")["spec"]["replicas"] == 3
 
 
-@pytest.mark.parametrize("stage", ["apis.karmada.state.read_previous", "reconcile.fetch.strip_record"])
+@pytest.mark.parametrize("stage", ["apis.karmada.state.read_previous", "reconcile.output_records.strip_record"])
 def test_a_bug_on_a_previous_record_moves_nothing(fleet: Fleet, stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"bad.yaml": deployment("bad"), "good.yaml": deployment("good"), "policy.yaml": policy("")}
     fleet.commit({"ash.yaml": cluster("ash"), **files})

@@ -20,10 +20,17 @@ from gitsched.report.saved_plan import serialize_saved_plan
 from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_plan
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
-from tests.scenarios.histories import WORKLOADS, Files, History, settings_of
-from tests.scenarios.test_overrides import mirror
+from tests.scenarios.histories import TAINTS, TOLERANT, WORKLOADS, Files, History, settings_of
+from tests.scenarios.test_overrides import UNFIT, mirror
 
 STEPS = 8
+SETTINGS = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Config
+metadata: {name: gitsched}
+spec: {output: {overlap: %s}, karmada: {failback: %s}, guard: {fleet: {removed: 100, moved: 100}, cluster: {removed: 100}}}
+"""
+SPREAD = "    spreadConstraints: [{spreadByField: region, minGroups: 1, maxGroups: 1}]\n"
 PLACES = ("first", "second", "third")
 
 
@@ -47,13 +54,14 @@ def write_reports(compared: PlanComparison) -> dict[str, str]:
 
 
 class PolicyHistory:
-    """Commits that change policies, clusters and workloads where no decision depends on another one."""
+    """Commits that change policies, overrides, clusters and workloads where no decision depends on another one."""
 
     def __init__(self, dice: Random) -> None:
         self._dice = dice
         self.files: Files = {f"clusters/{name}.yaml": cluster(name) for name in PLACES}
         self.files |= {f"apps/{name}.yaml": deployment(name) for name in WORKLOADS}
         self.files |= {"apps/map.yaml": settings_of("conf", 1), "policies/all.yaml": policy("first", "second")}
+        self.files["gitsched.yaml"] = SETTINGS % (dice.choice(("0s", "10m")), dice.choice(("Never", "{AfterStabilization: 30m}")))
 
     def go_on(self, small: float) -> Files:
         """Return the changes of the next commit."""
@@ -64,29 +72,49 @@ class PolicyHistory:
     def _draw(self, small: float) -> Files:
         """Return changes; `small` is the probability that it only edits workloads."""
         dice = self._dice
-        name, place = dice.choice(WORKLOADS), dice.choice(PLACES)
-        groups = dice.choice((("first",), ("second",), ("first,third", "second"), ("third", "first"), ("",)))
-        scheduling = dice.choice(("Divided", "Duplicated"))
+        name, place = dice.choice(WORKLOADS), dice.choice((*PLACES, "fourth"))
         maps = policy(dice.choice(("", "second")), name="maps", kind="ConfigMap")
         if dice.random() < small / 2:
             return {f"apps/{name}.yaml": deployment(name, dice.randrange(1, 9))}
         return dice.choice(
             (
-                {"policies/all.yaml": policy(*groups, scheduling=scheduling)},
-                {"policies/all.yaml": "# moved\n" + policy(*groups, scheduling=scheduling)},
-                {"policies/all.yaml": policy(*groups), f"apps/{name}.yaml": deployment(name, dice.randrange(1, 9))},
+                {"policies/all.yaml": self._draw_policy()},
+                {"policies/all.yaml": "# moved\n" + self._draw_policy()},
+                {"policies/all.yaml": self._draw_policy(), f"apps/{name}.yaml": deployment(name, dice.randrange(1, 9))},
                 {"policies/maps.yaml": maps},
-                {"policies/maps.yaml": maps, "policies/all.yaml": policy(*groups)},
-                {"policies/other.yaml": dice.choice((None, policy(*groups, name="other")))},
-                {"policies/mirror.yaml": dice.choice((None, mirror("other.example.net", "first", place)))},
-                {f"clusters/{place}.yaml": dice.choice((cluster(place, "power:NoExecute"), cluster(place)))},
+                {"policies/maps.yaml": maps, "policies/all.yaml": self._draw_policy()},
+                {"policies/other.yaml": dice.choice((None, self._draw_policy("other")))},
                 {
-                    f"clusters/{place}.yaml": cluster(place, "power:NoSchedule"),
-                    "policies/maps.yaml": maps,
+                    "policies/mirror.yaml": dice.choice(
+                        (None, mirror("other.example.net", "first", place, more=dice.choice(("", UNFIT))))
+                    )
                 },
+                {"policies/dead.yaml": dice.choice((None, TAINTS))},
+                {f"clusters/{place}.yaml": dice.choice((self._draw_cluster(place), self._draw_cluster(place), None))},
+                {f"clusters/{place}.yaml": self._draw_cluster(place)},
+                {f"clusters/{place}.yaml": self._draw_cluster(place), "policies/maps.yaml": maps},
+                {f"clusters/{place}.yaml": self._draw_cluster(place), "policies/all.yaml": self._draw_policy()},
                 {f"apps/{name}.yaml": dice.choice((None, deployment(name)))},
             )
         )
+
+    def _draw_policy(self, name: str = "all") -> str:
+        dice = self._dice
+        groups = dice.choice(
+            (("first",), ("second",), ("first,third", "second"), ("third", "first"), ("",), ("tier",), ("tier", "second"))
+        )
+        text = policy(
+            *groups, name=name, scheduling=dice.choice(("Divided", "Duplicated")), more=dice.choice(("", TOLERANT, SPREAD))
+        )
+        return text.replace("clusterNames: [tier]", "labelSelector: {matchLabels: {tier: gold}}")
+
+    def _draw_cluster(self, name: str) -> str:
+        dice = self._dice
+        taints = dice.choice(((), (), ("power:NoExecute",), ("power:NoSchedule",)))
+        text = cluster(name, *taints, region=dice.choice(("north", "south")))
+        tier, ready = dice.choice(("gold", "gold", "none")), dice.choice(("True", "True", "False"))
+        text = text.replace("metadata:", f"metadata:\n  labels: {{tier: {tier}}}", 1)
+        return text + dice.choice(("", f"status: {{conditions: [{{type: Ready, status: '{ready}'}}]}}\n"))
 
 
 def play(

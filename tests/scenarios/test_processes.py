@@ -14,7 +14,7 @@ from gitsched.reconcile import RunSettings, reconcile
 
 from .conftest import UNGUARDED, Fleet, at_hour, cluster, deployment, execute, policy, start_process
 
-ROUNDS = 10
+ROUNDS = 6
 
 
 def objects(fleet: Fleet) -> int:

@@ -62,7 +62,7 @@ class Forge:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("FORGE_TOKEN", "f00d")
+    monkeypatch.setenv("FORGE_TOKEN", "forge-token")
     server = Server()
     yield server
     server.close()
@@ -92,9 +92,9 @@ def test_the_next_group_starts_when_all_clusters_of_the_last_group_succeed(fleet
     forge.set_status(first, "success", "bru")
     fleet.reconcile(hour=3)
     assert colours(fleet) == everywhere("blue")
-    token = {"gitlab": "f00d", "github": "Bearer f00d", "gitea": "token f00d"}[kind]
+    token = {"gitlab": "forge-token", "github": "Bearer forge-token", "gitea": "token forge-token"}[kind]
     assert {seen.headers["PRIVATE-TOKEN" if kind == "gitlab" else "Authorization"] for seen in server.seen} == {token}
-    assert "f00d" not in "".join(fleet.read(path) for path in fleet.files() if path.endswith((".json", ".md", ".yaml")))
+    assert "forge-token" not in "".join(fleet.read(path) for path in fleet.files() if path.endswith((".json", ".md", ".yaml")))
     record = fleet.load("gitsched.json")["observations"]
     assert record[f"CommitStatus//bru/{first}"] == {"state": "Success", "time": "2026-03-02T09:00:00Z"}
 
@@ -148,7 +148,7 @@ def test_the_rollout_waits_for_an_unreachable_forge_and_reports_it(fleet: Any, s
     run = fleet.reconcile(hour=2)
     assert [finding.code for finding in run.plan.findings if finding.severity == "warning"] == ["ocm-statuses-unknown"]
     assert fleet.head == head
-    assert "f00d" not in str(run.plan.findings)
+    assert "forge-token" not in str(run.plan.findings)
 
 
 def test_recorded_statuses_are_replayed_and_an_untrusted_branch_sends_no_query(fleet: Any, server: Server) -> None:

@@ -9,17 +9,21 @@ import pickle
 import shutil
 import subprocess
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gitsched.git import state_refs
 from gitsched.git.output import list_state_refs
 from gitsched.git.state_refs import StateRefs
 from gitsched.model.document import Key
+from gitsched.model.errors import Temporary
 from gitsched.reconcile import Reconciler, RunResult, pipeline
 from gitsched.reconcile.cache import plan_tree
+from gitsched.reconcile.cache.plan_file import PlanFile
 from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize
 from gitsched.reconcile.run_settings import RunSettings
 from tests.scenarios.conftest import LOCAL_SERVERS, Fleet, at_hour, cluster, deployment, policy
@@ -34,8 +38,8 @@ def files(replicas: int = 1) -> dict[str, str]:
     return {**apps, **first, "policies/all.yaml": policy("first"), "clusters/first.yaml": cluster("first")}
 
 
-def git(at: Path, *arguments: str, data: bytes | None = None) -> str:
-    done = subprocess.run(["git", *arguments], cwd=at, input=data, capture_output=True, check=True)
+def git(at: Path, *arguments: str, data: bytes | None = None, check: bool = True) -> str:
+    done = subprocess.run(["git", *arguments], cwd=at, input=data, capture_output=True, check=check)
     return done.stdout.decode().strip()
 
 
@@ -135,6 +139,8 @@ DAMAGES: dict[str, tuple[str, dict[str, Any] | bytes]] = {
     "another format": ("state.json", {"format": 99}),
     "another build": ("state.json", {"key": "0" * 64}),
     "another source": ("state.json", {"source": "1" * 40}),
+    "an option in place of rows": ("state.json", {"rows": "--upload-pack=false"}),
+    "an abbreviated id": ("state.json", {"rows": "1" * 12}),
     "rows outside": ("state.json", {"kinds": {"../etc": [0, 1, 1]}}),
     "too many parts": ("state.json", {"kinds": {"workload": [64, 1, 1]}}),
     "a damaged header": ("header", b"x" * 100),
@@ -219,6 +225,18 @@ def test_the_next_run_after_two_runs_at_once_continues_from_a_sound_state(
     assert machines.run(2, state="off").after is None, "the complete plan has the same bytes"
 
 
+def test_any_thread_may_close_a_cache_file(tmp_path: Path) -> None:
+    """Python may collect it as garbage in a thread of a server."""
+    file = PlanFile(tmp_path / "plan.sqlite3")
+    tmp_path.chmod(0o700)
+    file.create([("header", "", 0, b"x")])
+    opened = PlanFile.open(tmp_path / "plan.sqlite3")
+    assert opened is not None
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(opened.close).result()
+    assert opened.read("header", "") is None
+
+
 class Hostile:
     def __reduce__(self) -> Any:
         return (os.system, ("false",))
@@ -253,6 +271,33 @@ def test_a_lost_ref_or_a_state_of_another_commit_is_replaced(machines: Machines)
     git(machines.server, "update-ref", "-d", ROWS)
     assert machines.run(1).plan.complete
     assert not machines.run(1).plan.complete
+
+
+def test_a_machine_with_a_cache_stores_the_state_that_others_do_not_have(machines: Machines) -> None:
+    machines.commit(3, 1)
+    settings = machines.settings(1, state="off")
+    assert Reconciler(settings).run(settings.now).after
+    stale = machines.refs()
+    assert not Reconciler(settings._replace(state="on")).run(settings.now).plan.complete
+    assert machines.refs() != stale
+    assert not machines.run(1).plan.complete, "another machine continues from it"
+    assert not Reconciler(settings._replace(state="on")).run(settings.now).plan.complete, "so does this one"
+
+
+def test_old_objects_are_removed_after_the_push_and_a_failure_fails_no_run(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(state_refs, "_MAX_LOOSE_OBJECTS", -256)
+    pushed = machines.refs()
+
+    def fail(*_: Any, **__: Any) -> Any:
+        assert machines.refs() != pushed
+        raise Temporary("git gc does not answer")
+
+    monkeypatch.setattr(state_refs, "run_git", fail)
+    machines.commit(3, 1)
+    assert machines.run(1).after
+    assert "git gc does not answer" in caplog.text
 
 
 def test_a_server_that_refuses_the_state_fails_no_run(machines: Machines, caplog: pytest.LogCaptureFixture) -> None:
@@ -292,8 +337,12 @@ def test_listed_keys_must_have_signed_the_state(machines: Machines, tmp_path: Pa
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True)
         keys[name] = (tmp_path / f"{name}.pub").read_text().strip()
     trusted = {"state_keys": (keys["ours"],), "signing": ("ssh", str(tmp_path / "ours"))}
-    assert machines.run(0, **trusted).plan.complete, "the state has no signature"
+    unsigned, job = machines.refs()[PLAN], machines.settings(0, **trusted)
+    assert Reconciler(job).run(job.now, preview=True).plan.complete, "the state has no signature"
     assert "must be signed" in caplog.text
+    clones = [clone for clone in job.cache.glob("*.git") if unsigned in git(clone, "rev-parse", PLAN, check=False)]
+    assert not clones, "no ref leads to it"
+    assert machines.run(0, **trusted).plan.complete
     assert not machines.run(0, **trusted).plan.complete
     assert machines.run(0, state_keys=(keys["other"],)).plan.complete
 

@@ -109,6 +109,26 @@ map_in_processes(work, range(100_000), 2)
         time.sleep(0.01)
 
 
+@linux_only
+def test_a_signal_right_after_the_fork_runs_no_handler_in_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parent, ran, fork = os.getpid(), tmp_path / "ran", os.fork
+
+    def fork_and_send() -> int:
+        child = fork()
+        if not child:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return child
+
+    monkeypatch.setattr(os, "fork", fork_and_send)
+    before = signal.signal(signal.SIGTERM, lambda *_: ran.touch() if os.getpid() != parent else None)
+    try:
+        assert map_in_processes(str, range(4), 2) == ["0", None, "2", None]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not ran.exists()
+    assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
 def test_a_process_with_threads_makes_no_copies() -> None:
     stop = threading.Event()
     thread = threading.Thread(target=stop.wait)

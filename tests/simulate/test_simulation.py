@@ -275,3 +275,11 @@ def test_all_losses_of_unreachable_clusters_show_which_workloads_need_a_policy(s
     gone = simulate("--sweep", "clusters", "-o", "json")
     silent = simulate("--sweep", "clusters", "--lost", "silent", "-o", "json")
     assert [sum(row["short"] for row in table["losses"]) for table in (gone, silent)] == [0, 7]
+
+
+def test_timers_beyond_the_limit_are_noted(shop: Fleet, simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.commit({"gitsched.yaml": ALLOWED.replace("allowNoExecuteTaintPolicy: true", "failover: cluster")}, hour=1)
+    assert "further timers" not in simulate("--lose", "w1", "--lost", "silent")
+    monkeypatch.setattr("gitsched.simulate.baseline._MAX_TIMER_ROUNDS", 1)
+    for event in ("--lose=w1", "--sweep=clusters"):
+        assert "Not simulated: further timers" in simulate(event, "--lost", "silent")

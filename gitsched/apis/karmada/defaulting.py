@@ -27,19 +27,22 @@ def normalize_object(body: Body, shape: ObjectShape, *, typed: bool) -> Body:
 
     Returns the same object when nothing changes.
     """
+    parts = shape.parts
     changes: dict[str, Any] = {}
     removed: set[str] = set()
     for name, value in body.items():
-        if value is None or (typed and value in ("", []) and name not in shape.zero and name not in shape.keep):
+        if not value and (value is None or (typed and value in ("", []) and name not in shape.zero and name not in shape.keep)):
             removed.add(name)
-        elif name in shape.parts and (normalized := _normalize_member(value, shape.parts[name], typed=typed)) is not value:
+        elif name in parts and (normalized := _normalize_member(value, parts[name], typed=typed)) is not value:
             changes[name] = normalized
-    missing = {name: value for name, value in shape.defaults.items() if body.get(name) is None or name in removed}
-    if typed:
-        missing |= {name: value for name, value in shape.zero.items() if body.get(name) is None}
+    missing: Mapping[str, Any] = {}
+    if shape.defaults:
+        missing = {name: value for name, value in shape.defaults.items() if body.get(name) is None or name in removed}
+    if typed and shape.zero:
+        missing = {**missing, **{name: value for name, value in shape.zero.items() if body.get(name) is None}}
     if not (changes or removed or missing):
         return body
-    return {name: changes.get(name, value) for name, value in body.items() if name not in removed} | missing
+    return {**{name: changes.get(name, value) for name, value in body.items() if name not in removed}, **missing}
 
 
 def _normalize_member(value: Any, shape: ObjectShape, *, typed: bool) -> Any:

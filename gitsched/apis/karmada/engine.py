@@ -49,9 +49,7 @@ from gitsched.schedule.estimator import Capacity
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.continuation.state_continuation import ContinuedState
-
-_MAX_DEADLINES = 64
-"""Maximum number of missed deadlines that one run handles for a workload."""
+    from gitsched.model.template_index import TemplateIndex
 
 
 class KarmadaEngine(PolicyEngine):
@@ -87,10 +85,19 @@ class KarmadaEngine(PolicyEngine):
         made = continue_state(self.state, snapshot, changes)
         return None if made is None else Continuation(KarmadaEngine(snapshot, (self, made)), made.affected)
 
-    def list_selectable(self, changes: SnapshotChanges, /) -> frozenset[Key] | None:
-        from gitsched.apis.karmada.continuation.policy_changes import find_selectable  # only to compare commits
+    @property
+    def reads_other_templates(self) -> bool:
+        state = self.state
+        return state.has_dependencies or state.has_followers or not state.autoscalers.is_empty
 
-        return find_selectable(self.state, changes)
+    def list_selectable(self, before: PolicyEngine, after: PolicyEngine, changes: SnapshotChanges, /) -> frozenset[Key] | None:
+        from gitsched.apis.karmada.continuation.selectable_templates import find_selectable  # only to compare commits
+
+        assert isinstance(before, KarmadaEngine), "both are engines of this API"
+        assert isinstance(after, KarmadaEngine), "both are engines of this API"
+        if any(engine.reads_other_templates for engine in (self, before, after)):
+            return None
+        return find_selectable(before.state, after.state, changes)
 
     def update(self, snapshot: Snapshot, /) -> bool:
         before = self.state.reschedule_triggers
@@ -100,6 +107,13 @@ class KarmadaEngine(PolicyEngine):
         # cannot say which workloads have a binding.
         after = self.state.reschedule_triggers
         return (after.records, after.findings) == (before.records, before.findings) and not after.pending
+
+    def repeats(self, template: Document, outcome: Outcome, /) -> bool:
+        from gitsched.apis.karmada.binding.repeated_binding import are_bindings_plain, is_repeated  # only where records changed
+
+        if self.dependencies is not None or not are_bindings_plain(self.state):
+            return False
+        return is_repeated(self.state, template, outcome)
 
     @property
     def revision(self) -> int:
@@ -175,8 +189,8 @@ class KarmadaEngine(PolicyEngine):
         state = self.state
         return (*state.inventory.records, *state.taint_policies.records, *state.reschedule_triggers.records)
 
-    def list_health_reports(self, template: Document) -> Mapping[str, HealthReport]:
-        reported = self.state.failover.read_health(template.key)
+    def list_health_reports(self, workload: Key, /) -> Mapping[str, HealthReport]:
+        reported = self.state.failover.read_health(workload)
         return {cluster: HealthReport(health == "Healthy", self.state.snapshot.at) for cluster, health in reported.items()}
 
     def selects(self, template: Document) -> bool:
@@ -296,7 +310,7 @@ class KarmadaEngine(PolicyEngine):
         """
         snapshot, requirements = self.state.snapshot, self.state.read_requirements(template)
         passes = [run_pass(self.state, self.dependencies, template, policy, requirements, record, attachment, snapshot.at)]
-        for _ in range(_MAX_DEADLINES):
+        for _ in range(names.MAX_DEADLINES):
             last = passes[-1]
             record = last.outcome.records[0][1]
             if last.has_removed_cluster and not snapshot.single_cycle:
@@ -392,6 +406,11 @@ class KarmadaEngine(PolicyEngine):
 
         return find_relevant_clusters(self.state, template, self._find_attachment(template))
 
+    def list_concerned(self, index: TemplateIndex, clusters: frozenset[str], /) -> frozenset[Key]:
+        from gitsched.apis.karmada.simulation import list_concerned
+
+        return list_concerned(self.state, index, clusters)
+
     def make_rescheduling_document(self, templates: Iterable[Document]) -> Document:
         from gitsched.apis.karmada.simulation import make_rescheduling_document
 
@@ -424,5 +443,7 @@ class KarmadaEngine(PolicyEngine):
 def _leaves_clusters(passes: Sequence[SchedulingPass], existing: Container[str]) -> bool:
     """Return whether the clusters after some passes differ from those before, or one of them has no document."""
     before = {assignment.name for assignment in passes[0].previous.clusters}
+    if not before:
+        return False
     after = {str(entry.get("name")) for entry in passes[-1].outcome.records[0][1]["spec"].get("clusters", ())}
-    return bool(before) and (before != after or any(name not in existing for name in before))
+    return before != after or any(name not in existing for name in before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gitsched.model.fnv import fnv1a_32
 
@@ -35,6 +35,10 @@ DEPENDENCIES_ANNOTATION = "resourcebinding.karmada.io/dependencies"
 """On the binding of a workload with propagateDeps: its dependencies, as JSON."""
 _SAFE_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Kubernetes' alphabet for generated names, without vowels."""
+
+
+MAX_DEADLINES: Final = 64
+"""Missed deadlines of a workload that one run processes; the next run processes those after them."""
 
 
 def depended_by_label(binding: Key) -> str:

@@ -37,20 +37,22 @@ def make_expiry_finding(rebalancer: WorkloadRebalancer) -> Finding:
 
 def find_missing_targets(rebalancer: WorkloadRebalancer) -> Iterator[Finding]:
     """Yield a warning for each workload of the spec that has no binding."""
+    written = _index_entries(rebalancer.document)
     for entry in rebalancer.observed:
         if entry.reason == BINDING_NOT_FOUND and entry.workload in rebalancer.named:
             message = f"{rebalancer.title} names {entry.workload}, which has no binding{_describe_scope(entry.workload)}"
             finding = _make_finding("warning", "rebalance-target-missing", message, rebalancer)
-            yield finding._replace(field=_find_entry(rebalancer.document, entry.workload))
+            yield finding._replace(field=written.get(tuple(entry.workload)))
 
 
-def _find_entry(document: Document, workload: ObjectReference) -> FieldOrigin | None:
-    """Return the name of a workload in the spec of a rebalancer; None if it is not there."""
+def _index_entries(document: Document) -> dict[tuple[str, ...], FieldOrigin]:
+    """Return the names of the workloads in the spec of a rebalancer by reference."""
+    found: dict[tuple[str, ...], FieldOrigin] = {}
     for index, entry in enumerate(get_field(document.body, "spec", "workloads") or ()):
         written = tuple(str(entry.get(member) or "") for member in ("apiVersion", "kind", "namespace", "name"))
-        if document.origin is not None and written == tuple(workload):
-            return FieldOrigin(document.origin, ("spec", "workloads", index, "name"))
-    return None
+        if document.origin is not None:
+            found.setdefault(written, FieldOrigin(document.origin, ("spec", "workloads", index, "name")))
+    return found
 
 
 def list_remark_findings(rebalancer: WorkloadRebalancer) -> list[Finding]:

@@ -12,10 +12,12 @@ from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import binding_key, read_previous
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.policy.policy_options import is_activation_pending
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import format_names
 from gitsched.model.scheduling import Outcome
+from gitsched.model.template_index import PlacementSummary, TemplateIndex
 from gitsched.schedule.estimator import PODS, Capacity
 from gitsched.schedule.fleet import Fleet
 
@@ -50,12 +52,29 @@ def find_relevant_clusters(state: KarmadaState, template: Document, attachment: 
     policy, _ = state.find_policy(template, record)
     previous, fleet = read_previous(record), state.fleet
     bound = {*(target.name for target in previous.clusters), *(str(task.get("fromCluster")) for task in previous.eviction_tasks)}
+    return frozenset(bound) | (_list_matching_clusters(fleet, policy) if policy is not None else frozenset())
+
+
+def list_concerned(state: KarmadaState, index: TemplateIndex, clusters: frozenset[str]) -> frozenset[Key]:
+    """Return the workloads of the last plan to which one of some clusters may be relevant."""
+    policies = state.policies.policies.values()
+    concerned = {policy.key.title: not clusters.isdisjoint(_list_matching_clusters(state.fleet, policy)) for policy in policies}
+    verdicts: dict[PlacementSummary, bool] = {}
+    for placement in {entry.placement for entry in index.values() if entry.placement is not None}:
+        is_there = not clusters.isdisjoint(placement.clusters)
+        verdicts[placement] = is_there or not placement.is_settled or concerned.get(placement.policy, True)
+    own = ((key, entry.placement) for key, entry in index.items() if entry.placement and entry.placement.api == names.API_NAME)
+    return frozenset(key for key, placement in own if verdicts[placement])
+
+
+def _list_matching_clusters(fleet: Fleet, policy: PropagationPolicy) -> frozenset[str]:
+    """Return the clusters that an affinity group of a policy matches."""
     mask = 0
-    for group in policy.placement.groups if policy is not None else ():
+    for group in policy.placement.groups:
         mask |= fleet.all if group.affinity is None else fleet.matching(group.affinity)
         for affinity in group.overflow:
             mask |= fleet.matching(affinity)
-    return frozenset(bound) | fleet.get_or_compute(("names", mask), lambda: frozenset(fleet.names[i] for i in fleet.members(mask)))
+    return fleet.get_or_compute(("names", mask), lambda: frozenset(fleet.names[i] for i in fleet.members(mask)))
 
 
 _REBALANCER_NAME = "gitsched-what-if"

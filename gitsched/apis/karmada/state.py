@@ -24,7 +24,13 @@ from gitsched.apis.karmada.interpreter import ReplicaRequirements, WorkloadPaths
 from gitsched.apis.karmada.overrides.override_policy import NO_OVERRIDES, OVERRIDE_KINDS, read_overrides
 from gitsched.apis.karmada.policy.broken_policies import BrokenPolicies
 from gitsched.apis.karmada.policy.policy_options import apply_activation_preference, find_preempting_policy
-from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, PropagationPolicy, is_skipped, parse_policy
+from gitsched.apis.karmada.policy.propagation_policy import (
+    KnownPlacements,
+    PolicyIndex,
+    PropagationPolicy,
+    is_skipped,
+    parse_policy,
+)
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS, RescheduleTriggers
 from gitsched.apis.karmada.settings import SETTINGS, KarmadaConfig
 from gitsched.apis.policy_api import Snapshot
@@ -119,8 +125,13 @@ class KarmadaState:
         self._may_evict = bool(self._reported_bindings) or any(taint.effect == NO_EXECUTE for taint in taints)
         self._failover: Failover | None = None
         kinds = (names.POLICY, names.CLUSTER_POLICY)
+        placements: KnownPlacements = {}
         self.policies = PolicyIndex(
-            [parse_policy(document) for kind in kinds for document in snapshot.documents.get((names.POLICY_GROUP, kind), ())]
+            [
+                parse_policy(document, placements)
+                for kind in kinds
+                for document in snapshot.documents.get((names.POLICY_GROUP, kind), ())
+            ]
         )
         policies = self.policies.policies.values()
         self.has_dependencies = any(
@@ -159,6 +170,11 @@ class KarmadaState:
         if self._failover is None:
             self._failover = Failover(self.fleet, self.settings, self._reported_bindings)
         return self._failover
+
+    @property
+    def may_evict(self) -> bool:
+        """Whether a cluster or a reported binding can evict a workload."""
+        return self._may_evict
 
     def find_failover(self, current: PreviousState) -> Failover | None:
         """Return what evicts a workload; None if nothing can evict it, and no earlier eviction or failback is left to handle."""

@@ -246,8 +246,8 @@ def find_binding_warnings(state: KarmadaState, template: Document, passes: Seque
     """Yield the warnings about a binding after the passes of a run. The one about a cluster that is not ready is the same for all its
     workloads."""
     last = passes[-1]
-    clusters = last.outcome.replicas_by_cluster
     if state.unready_clusters:
+        clusters = last.outcome.replicas_by_cluster
         unready = (state.unready_clusters[name] for name in clusters if name in state.unready_clusters)
         yield from (cluster.finding for cluster in unready if cluster.evicts(last.request.tolerations))
     attempt = SchedulingAttempt(last.request, last.trigger, last.decision)
@@ -265,9 +265,8 @@ def find_binding_warnings(state: KarmadaState, template: Document, passes: Seque
     if not state.fleet.has_capacity:
         return
     exceeded = read_exceeded_capacity(read_annotations(last.outcome.records[0][1]))
-    replicas = {name: count or 0 for name, count in clusters.items()}
-    group = last.outcome.group
-    yield from find_full_clusters(state.fleet, template, last.request, group, replicas, exceeded, state.inventory.allocatable)
+    targets, group = last.outcome.targets, last.outcome.group
+    yield from find_full_clusters(state.fleet, template, last.request, group, targets, exceeded, state.inventory.allocatable)
 
 
 def _find_lacking_clusters(

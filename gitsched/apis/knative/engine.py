@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from gitsched.apis.capabilities import InnerPlacement
+from gitsched.apis.capabilities import Continuation, InnerPlacement, SnapshotChanges
+from gitsched.apis.continuation import is_plain
 from gitsched.apis.knative.adapter_run import AdapterRun
 from gitsched.apis.knative.adapters import assign_sources, find_undeclared_kinds, find_vreplica_paths
 from gitsched.apis.knative.consumer_wishes import HPA_KIND, SCALED_OBJECT_KIND, find_scaled_source
+from gitsched.apis.knative.continuation import can_select_inputs, select_inputs, update_inputs
 from gitsched.apis.knative.documents import read_event_sources
 from gitsched.apis.knative.findings import report_missing_settings
 from gitsched.apis.knative.names import DESCHEDULER, SCHEDULER, SOURCE_REPLICAS, read_ordinal
 from gitsched.apis.knative.settings import SETTINGS
-from gitsched.apis.policy_api import PolicyEngine, Snapshot, list_previous_records
+from gitsched.apis.policy_api import EMPTY_SNAPSHOT, PolicyEngine, Snapshot, list_previous_records
 from gitsched.model.document import Body, Document, Key, read_annotations
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
@@ -26,8 +28,14 @@ class KnativeEngine(PolicyEngine):
     """Implementation of `gitsched.apis.policy_api.PolicyEngine` for Knative; the constructor makes all decisions."""
 
     name = "knative"
+    _clusters: Mapping[str, ClusterInfo] = {}
+    _referenced: tuple[Key, ...] = ()
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, inputs: Mapping[Key, Document] | None = None) -> None:
+        """Make all decisions. `inputs` are the templates on which they depend, if these are known: no other template is read then."""
+        self._inputs, self._is_stored, self._templates = inputs, False, snapshot.templates
+        if inputs is not None:
+            snapshot = snapshot._replace(templates=inputs, input_order=tuple(inputs))
         self.snapshot = snapshot
         self._paths = find_vreplica_paths(snapshot)
         sources = read_event_sources(snapshot, self._paths)
@@ -51,6 +59,8 @@ class KnativeEngine(PolicyEngine):
         previous = self.snapshot
         if self.wakeup is not None and self.wakeup <= snapshot.now:
             return False
+        if self._inputs is not None:
+            return self._decide_again(snapshot)
         kinds = self._paths.keys() | _INPUT_KINDS
         read = [key for key in snapshot.templates if key[:2] in kinds or key.group.endswith("knative.dev")]
         unchanged = all(snapshot.templates[key] is previous.templates.get(key) for key in read) and not any(
@@ -64,6 +74,32 @@ class KnativeEngine(PolicyEngine):
             run.snapshot = snapshot
         return True
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return what is stored: the templates to decide from again, and what is compared with the next engine."""
+        stored = ("findings", "wakeup", "time")
+        known = {"_inputs": self._read_inputs(), "_clusters": self.clusters(), "_referenced": tuple(self.referenced_keys())}
+        return {name: getattr(self, name) for name in stored} | known | {"_is_stored": True}
+
+    def __setstate__(self, state: Mapping[str, object]) -> None:
+        self.__dict__.update(state, snapshot=EMPTY_SNAPSHOT)
+
+    def continue_with(self, snapshot: Snapshot, changes: SnapshotChanges, /) -> Continuation | None:
+        """Place the vreplicas of all sources again, which reads only changed templates. No other workload depends on it."""
+        if not is_plain(snapshot) or not can_select_inputs(snapshot.config):
+            return None
+        inputs = update_inputs(self._read_inputs(), changes.templates, snapshot.config)
+        return Continuation(KnativeEngine(snapshot, inputs), frozenset())
+
+    def _decide_again(self, snapshot: Snapshot) -> bool:
+        """Continue with other times and records; return False if templates may differ, or if records could be different ones."""
+        if self._is_stored or snapshot.templates is not self._templates or any(True for _ in self.records()):
+            return False
+        self.__init__(snapshot, self._inputs)  # type: ignore[misc]
+        return True
+
+    def _read_inputs(self) -> Mapping[Key, Document]:
+        return select_inputs(self.snapshot.templates, self.snapshot.config) if self._inputs is None else self._inputs
+
     def own_workloads(self) -> Iterator[tuple[Document, Outcome]]:
         return (entry for run in self._runs for entry in run.own_workloads())
 
@@ -72,6 +108,8 @@ class KnativeEngine(PolicyEngine):
         return {key: placement for run in self._runs for key, placement in run.inner_placements().items()}
 
     def clusters(self) -> Mapping[str, ClusterInfo]:
+        if self._is_stored:
+            return self._clusters
         return {name: cluster for run in self._runs for name, cluster in run.clusters().items()}
 
     def records(self) -> Iterable[tuple[Key, Body]]:
@@ -79,6 +117,9 @@ class KnativeEngine(PolicyEngine):
 
     def referenced_keys(self) -> Iterator[Key]:
         """Yield the Nodes, the Pods of the StatefulSets, the ConfigMaps of both schedulers, and the autoscalers of the sources."""
+        if self._is_stored:
+            yield from self._referenced
+            return
         adapters = [run.adapter for run in self._runs if run.adapter is not None]
         for key, document in self.snapshot.templates.items():
             match key:

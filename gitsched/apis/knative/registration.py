@@ -114,6 +114,7 @@ API = PolicyAPI(
         (names.GROUP, names.KAFKA): frozenset(),
     },
     topology=TOPOLOGY,
+    serializable=True,
     recorded_decisions=RecordDescription(None, _describe_record),
     shared_workloads=SharedWorkloads(_list_shared_kinds, _count_vreplicas),
     load_starter=_load_starter,

@@ -29,8 +29,6 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """Values that are no secrets: encrypted by SOPS, variables, and what kubectl prints in place of credentials."""
-_MAX_ENTRIES = 100
-"""Maximum number of entries of one list that are examined."""
 
 
 class CredentialField(NamedTuple):
@@ -91,7 +89,7 @@ def _find_in_exec(command: Body, path: Pointer) -> Iterator[CredentialField]:
         if _names_secret(str(variable.get("name"))) and _is_secret(variable.get("value")):
             yield CredentialField((*path, "env", at, "value"))
     arguments = command.get("args")
-    listed = list(map(str, arguments[:_MAX_ENTRIES])) if isinstance(arguments, list) else []
+    listed = list(map(str, arguments)) if isinstance(arguments, list) else []
     for at, argument in enumerate(listed):
         name, equals, value = argument.partition("=")
         if not name.startswith("-") or not _names_secret(name):
@@ -132,5 +130,5 @@ def _is_secret(value: Any) -> bool:
 
 def _list_entries(value: Any) -> Iterator[tuple[int, Body]]:
     """Yield the objects of a list with their indexes."""
-    entries = value[:_MAX_ENTRIES] if isinstance(value, list) else ()
+    entries = value if isinstance(value, list) else ()
     yield from ((at, entry) for at, entry in enumerate(entries) if isinstance(entry, dict))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from gitsched.apis.capabilities import ChangeProposal, ExpiredDocument
+from gitsched.apis.capabilities import ChangeProposal, Continuation, ExpiredDocument, SnapshotChanges
+from gitsched.apis.continuation import is_plain
 from gitsched.apis.krake.applications import FINAL_APPLICATION_STATES, list_manifests
 from gitsched.apis.krake.candidates import ResourceCandidate, is_deleted
 from gitsched.apis.krake.cluster_states import OBSERVED_FAILURES
@@ -23,7 +24,7 @@ from gitsched.apis.krake.status import (
     report_application,
     report_resources,
 )
-from gitsched.apis.policy_api import PolicyEngine, Snapshot
+from gitsched.apis.policy_api import EMPTY_SNAPSHOT, PolicyEngine, Snapshot
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.kinds.table import is_namespaced
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
@@ -45,19 +46,34 @@ class KrakeEngine(PolicyEngine):
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
+        self._stored_clusters: Mapping[str, ClusterInfo] | None = None
         self.scheduler = KrakeScheduler(snapshot)
         self.findings: tuple[Finding, ...] = tuple(report_resources(self.scheduler))
         binding_times = (binding.status.scheduled for _, binding in self.scheduler.bindings.values() if binding.action == "bind")
         self.time: datetime | None = max((time for time in binding_times if time and time > snapshot.at), default=None)
 
-    def update(self, _snapshot: Snapshot, /) -> bool:
-        """Return False: applications are not templates, so every change needs a new engine."""
-        return False
+    def __getstate__(self) -> dict[str, object]:
+        """Return what is stored: what is compared with the next engine. Every run decides all applications again."""
+        return {"findings": self.findings, "_stored_clusters": self.clusters(), "time": self.time}
+
+    def __setstate__(self, state: Mapping[str, object]) -> None:
+        self.__dict__.update(state, snapshot=EMPTY_SNAPSHOT)
+
+    def update(self, snapshot: Snapshot, /) -> bool:
+        """Decide all documents of Krake again, which reads no template."""
+        self.__init__(snapshot)  # type: ignore[misc]
+        return True
+
+    def continue_with(self, snapshot: Snapshot, _changes: SnapshotChanges, /) -> Continuation | None:
+        """Decide all documents of Krake again. No template depends on them, and `own_workloads` has their outcomes."""
+        return Continuation(KrakeEngine(snapshot), frozenset()) if is_plain(snapshot) else None
 
     def own_workloads(self) -> Iterable[tuple[Document, Outcome]]:
         return [(decision.app.document, self._make_outcome(decision)) for decision in self.scheduler.applications.values()]
 
     def clusters(self) -> Mapping[str, ClusterInfo]:
+        if self._stored_clusters is not None:
+            return self._stored_clusters
         read = ((key, cluster.candidate.labels) for key, cluster in self.scheduler.clusters.items())
         quarantined: list[tuple[Key, Mapping[str, str]]] = [(key, {}) for key in sorted(self.scheduler.quarantined_clusters)]
         infos = (ClusterInfo(cluster_directory(key.namespace, key.name), labels) for key, labels in (*read, *quarantined))

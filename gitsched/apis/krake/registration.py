@@ -153,6 +153,7 @@ API = PolicyAPI(
     metrics=MetricSource(frozenset({CORE}), _list_metric_queries, "krake-not-asked", "krake-provider-changed"),
     load_cluster_format=_load_cluster_format,
     topology=TOPOLOGY,
+    serializable=True,
     recorded_decisions=RecordDescription(frozenset({APPLICATION, CLUSTER, MAGNUM_CLUSTER}), _describe_record),
     load_starter=_load_starter,
     load_hub_objects=_load_hub_objects,

@@ -42,6 +42,13 @@ def find_affected(before: Results, after: Results, changes: SnapshotChanges) -> 
             yield key
 
 
+def find_selectable(before: Results, after: Results, changes: SnapshotChanges) -> frozenset[Key] | None:
+    """Return the templates whose Placement has another result than before, both without records; None if other documents changed."""
+    if any(key[:2] in _OTHER_INPUTS for key in changes.api_documents):
+        return None
+    return frozenset(find_affected(before, after, changes))
+
+
 def _is_removed(changes: SnapshotChanges, key: Key) -> bool:
     pair = changes.templates.get(key)
     return pair is not None and pair[1] is None

@@ -136,6 +136,17 @@ class OcmEngine(PolicyEngine):
         engine = OcmEngine(snapshot, self)
         return Continuation(engine, frozenset(find_affected(self._results, engine._results, changes)))
 
+    @property
+    def reads_other_templates(self) -> bool:
+        return self._followers is not None
+
+    def list_selectable(self, before: PolicyEngine, after: PolicyEngine, changes: SnapshotChanges, /) -> frozenset[Key] | None:
+        from gitsched.apis.ocm.continuation import find_selectable  # only to compare commits
+
+        assert isinstance(before, OcmEngine), "both are engines of this API"
+        assert isinstance(after, OcmEngine), "both are engines of this API"
+        return None if self.reads_other_templates else find_selectable(before._results, after._results, changes)
+
     def _list_results(self) -> Results:
         """Return for each Placement its state, and which of its clusters exist."""
         return {
@@ -188,7 +199,7 @@ class OcmEngine(PolicyEngine):
                 found[candidate.name] = f"it has the taint {taint.key}:{taint.effect}"
         return found
 
-    def list_health_reports(self, _template: Document, /) -> Mapping[str, HealthReport]:
+    def list_health_reports(self, _workload: Key, /) -> Mapping[str, HealthReport]:
         """Return the reports of clusters about their deliveries; they have none about a single workload."""
         reports = self._reports.known_at(self.snapshot.now)
         return {cluster: HealthReport(report.state == SUCCESS, report.time) for cluster, report in reports.items()}

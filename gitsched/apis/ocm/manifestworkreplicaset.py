@@ -37,8 +37,8 @@ from gitsched.schedule.rollout import (
     parse_rollout_strategy,
 )
 
-MAX_ROLLOUT_DEADLINES = 64
-"""Maximum number of missed deadlines of a rollout that one run processes."""
+MAX_ROLLOUT_STEPS = 64
+"""Steps of a rollout at missed deadlines that one run takes; the next run takes those after them."""
 
 
 class OcmWorkload(NamedTuple):
@@ -159,13 +159,14 @@ def roll_out_workload(
         strategies.append((parse_rollout_strategy(rollout_strategy, state.clusters_per_group), groups[placement]))
     revisions: Mapping[str, ClusterRevision] = previous_rollout.revisions
     time_step = time = at
-    for _ in range(MAX_ROLLOUT_DEADLINES):
+    steps = 0  # the deadlines of recorded steps are processed once more and do not count, so that each run gets further
+    while True:
         progress = _advance_strategies(strategies, workload.revision, revisions, reports.known_at(time_step), time_step)
         if progress.revisions != revisions and time_step > at:
-            time = time_step
+            time, steps = time_step, steps + 1
         revisions = progress.revisions
         deadlines = [event for event in (progress.wakeup, reports.observed_at) if event is not None and time_step < event <= now]
-        if not deadlines:
+        if not deadlines or steps >= MAX_ROLLOUT_STEPS:
             break
         time_step = min(deadlines)
     return WorkloadRollout(groups, progress, time)

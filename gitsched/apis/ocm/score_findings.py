@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
+from typing import Any
 
 from gitsched.apis.ocm.prioritizers import AddOnScores, PrioritizerScores
 from gitsched.apis.ocm.scheduling import PlacementResult
@@ -15,17 +16,30 @@ MAX_CLUSTERS = 20
 """Clusters that one message names; it counts the others."""
 MAX_DOCUMENTS = 20
 """Findings about scores of unknown clusters; the last one counts the others."""
+_MAX_LOOKUPS = 100
+"""Unknown names of scores for which a similar one is sought; further ones are reported without it."""
 
 
 def list_placement_findings(
     results: Iterable[PlacementResult], scores: PrioritizerScores, names: tuple[str, ...]
 ) -> Iterator[Finding]:
     """Yield the findings about the scores that Placements use. `names` are the clusters by candidate index."""
+    suggest = _Suggestions().suggest
     for result in results:
+        pointers: dict[tuple[Any, Any], Pointer] | None = None
         candidates = frozenset(result.choice.members) if result.choice is not None and result.add_ons else frozenset[int]()
         for (resource, score), add_on in result.add_ons.items():
             if candidates:
-                yield from _list_add_on_findings(result.placement.document, (resource, score), add_on, scores, candidates, names)
+                for finding, member in _list_add_on_findings(
+                    result.placement.document, (resource, score), add_on, scores, candidates, names, suggest
+                ):
+                    pointers = _index_add_ons(result.placement.document.body) if pointers is None else pointers
+                    pointer, origin = pointers.get((resource, score)), result.placement.document.origin
+                    yield (
+                        finding._replace(field=FieldOrigin(origin, (*pointer, member)))
+                        if pointer and origin is not None
+                        else finding
+                    )
 
 
 def _list_add_on_findings(
@@ -35,24 +49,24 @@ def _list_add_on_findings(
     scores: PrioritizerScores,
     candidates: frozenset[int],
     names: tuple[str, ...],
-) -> Iterator[Finding]:
+    suggest: Callable[[str, Collection[str]], str],
+) -> Iterator[tuple[Finding, str]]:
+    """Yield the findings about one score, with the member of its coordinate that each is about."""
     resource, score = coordinate
     if len(add_on.missing) == len(names):
         if resource not in (known := scores.list_resources()):
             message = f"{placement.key} uses 0 for the score {resource}/{score}: no AddOnPlacementScore has the name {resource}"
-            yield _make_score_finding(
-                "ocm-score-unknown", f"{message}{_suggest(resource, known)}", placement, coordinate, "resourceName"
-            )
+            yield _make_score_finding("ocm-score-unknown", f"{message}{suggest(resource, known)}", placement), "resourceName"
             return
         known = scores.list_score_names(resource)
         message = f"{placement.key} uses 0 for the score {resource}/{score}: no AddOnPlacementScore {resource} has a score {score}"
-        yield _make_score_finding("ocm-score-unknown", f"{message}{_suggest(score, known)}", placement, coordinate, "scoreName")
+        yield _make_score_finding("ocm-score-unknown", f"{message}{suggest(score, known)}", placement), "scoreName"
         return
     missing = [names[index] for index in add_on.missing if index in candidates]
     if missing:
         where = format_names(missing, MAX_CLUSTERS)
         message = f"{placement.key} uses 0 for the score {resource}/{score} of {where}: there is no such score"
-        yield _make_score_finding("ocm-score-missing", message, placement, coordinate, "scoreName")
+        yield _make_score_finding("ocm-score-missing", message, placement), "scoreName"
     expired: dict[datetime, list[str]] = {}
     for index, valid_until in add_on.expired:
         if index in candidates:
@@ -64,15 +78,16 @@ def _list_add_on_findings(
         ]
         more = f", and others at {len(expired) - MAX_CLUSTERS} more times" if len(expired) > MAX_CLUSTERS else ""
         message = f"{placement.key} uses 0 for the score {resource}/{score}, which has expired: {', '.join(parts)}{more}; update the scores"
-        yield _make_score_finding("ocm-scores-expired", message, placement, coordinate, "scoreName")
+        yield _make_score_finding("ocm-scores-expired", message, placement), "scoreName"
 
 
 def list_unknown_clusters(documents: Iterable[Document], known: Collection[str]) -> Iterator[Finding]:
     """Yield a finding for each AddOnPlacementScore whose namespace is not the name of a ManagedCluster."""
+    suggest = _Suggestions().suggest
     others = [document for document in documents if document.key.namespace not in known]
     for document in others[:MAX_DOCUMENTS]:
         message = f"{document.key} has no effect: there is no ManagedCluster {document.key.namespace}"
-        hint = _suggest(document.key.namespace, known)
+        hint = suggest(document.key.namespace, known)
         yield Finding("warning", "ocm-score-cluster-unknown", f"{message}{hint}", locate_document(document), document.key.resource)
     if len(others) > MAX_DOCUMENTS:
         message = (
@@ -81,23 +96,32 @@ def list_unknown_clusters(documents: Iterable[Document], known: Collection[str])
         yield Finding("warning", "ocm-score-cluster-unknown", message)
 
 
-def _make_score_finding(code: str, message: str, placement: Document, coordinate: tuple[str, str], member: str) -> Finding:
-    """Return a finding at a field of the prioritizer that uses a score."""
-    pointer = _find_pointer(placement.body, coordinate)
-    field = FieldOrigin(placement.origin, (*pointer, member)) if pointer and placement.origin is not None else None
-    return Finding("warning", code, message, locate_document(placement), placement.key.resource, field)
+def _make_score_finding(code: str, message: str, placement: Document) -> Finding:
+    return Finding("warning", code, message, locate_document(placement), placement.key.resource)
 
 
-def _find_pointer(body: Body, coordinate: tuple[str, str]) -> Pointer:
+def _index_add_ons(body: Body) -> dict[tuple[Any, Any], Pointer]:
+    """Return the fields of the prioritizers that use the score of an add-on, by the name of the resource and of the score."""
+    found: dict[tuple[Any, Any], Pointer] = {}
     for index, entry in enumerate(get_field(body, "spec", "prioritizerPolicy", "configurations") or ()):
         add_on = get_field(entry, "scoreCoordinate", "addOn") or {}
-        if (add_on.get("resourceName"), add_on.get("scoreName")) == coordinate:
-            return ("spec", "prioritizerPolicy", "configurations", index, "scoreCoordinate", "addOn")
-    return ()
+        pointer = ("spec", "prioritizerPolicy", "configurations", index, "scoreCoordinate", "addOn")
+        found.setdefault((add_on.get("resourceName"), add_on.get("scoreName")), pointer)
+    return found
 
 
-def _suggest(name: str, known: Collection[str]) -> str:
-    from difflib import get_close_matches  # rarely needed
+class _Suggestions:
+    """The most similar existing names for the first unknown ones, because each is compared with all existing names."""
 
-    near = get_close_matches(name[:100], sorted(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    def __init__(self) -> None:
+        self._lookups = 0
+
+    def suggest(self, name: str, known: Collection[str]) -> str:
+        """Return which existing name is probably meant; "" if none is similar, or after too many names."""
+        self._lookups += 1
+        if self._lookups > _MAX_LOOKUPS:
+            return ""
+        from difflib import get_close_matches  # rarely needed
+
+        near = get_close_matches(name[:100], sorted(known), n=1)
+        return f"; did you mean {near[0]}?" if near else ""

@@ -20,6 +20,7 @@ class BuildCache:
         self._rows = RowFile(directory / "built.sqlite3", MAX_ROWS)
         self._values: dict[str, Any] = {}
         self._unsaved: dict[str, Any] = {}
+        self._used: set[str] = set()
         self.expired: list[str] = []
         self._directory = directory
         self._roots: RootDocumentCache | None = None
@@ -36,16 +37,21 @@ class BuildCache:
 
     def get(self, key: str) -> Any:
         """Return the value of a key that was loaded or set; None if there is none."""
+        self._used.add(key)
         return self._values.get(key)
 
     def put(self, key: str, value: Any) -> None:
         """Set a value, which must be JSON."""
         self._values[key] = self._unsaved[key] = value
+        self._used.add(key)
 
     def save(self) -> None:
-        """Write the new values. Log a failure instead of raising it: a run works without the file."""
+        """Write the new values, and remove from memory those that no call has used since the last time. Log a failure instead of raising
+        it: a run works without the file."""
         self._rows.write(self._unsaved)
         self._unsaved.clear()
+        self._values = {key: value for key, value in self._values.items() if key in self._used}
+        self._used.clear()
         if self._roots is not None:
             self._roots.save()
         self.expired.clear()

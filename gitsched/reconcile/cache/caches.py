@@ -140,7 +140,11 @@ class Caches:
             return cache
         file = PlanFile.open(self.get_plan_path(key))
         cache = PlanCache.open(file, key) if file is not None else None
-        return cache if cache is not None and cache.header.output_tree == output_tree else open_shared()
+        if cache is not None and cache.header.output_tree == output_tree:
+            return cache
+        if file is not None:
+            file.close()
+        return open_shared()
 
     def get_plan_path(self, key: str) -> Path:
         """Return the file of the plan cache."""

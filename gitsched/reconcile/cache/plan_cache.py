@@ -23,10 +23,11 @@ from gitsched.reconcile.cache.shards import Shards
 from gitsched.reconcile.cache.storage import identify_build
 
 if TYPE_CHECKING:
-    from gitsched.decide.plan_state import ClusterRow, PlanContents, StateChanges, Totals, WorkloadRow
+    from gitsched.decide.plan_contents import PlanContents
+    from gitsched.decide.plan_state import ClusterRow, StateChanges, Totals, WorkloadRow
     from gitsched.git import OutputRepository
     from gitsched.model.template_index import TemplateEntry, TemplateIndex
-    from gitsched.reconcile.cache.plan_file import Row, RowStore
+    from gitsched.reconcile.cache.plan_file import PlanFile, Row, RowStore
 
 _log = logging.getLogger("gitsched.reconcile")
 _SEPARATOR = "\n"
@@ -244,6 +245,14 @@ class PlanCache:
         self._saved_header = self.header
         self._unsaved.clear()
 
+    def move(self, file: PlanFile, store: RowStore) -> None:
+        """Write the changes to the file that is the store, and all of its rows to another store, which takes its place."""
+        self.save()
+        if self._is_writable:
+            store.create(file.list_rows())
+            self.store = store
+            file.remove()
+
     def _list_rows(self) -> Iterator[Row]:
         """Yield all rows of a complete plan."""
         engines = serialize_engines(self._engines)
@@ -308,5 +317,5 @@ def _list_cluster_rows(clusters: Mapping[str, ClusterRow | None]) -> Iterator[Ro
 
 def make_cache_key(source: str, output: OutputRepository, prefix: str, options: tuple[str, ...]) -> str:
     """Return the key of a plan cache: the build of gitsched, and what distinguishes its uses on this machine."""
-    parts = (identify_build(), source, output.repository.common_dir, output.branch, str(output.remote), prefix, *options)
+    parts = (identify_build(), source, output.location, output.branch, str(output.remote), prefix, *options)
     return sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()

@@ -58,10 +58,15 @@ class PlanFile:
         self._connection: sqlite3.Connection | None = None
         self._version = 0
 
-    def __del__(self) -> None:
-        # Otherwise sqlite keeps the file open after the connection is gone, and a process has a limited number of open files.
+    def close(self) -> None:
+        """Close the file, which sqlite keeps open until then: a process has a limited number of open files."""
         if self._connection is not None:
             self._connection.close()
+            self._connection = None
+
+    def __del__(self) -> None:
+        # Possibly in another thread, whose garbage collection found this object: see `_connect`.
+        self.close()
 
     @classmethod
     def open(cls, path: Path) -> PlanFile | None:
@@ -72,7 +77,7 @@ class PlanFile:
 
         file = cls(path)
         try:
-            file._connection = sqlite3.connect(path, timeout=5, isolation_level=None)
+            file._connection = _connect(path)
             file._version = _read_version(file._connection)
         except sqlite3.Error as error:
             file.discard(error)
@@ -93,6 +98,12 @@ class PlanFile:
         query = "SELECT name, data FROM rows WHERE kind = ? ORDER BY position, name"
         return self._query(lambda connection: connection.execute(query, (kind,)).fetchall(), [])
 
+    def list_rows(self) -> list[Row]:
+        """Return all rows of all kinds."""
+        query = "SELECT kind, name, position, data FROM rows"
+        self._open_connection()
+        return self._query(lambda connection: connection.execute(query).fetchall(), [])
+
     def create(self, rows: Iterable[Row]) -> None:
         """Write a new file and rename it: other processes read either the old file or the new one. OSError if that fails."""
         import sqlite3
@@ -106,7 +117,7 @@ class PlanFile:
         import sqlite3
 
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        remove_temporary_files(self.path)
+        remove_temporary_files(self.path, replaced=True)
         temporary = self.path.with_suffix(f".{os.getpid()}")
         temporary.unlink(missing_ok=True)
         connection = sqlite3.connect(temporary, isolation_level=None)
@@ -128,23 +139,33 @@ class PlanFile:
             raise OSError(f"the cache {self.path} was not written: {error}") from error
 
     def _update(self, rows: Iterable[Row], is_known: Callable[[bytes | None], bool], /) -> bool:
-        import sqlite3
-
-        if self._connection is None:
-            self._connection = sqlite3.connect(self.path, timeout=5, isolation_level=None)
-        self._connection.execute("BEGIN IMMEDIATE")
-        found = self._connection.execute("SELECT data FROM rows WHERE kind = 'header'").fetchone()
+        remove_temporary_files(self.path, replaced=False)
+        connection = self._open_connection()
+        connection.execute("BEGIN IMMEDIATE")
+        found = connection.execute("SELECT data FROM rows WHERE kind = 'header'").fetchone()
         known = is_known(found[0] if found else None)
         if known:
             written = list(rows)
-            self._connection.executemany(_UPSERT, [row for row in written if row[3] is not None])
-            self._connection.executemany(_DELETE, [row[:2] for row in written if row[3] is None])
-        self._connection.execute("COMMIT")
+            connection.executemany(_UPSERT, [row for row in written if row[3] is not None])
+            connection.executemany(_DELETE, [row[:2] for row in written if row[3] is None])
+        connection.execute("COMMIT")
         return known
+
+    def _open_connection(self) -> sqlite3.Connection:
+        """Return the connection. After `create` there is none yet."""
+        if self._connection is None:
+            self._connection = _connect(self.path)
+            self._version = _read_version(self._connection)
+        return self._connection
 
     def discard(self, error: Exception) -> None:
         """Delete the file."""
         _log.warning("the cache %s is not readable and will be rebuilt: %s", self.path, error)
+        discard_file(self.path)
+
+    def remove(self) -> None:
+        """Delete the file without a warning, because another store has the rows."""
+        self.close()
         discard_file(self.path)
 
     def _query(self, read: Callable[[sqlite3.Connection], T], default: T) -> T:
@@ -161,6 +182,13 @@ class PlanFile:
         if version != self._version:
             raise CorruptCacheError("another process has changed these rows")
         return found
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Return a connection that one thread uses, and that any thread may close."""
+    import sqlite3
+
+    return sqlite3.connect(path, timeout=5, isolation_level=None, check_same_thread=False)
 
 
 def _read_version(connection: sqlite3.Connection) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("gitsched.reconcile")
 FORMAT = 1
 INDEX = "state.json"
+_OBJECT_ID = re.compile(r"[0-9a-f]{40}")
 MAX_INDEX_SIZE = 1 << 16
 MAX_BLOB_SIZE = 1 << 28
 """Bytes of one part or row."""
@@ -84,7 +86,9 @@ class StateIndex(NamedTuple):
             if not (kind.isidentifier() and isinstance(count, list) and len(count) == 3 and all(type(one) is int for one in count)):
                 raise ValueError(f"{INDEX} has no valid counts")
             kinds[kind] = PartCount(*count)
-        if not all(isinstance(text, str) for text in (key, output, source, rows)):
+        if not all(isinstance(text, str) and _OBJECT_ID.fullmatch(text) for text in (output, source, rows)) or not isinstance(
+            key, str
+        ):
             raise ValueError(f"{INDEX} is not valid")
         if not all(0 <= count.bits <= _MAX_BITS for count in kinds.values()):
             raise ValueError(f"{INDEX} has no valid counts")
@@ -109,10 +113,9 @@ class PlanTree:
 
     @classmethod
     def open(cls, refs: StateRefs, key: str, commit: str) -> PlanTree:
-        """Return the state of a commit of the plan. Raise CorruptCacheError, or another GitschedError, if it cannot be read."""
+        """Return the state of a commit of the plan, which has been fetched. Raise CorruptCacheError, or another GitschedError, if it cannot
+        be read."""
         repository = refs.repository
-        if not refs.fetch(refs.plan, commit):
-            raise CorruptCacheError(f"commit {commit} cannot be fetched")
         entry = repository.find_entry(repository.commit(commit).tree, INDEX)
         if entry is None or repository.blob_size(entry[0]) > MAX_INDEX_SIZE:
             raise CorruptCacheError(f"it has no {INDEX}, or a too large one")
@@ -258,11 +261,12 @@ class PlanTree:
         """Fetch the rows as soon as one is needed: all of them, because each request costs more than a few megabytes."""
         if not self._has_rows and self.index is not None:
             try:
-                found = self.refs.fetch(self.refs.rows, self.index.rows)
+                found = self.refs.fetch(self.index.rows)
             except GitschedError as error:
                 raise CorruptCacheError(str(error)) from error
             if not found:
-                raise CorruptCacheError(f"its rows {self.index.rows:.40} are missing")
+                raise CorruptCacheError(f"its rows {self.index.rows} are missing")
+            self.refs.keep(self.refs.rows, self.index.rows)
             self._has_rows = True
 
     def _read_blob(self, commit: str, path: str) -> bytes | None:

@@ -62,7 +62,7 @@ class RootDocumentCache:
         directory = self._path.parent
         if changed * _UNSAVED_PART <= len(self.roots) or (directory.exists() and not is_private(directory)):
             return
-        remove_temporary_files(self._path)
+        remove_temporary_files(self._path, replaced=True)
         temporary = self._path.with_suffix(f".{os.getpid()}")
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)

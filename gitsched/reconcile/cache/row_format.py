@@ -1,7 +1,7 @@
-"""The format of cached rows: pickles with a checksum that can contain only gitsched's own types.
+"""The format of cached rows: pickles with a checksum that can contain only gitsched's own types, and some of Python that hold values.
 
 Engines are graphs of objects of many types that refer to each other, which no format of plain values keeps. So rows are pickles, read
-with an unpickler that creates only instances of the core's classes and calls no function.
+with an unpickler that creates only instances of the core's classes and of _ALLOWED_TYPES, and calls no function.
 """
 
 from __future__ import annotations

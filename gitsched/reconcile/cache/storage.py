@@ -115,12 +115,13 @@ def _delete_journal(path: Path) -> None:
     Path(f"{path}-journal").unlink(missing_ok=True)
 
 
-def remove_temporary_files(path: Path) -> None:
-    """Delete what killed processes left behind, before a new version of a cache file takes its place: the journal of the file, and other
-    new versions, `PATH_STEM.PROCESS_ID`."""
+def remove_temporary_files(path: Path, *, replaced: bool) -> None:
+    """Delete new versions of a cache file, `PATH_STEM.PROCESS_ID`, that killed processes left behind; if the file is about to be
+    `replaced`, its journal, too, from which SQLite would restore pages of the old one."""
     oldest = time.time() - _MIN_TEMPORARY_AGE
     with contextlib.suppress(OSError):
-        _delete_journal(path)
+        if replaced:
+            _delete_journal(path)
         for found in path.parent.glob(f"{glob.escape(path.stem)}.*"):
             process = found.suffix[1:]
             if process.isdecimal() and int(process) != os.getpid() and found.stat().st_mtime < oldest:

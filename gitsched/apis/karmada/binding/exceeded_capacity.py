@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from itertools import compress
 from typing import Any, NamedTuple
 
 from gitsched.apis.karmada.binding.resource_binding import PreviousState
 from gitsched.model.document import Document, read_json
 from gitsched.model.finding import Finding, locate_document
-from gitsched.model.scheduling import Assignment, Request
+from gitsched.model.scheduling import Assignment, Request, TargetCluster
 from gitsched.schedule.estimator import PODS, UNLIMITED, Capacity, ResourceRequest, estimate_replicas
 from gitsched.schedule.fleet import Fleet
 
@@ -88,7 +89,8 @@ def annotate_exceeded_capacity(
     known = read_exceeded_capacity(previous.annotations)
     find_estimate = _make_estimate_lookup(fleet, request, allocatable)
     exceeded = {}
-    for name, replicas in _skip_sufficient(fleet, request, clusters, known, allocatable):
+    small, wanted = _find_small_clusters(fleet, request, allocatable), request.replicas
+    for name, replicas in [pair for pair in clusters if pair[0] in small or pair[1] != wanted or pair[0] in known]:
         estimate = find_estimate(name)
         recorded = known.get(name) if name in before else None
         added = replicas - before.get(name, 0)
@@ -107,13 +109,13 @@ def find_full_clusters(
     template: Document,
     request: Request,
     group: str,
-    clusters: Mapping[str, int],
+    targets: Iterable[TargetCluster],
     exceeded: ExceededCapacity,
     allocatable: Mapping[str, Capacity],
 ) -> Iterator[Finding]:
     """Report the clusters that have no capacity for a workload.
 
-    `group` is the affinity group in use, `clusters` are the replicas by cluster, and `allocatable` is what each cluster with a summary has
+    `group` is the affinity group in use, and `allocatable` is what each cluster with a summary has
     in total. A cluster where more is requested than exists has waiting pods, also when nothing was added.
     """
     if request.division not in _DIVISIONS:
@@ -122,7 +124,11 @@ def find_full_clusters(
     later = ", ".join(groups[groups.index(group) + 1 :] if group in groups else ())
     stays = f"it does not go to group {later}" if later else "no other cluster gets its replicas"
     find_estimate = _make_estimate_lookup(fleet, request, allocatable)
-    for name, replicas in _skip_sufficient(fleet, request, clusters.items(), exceeded, allocatable):
+    small, wanted = _find_small_clusters(fleet, request, allocatable), request.replicas
+    for target in [one for one in targets if one[0] in small or one[1] != wanted or one[0] in exceeded]:
+        name, replicas = target.cluster, target.replicas or 0
+        if target.evicting:
+            continue
         estimate, uncounted = find_estimate(name), exceeded.get(name)
         if estimate is not None and (uncounted is not None or replicas > estimate.fit_on_empty or estimate.overcommitted):
             what = _describe_shortage(name, replicas, uncounted, estimate)
@@ -159,26 +165,21 @@ def _parse_entry(value: Any) -> UncountedReplicas | None:
     return UncountedReplicas(replicas, capacity) if valid and isinstance(replicas, int) and isinstance(capacity, str) else None
 
 
-def _skip_sufficient(
-    fleet: Fleet,
-    request: Request,
-    clusters: Iterable[tuple[str, int]],
-    exceeded: ExceededCapacity,
-    allocatable: Mapping[str, Capacity],
-) -> Iterable[tuple[str, int]]:
-    """Return clusters and replicas without those clusters that certainly have the capacity, by the estimates that ranked them.
+def _find_small_clusters(fleet: Fleet, request: Request, allocatable: Mapping[str, Capacity]) -> Container[str]:
+    """Return the clusters that may not have the capacity for all replicas of a workload, by the estimates that ranked them.
 
-    Clusters whose capacity was `exceeded` before are kept. For a static weight that is all clusters, because it ranks
-    none.
+    For a static weight that is all clusters, because it ranks none.
     """
     if request.division != "duplicated" or not request.replicas:
-        return clusters
-    pooled, estimates = _find_pooled(fleet, allocatable), fleet.estimate_for(request)
-    return [
-        (name, replicas)
-        for name, replicas in clusters
-        if name not in pooled or not 0 < replicas <= estimates[pooled[name]] or name in exceeded
-    ]
+        return fleet.index
+    replicas = request.replicas
+
+    def find_small() -> set[str]:
+        pooled, estimates = _find_pooled(fleet, allocatable), fleet.estimate_for(request)
+        small = set(compress(fleet.names, map(replicas.__gt__, estimates)))
+        return small if len(pooled) == len(fleet) else small.union(fleet.index.keys() - pooled.keys())
+
+    return fleet.get_or_compute(("small clusters", request.resource_request, request.variants, replicas), find_small)
 
 
 def _find_pooled(fleet: Fleet, allocatable: Mapping[str, Capacity]) -> Mapping[str, int]:

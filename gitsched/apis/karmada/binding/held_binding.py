@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.exceeded_capacity import annotate_exceeded_capacity
 from gitsched.apis.karmada.binding.reported_status import add_reported_status
 from gitsched.apis.karmada.binding.resource_binding import (
@@ -39,7 +40,6 @@ from gitsched.model.time import parse_time
 from gitsched.schedule import pipeline
 
 UNSELECTED = "no policy selects it any more"
-_MAX_DEADLINES = 64
 
 
 def drop_lost_clusters(state: KarmadaState, template: Document, record: Body | None) -> Body | None:
@@ -116,16 +116,18 @@ def hold_binding(
     Earlier evictions go on, and no new one starts.
     """
     previous = state.read_previous(template, record)._replace(required_by=attachment.required_by if attachment else None)
-    time, now = state.snapshot.at, state.snapshot.now
-    for _ in range(_MAX_DEADLINES):
+    time, now, overdue = state.snapshot.at, state.snapshot.now, False
+    for _ in range(names.MAX_DEADLINES):
         outcome, current = _run_held_pass(state, template, policy, requirements, record, previous, attachment, time, held)
         if outcome.wakeup is None or not time < outcome.wakeup <= now:
             break
         previous, time = current, outcome.wakeup
+    else:
+        overdue = True
     body = outcome.records[0][1]
     if dependencies is not None:
         dependencies.annotate_binding(body, template, policy, attachment)
-    wakeup = outcome.wakeup if outcome.wakeup is not None and outcome.wakeup > now else None
+    wakeup = outcome.wakeup if outcome.wakeup is not None and (outcome.wakeup > now or overdue) else None
     shares = {assignment.name: assignment.replicas or None for assignment in read_previous(body).clusters}
     outcome = outcome._replace(wakeup=wakeup)
     return hold_outcome(template, outcome, held._replace(clusters=shares))

@@ -120,7 +120,7 @@ def read_previous(record: Body | None) -> PreviousState:
         annotations,
         annotations.get(APPLIED_PLACEMENT_ANNOTATION),
         tuple(Assignment(str(c.get("name")), _read_count(c.get("replicas"))) for c in list_objects(spec.get("clusters"))),
-        tuple(list_objects(spec.get("gracefulEvictionTasks"))),
+        tuple(map(_read_task, list_objects(spec.get("gracefulEvictionTasks")))),
         list_objects(spec.get("requiredBy")) or None,
         parse_time(spec.get("rescheduleTriggeredAt")),
         parse_time(status.get("lastScheduledTime")),
@@ -128,6 +128,15 @@ def read_previous(record: Body | None) -> PreviousState:
         next((c for c in conditions if c.get("type") == "Scheduled"), {}),
         bool(get_field(spec, "suspension", "scheduling")),
     )
+
+
+def _read_task(task: Body) -> Body:
+    """Return an eviction task without members that cannot be: someone may have edited the record."""
+    if not isinstance(task.get("fromCluster", ""), str):
+        task = {**task, "fromCluster": str(task["fromCluster"])}
+    if parse_time(task.get("creationTimestamp")) is None and "creationTimestamp" in task:
+        return {name: value for name, value in task.items() if name != "creationTimestamp"}
+    return task
 
 
 def _read_count(value: Any) -> int:
@@ -216,7 +225,7 @@ def _make_spec(
     if requirements.requirements is not None:
         spec["replicaRequirements"] = requirements.requirements
     if result.clusters:
-        spec["clusters"] = [{"name": t.name, "replicas": t.replicas} if t.replicas else {"name": t.name} for t in result.clusters]
+        spec["clusters"] = [{"name": name, "replicas": count} if count else {"name": name} for name, count in result.clusters]
     if result.eviction_tasks:
         spec["gracefulEvictionTasks"] = list(result.eviction_tasks)
     spec["placement"] = policy.spec.get("placement") or {}
@@ -268,7 +277,9 @@ class SchedulingPass(NamedTuple):
         """Whether the scheduler removed the workload from a cluster."""
         if self.decision is None or self.decision.status not in ("scheduled", "no-fit"):
             return False
-        return not {target.name for target in self.current.clusters} <= {target.name for target in self.decision.assignments}
+        return bool(self.current.clusters) and not {target.name for target in self.current.clusters} <= {
+            target.name for target in self.decision.assignments
+        }
 
 
 def find_decisive_pass(passes: Sequence[SchedulingPass]) -> SchedulingPass:
@@ -330,15 +341,20 @@ def make_schedule_result(
         reason, message = _CONDITION_REASONS[decision.status], decision.message
         if decision.status in ("scheduled", "no-fit"):
             # Free capacity changes the order of the clusters; the same set of clusters is the same decision.
-            clusters = clusters if set(clusters) == set(decision.assignments) else decision.assignments
+            clusters = clusters if _have_same_members(clusters, decision.assignments) else decision.assignments
             applied = policy.applied_placement
         if decision.status == "scheduled" and decision.group:
             observed = decision.group
         pending = is_rebalance_pending(current)
-        changed = set(clusters) != set(previous.clusters) or observed != previous.observed_group or pending
+        changed = not _have_same_members(clusters, previous.clusters) or observed != previous.observed_group or pending
         if decision.status == "scheduled" and (changed or scheduled is None or previous.condition.get("reason") != reason):
             # Every request until now is done, also one with a later time than this commit, and one from before the first placement.
             scheduled = max(time, current.reschedule_triggered or time)
     same = previous.condition.get("reason") == reason
     transition = parse_time(previous.condition.get("lastTransitionTime")) if same else time
     return ScheduleResult(clusters, current.eviction_tasks, applied, observed, reason, message, scheduled, transition or time)
+
+
+def _have_same_members(one: tuple[Assignment, ...], other: tuple[Assignment, ...]) -> bool:
+    """Return whether the same clusters get the same replicas, in whatever order."""
+    return one == other or (bool(one) and bool(other) and set(one) == set(other))

@@ -214,13 +214,13 @@ def find_target_clusters(
             if variants is None
             else variants.revise_replicas(assignments, descending)
         )
-    present = [assignment for assignment in assignments if assignment.name in existing]
+    present = [pair for pair in assignments if pair[0] in existing]
     targets = (
         [TargetCluster(a.name, a.replicas or None, False, edits.get(a.name, ())) for a in present]
         if edits
         else make_full_targets(present)
     )
-    assigned = {assignment.name for assignment in assignments}
+    assigned = {assignment.name for assignment in assignments} if tasks else set()
     for task in tasks:
         source = str(task.get("fromCluster"))
         if source in existing and source not in assigned and task.get("purgeMode") != "Directly":

@@ -30,22 +30,40 @@ from gitsched.model.time import format_time, parse_time
 from gitsched.schedule.estimator import Capacity, ModelGrade
 from gitsched.schedule.fleet import Candidate, Fleet
 
-_Apis = frozenset[tuple[str, str]]
+
+class _SharedApis:
+    """The APIs of clusters. Most clusters serve the same ones, so a list that equals the last one is not read again, and clusters with
+    equal APIs share one set."""
+
+    __slots__ = ("_last", "_sets")
+
+    def __init__(self) -> None:
+        self._last: tuple[list[Body], frozenset[tuple[str, str]]] = ([], frozenset())
+        self._sets: dict[frozenset[tuple[str, str]], frozenset[tuple[str, str]]] = {}
+
+    def read(self, enablements: list[Body]) -> frozenset[tuple[str, str]]:
+        """Return what status.apiEnablements says."""
+        known, apis = self._last
+        if enablements != known:
+            apis = _read_api_enablements(enablements)
+            apis = self._sets.setdefault(apis, apis)
+            self._last = enablements, apis
+        return apis
 
 
 def parse_cluster(
-    document: Document, assume_facts: bool, since: Mapping[str, datetime], capacity: Capacity | None, known_apis: dict[_Apis, _Apis]
+    document: Document, assume_facts: bool, since: Mapping[str, datetime], capacity: Capacity | None, shared: _SharedApis
 ) -> Candidate:
     """Read a Cluster with a free capacity into a scheduling candidate.
 
     With `assume_facts` a Cluster without status.apiEnablements supports every API, else none. `since` says when a NoExecute taint
-    without timeAdded was first seen, by its text. Clusters with equal APIs share one of the sets in `known_apis`.
+    without timeAdded was first seen, by its text.
     """
     body = document.body
     spec = body.get("spec") or {}
     metadata = body["metadata"]
     enablements = _read_status(body).get("apiEnablements") or []
-    apis = _read_api_enablements(enablements) if enablements or not assume_facts else None
+    taints = spec.get("taints") or ()
     return Candidate(
         document.key.name,
         as_string_map(metadata.get("labels")),
@@ -54,8 +72,8 @@ def parse_cluster(
             "region": _as_values(spec.get("region")),
             "zone": tuple(spec.get("zones") or _as_values(spec.get("zone"))),
         },
-        tuple(_set_time_added(parse_taint(entry), since) for entry in spec.get("taints") or ()),
-        known_apis.setdefault(apis, apis) if apis is not None else None,
+        tuple(_set_time_added(parse_taint(entry), since) for entry in taints) if taints else (),
+        shared.read(enablements) if enablements or not assume_facts else None,
         bool(metadata.get("deletionTimestamp")),
         capacity=capacity,
     )
@@ -74,7 +92,8 @@ def _read_status(body: Body) -> Body:
 
 def list_undated_taints(body: Body) -> list[Taint]:
     """Return the NoExecute taints without timeAdded; their time is when they were first seen."""
-    taints = [parse_taint(entry) for entry in (body.get("spec") or {}).get("taints") or ()]
+    entries = (body.get("spec") or {}).get("taints")
+    taints = map(parse_taint, entries) if entries else ()
     return [taint for taint in taints if taint.effect == NO_EXECUTE and taint.since is None]
 
 
@@ -115,9 +134,12 @@ def _read_minimum(model: Body) -> tuple[tuple[str, int], ...]:
 
 def _read_amounts(value: Any) -> dict[str, int]:
     """Return amounts by resource, in billionths."""
-    entries = value.items() if isinstance(value, dict) else ()
-    parsed = {str(name): parse_quantity(text) for name, text in entries}
-    return {name: quantity.nano for name, quantity in parsed.items() if quantity is not None}
+    amounts: dict[str, int] = {}
+    for name, text in value.items() if isinstance(value, dict) else ():
+        quantity = parse_quantity(text)
+        if quantity is not None:
+            amounts[str(name)] = quantity.nano
+    return amounts
 
 
 def _set_time_added(taint: Taint, since: Mapping[str, datetime]) -> Taint:
@@ -176,9 +198,9 @@ def read_clusters(
     records: list[tuple[Key, Body]] = []
     clusters = [(d, _read_first_seen(d, previous.get(d.key), time)) for d in documents]
     capacities = [_read_capacity(document.body, assume_facts) for document, _ in clusters]
-    known_apis: dict[_Apis, _Apis] = {}
+    shared = _SharedApis()
     parsed = [
-        parse_cluster(document, assume_facts, since, free, known_apis)
+        parse_cluster(document, assume_facts, since, free, shared)
         for (document, since), (free, _) in zip(clusters, capacities, strict=True)
     ]
     reporting = tuple(document for document, _ in clusters if _read_status(document.body).get("conditions"))

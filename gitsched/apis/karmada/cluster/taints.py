@@ -57,8 +57,10 @@ def read_conditions(cluster: Body) -> dict[str, str]:
     entries = get_field(cluster, "status", "conditions")
     conditions: dict[str, str] = {}
     for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict) and isinstance(entry.get("type"), str) and isinstance(entry.get("status"), str | bool):
-            conditions.setdefault(entry["type"], str(entry["status"]))
+        if isinstance(entry, dict):
+            name, status = entry.get("type"), entry.get("status")
+            if isinstance(name, str) and isinstance(status, (str, bool)):
+                conditions.setdefault(name, str(status))
     return conditions
 
 
@@ -291,8 +293,10 @@ def derive_cluster_taints(
         index = plain.index
     changes: dict[str, TaintChanges] = {}
     for document, candidate in clusters:
-        bit = 1 << index[candidate.name] if targets else 0
-        applicable = [policy for i, policy in enumerate(policies.policies) if not targets or targets[i] & bit]
+        applicable: Sequence[ClusterTaintPolicy] = policies.policies
+        if targets:
+            bit = 1 << index[candidate.name]
+            applicable = [policy for i, policy in enumerate(policies.policies) if targets[i] & bit]
         record = previous.get(document.key)
         conditions, previously_added = read_conditions(document.body), read_added_taints(record) if record is not None else ()
         change = derive_taints(candidate.taints, conditions, previously_added, applicable, assume, time, evict)

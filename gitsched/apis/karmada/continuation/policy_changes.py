@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import DocumentPair, SnapshotChanges
 from gitsched.apis.karmada import names
-from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS
 from gitsched.apis.karmada.overrides.override_policy import OVERRIDE_KINDS, OverrideIndex
 from gitsched.apis.karmada.policy.policy_options import list_missing_overrides
 from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, PropagationPolicy, parse_policy
@@ -31,7 +30,7 @@ def find_affected_by_policies(before: KarmadaState, after: KarmadaState, changes
     changed = {key: pair for key, pair in changes.api_documents.items() if key[:2] in POLICY_KINDS}
     moved = {key.title for key, pair in changed.items() if _only_moves(pair)}
     changed = {key: pair for key, pair in changed.items() if key.title not in moved}
-    waiting = _list_waiting_policies(before, after)
+    waiting = list_waiting_policies(before, after)
     if not changed and not moved and not waiting:
         return
     former = PolicyIndex([*(parse_policy(document) for document, _ in changed.values() if document is not None), *waiting])
@@ -50,28 +49,12 @@ def find_affected_by_policies(before: KarmadaState, after: KarmadaState, changes
                 yield key
 
 
-def find_selectable(state: KarmadaState, changes: SnapshotChanges) -> frozenset[Key] | None:
-    """Return the templates that changed policies may select, whether others have claimed them or not.
-
-    None if other documents changed, or if decisions depend on those about other objects.
-    """
-    documents = changes.api_documents
-    if any(key[:2] not in POLICY_KINDS for key in documents):
-        return None
-    if state.has_dependencies or state.has_followers or state.autoscalers is not NO_AUTOSCALERS:
-        return None
-    versions = [[parse_policy(one) for pair in documents.values() if (one := pair[side]) is not None] for side in (0, 1)]
-    indexes = [PolicyIndex(policies) for policies in versions]
-    entries = ((key, make_selectable(key, entry)) for key, entry in changes.template_index.items())
-    return frozenset(key for key, template in entries if any(index.list_matching_rules(template) for index in indexes))
-
-
 def _is_claimed(placement: PlacementSummary | None) -> bool:
     """Return whether the binding of a workload names its policy, so that it stays with it as long as that policy selects it."""
     return placement is not None and placement.is_settled and placement.policy != "" and placement.api == names.API_NAME
 
 
-def _list_waiting_policies(before: KarmadaState, after: KarmadaState) -> list[PropagationPolicy]:
+def list_waiting_policies(before: KarmadaState, after: KarmadaState) -> list[PropagationPolicy]:
     """Return the policies for which override policies are missing that were there before, or the other way round."""
     return [
         policy

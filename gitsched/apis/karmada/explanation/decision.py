@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import (
-    REBALANCE_REQUESTED,
-    PreviousState,
     SchedulingPass,
     binding_key,
     find_decisive_pass,
-    is_rebalance_pending,
     read_previous,
 )
-from gitsched.apis.karmada.binding.scheduling_pass import is_scheduling_skipped
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.explanation.reasons import describe_capacity, describe_division, describe_selection, find_excluding_rule
-from gitsched.apis.karmada.failover.failback import read_failback_timers
-from gitsched.apis.karmada.failover.graceful_eviction import APPLICATION_FAILURE
+from gitsched.apis.karmada.explanation.triggers import (
+    describe_failback_timers,
+    describe_health_timers,
+    describe_toleration_timers,
+    describe_trigger,
+)
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, SelectorRule
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_suspended_policies
-from gitsched.model.document import Body, Document, Key, get_field, read_annotations
+from gitsched.model.document import Document, Key, get_field
 from gitsched.model.explanation import AppliedOverride, ExplainedCandidate, Explanation, GroupAttempt, RejectedPolicy, ReplicaShare
 from gitsched.model.finding import locate_document
 from gitsched.model.scheduling import AffinityGroup, Outcome, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
-from gitsched.model.time import add_duration, format_time
+from gitsched.model.time import format_time
 from gitsched.schedule import pipeline
 from gitsched.schedule.assignment import rank_candidates
 from gitsched.schedule.fleet import ClusterAffinityFilter, Fleet, find_feasible
@@ -73,10 +72,10 @@ def explain(
         selection=tuple(selection),
         division=division,
         division_rule=tuple(rule),
-        trigger=_describe_trigger(state, policy, decisive, outcome)
-        + _describe_failback_timers(state, outcome)
-        + _describe_toleration_timers(state, decisive.time, outcome)
-        + _describe_health_timers(state, template, policy, outcome),
+        trigger=describe_trigger(state, policy, decisive, outcome)
+        + describe_failback_timers(state, outcome)
+        + describe_toleration_timers(state, decisive.time, outcome)
+        + describe_health_timers(state, template, policy, outcome),
         rescheduled=state.reschedule_triggers.describe_last(
             binding_key(outcome.key), read_previous(outcome.records[0][1] if outcome.records else None)
         ),
@@ -353,71 +352,6 @@ def _explain_division(
     chosen = select_candidates(request, fleet, found) if request.spread_constraints else found.order
     replicas = {target.name: target.replicas for target in decisive.decision.assignments}
     return describe_selection(request, fleet, found, chosen), *describe_division(request, fleet, found, chosen, replicas)
-
-
-def _describe_trigger(state: KarmadaState, policy: PropagationPolicy, decisive: SchedulingPass, outcome: Outcome) -> str:
-    if outcome.state == "stale" or not outcome.records:
-        return f"Not applied: {outcome.reason}."
-    removed = [target.name for target in decisive.previous.clusters if target not in decisive.current.clusters]
-    evicted = _describe_evictions(removed, decisive.current.eviction_tasks)
-    trigger = decisive.trigger
-    if trigger is not None and is_rebalance_pending(decisive.current):
-        request = state.reschedule_triggers.describe_trigger(binding_key(outcome.key), decisive.current)
-        trigger = request if trigger == REBALANCE_REQUESTED else f"{trigger}, without regard to present replicas because {request}"
-    return f"{_explain_trigger(policy, decisive.current, trigger)}{evicted}"
-
-
-def _describe_evictions(removed: list[str], tasks: tuple[Body, ...]) -> str:
-    reasons = {task.get("fromCluster"): task.get("reason") for task in tasks}
-    failed = [name for name in removed if reasons.get(name) == APPLICATION_FAILURE]
-    tainted = [name for name in removed if name not in failed]
-    text = f" Evicted by a NoExecute taint: {', '.join(tainted)}." if tainted else ""
-    return f"{text} Evicted because it was unhealthy for too long: {', '.join(failed)}." if failed else text
-
-
-def _describe_health_timers(state: KarmadaState, template: Document, policy: PropagationPolicy, outcome: Outcome) -> str:
-    """Say when the workload is evicted from a cluster because of its health."""
-    if outcome.state == "stale" or not outcome.records:
-        return ""
-    annotations = read_annotations(outcome.records[0][1])
-    timers = state.failover.list_health_timers(template, policy, annotations, outcome.replicas_by_cluster)
-    return "".join(
-        f" It is unhealthy in {name} since {format_time(since)}, and is evicted at {format_time(end)} unless it recovers."
-        for name, since, end in timers
-    )
-
-
-def _describe_toleration_timers(state: KarmadaState, time: datetime, outcome: Outcome) -> str:
-    """Say when a limited toleration of a NoExecute taint expires."""
-    if outcome.state == "stale" or not outcome.records:
-        return ""
-    annotations = read_annotations(outcome.records[0][1])
-    timers = state.failover.list_toleration_timers(annotations, outcome.replicas_by_cluster, time)
-    return "".join(
-        f" It is evicted from {name} at {format_time(end)} unless the NoExecute taint is removed." for name, _, end in timers
-    )
-
-
-def _describe_failback_timers(state: KarmadaState, outcome: Outcome) -> str:
-    """Say when the workload returns to an earlier affinity group."""
-    if outcome.state == "stale" or not outcome.records:
-        return ""
-    settings = state.settings.failback
-    timers = read_failback_timers(read_annotations(outcome.records[0][1]))
-    return "".join(
-        f" It returns to group {name} at {format_time(add_duration(since, settings.after))} if that group can run it until then, "
-        f"as it could since {format_time(since)}."
-        for name, since in timers
-    )
-
-
-def _explain_trigger(policy: PropagationPolicy, current: PreviousState, trigger: str | None) -> str:
-    if trigger is None:
-        return "Not scheduled again: placement and replicas are unchanged, and no rebalance was requested."
-    if is_scheduling_skipped(policy, current):
-        name = policy.spec.get("schedulerName")
-        return f"Not scheduled: {'scheduling is suspended' if current.scheduling_suspended else f'it is for scheduler {name}'}."
-    return f"Scheduled because {'it was never scheduled before' if current.applied_placement is None else trigger}."
 
 
 def _list_shares(outcome: Outcome) -> tuple[ReplicaShare, ...]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group, read_json
 from gitsched.model.scheduling import Assignment
-from gitsched.model.taints import NO_EXECUTE, Taint, Toleration, parse_toleration
+from gitsched.model.taints import NO_EXECUTE, Taint, Toleration, TolerationIndex, parse_toleration
 from gitsched.model.time import add_duration, format_time, parse_time
 
 TAINT_UNTOLERATED, APPLICATION_FAILURE = "TaintUntolerated", "ApplicationFailure"
@@ -51,17 +51,23 @@ def find_eviction_time(taints: Iterable[Taint], tolerations: tuple[Toleration, .
     taint that it tolerates was added.
     """
     no_execute = [taint for taint in taints if taint.effect == NO_EXECUTE]
-    used: list[Toleration] = []
+    if not no_execute:
+        return None
+    used: dict[Toleration, None] = {}
+    by_key: dict[str, list[Taint]] = {"": no_execute}
+    index = TolerationIndex(tolerations)
     for taint in no_execute:
-        toleration = next((t for t in tolerations if t.tolerates(taint)), None)
+        toleration = index.find_first(taint)
         if toleration is None:
             return time
-        used.append(toleration)
+        used[toleration] = None
+        if taint.key:
+            by_key.setdefault(taint.key, []).append(taint)
     ends = [
         add_duration(taint.since or time, max(toleration.seconds, 0))
         for toleration in used
         if toleration.seconds is not None
-        for taint in no_execute
+        for taint in by_key[toleration.key]
         if toleration.tolerates(taint)
     ]
     return max(min(ends), time) if ends else None

@@ -41,12 +41,16 @@ def format_pointer(steps: PointerSteps) -> str:
 
 
 class PatchedObject:
-    """A copy-on-write object: each collection on the path of a change is copied once, everything else is shared."""
+    """A copy-on-write object: each collection on the path of a change is copied once, everything else is shared.
 
-    __slots__ = ("_copies", "root")
+    `visits` counts the containers that overriders have looked at.
+    """
+
+    __slots__ = ("_copies", "root", "visits")
 
     def __init__(self, root: Any) -> None:
         self.root = root
+        self.visits = 0
         self._copies: dict[int, Any] = {}
 
     def find_value(self, steps: PointerSteps) -> Any:

@@ -8,6 +8,7 @@ divided before, as in Karmada.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from gitsched.apis.karmada.defaulting import apply_defaults
@@ -96,7 +97,7 @@ class OverrideIndex:
     """Every override policy of a commit (`policies`), indexed by its selectors. The rules of each cluster are computed once per set of
     policies."""
 
-    __slots__ = ("_fleet", "_keys", "_rules_by_policies", "_selectors", "_unselective", "policies")
+    __slots__ = ("_fleet", "_keys", "_labelled", "_rules_by_policies", "_selectors", "_unselective", "policies")
 
     def __init__(self, documents: Iterable[Document], duplicated: Iterable[Document], fleet: Fleet) -> None:
         self._fleet = fleet
@@ -107,6 +108,7 @@ class OverrideIndex:
         self._keys = frozenset(policy.document.key for policy in self.policies)
         self._unselective: dict[str, list[int]] = {}
         self._selectors: dict[tuple[str, str, str, str], list[tuple[int, ResourceSelector]]] = {}
+        self._labelled: dict[tuple[str, str, str], dict[tuple[str, str], list[tuple[int, ResourceSelector]]]] = {}
         self._rules_by_policies: dict[tuple[int, ...], Mapping[str, OverrideRules | None]] = {}
         for number, policy in enumerate(self.policies):
             scope = policy.document.key.namespace
@@ -114,7 +116,15 @@ class OverrideIndex:
                 self._unselective.setdefault(scope, []).append(number)
             for selector in policy.selectors if policy.rules else ():
                 by = (scope, selector.api_version, selector.kind, selector.name)
-                self._selectors.setdefault(by, []).append((number, selector))
+                wanted = (
+                    next((one for one in selector.labels.requirements if one.operator == "In"), None) if selector.labels else None
+                )
+                if wanted is None or selector.name:
+                    self._selectors.setdefault(by, []).append((number, selector))
+                    continue
+                labelled = self._labelled.setdefault(by[:3], {})
+                for value in dict.fromkeys(wanted.values):
+                    labelled.setdefault((wanted.key, value), []).append((number, selector))
 
     def __contains__(self, key: object) -> bool:
         return key in self._keys
@@ -155,12 +165,11 @@ class OverrideIndex:
 
     def names_kind(self, template: Document) -> bool:
         """Return whether a policy selects an object by its kind, and not only because it selects everything."""
-        key = template.key
+        labels = read_labels(template.body)
         return any(
-            selector.selects(key.namespace, read_labels(template.body))
-            for scope in ("", key.namespace)
-            for name in ("", key.name)
-            for _, selector in self._selectors.get((scope, template.api_version, key.kind, name), ())
+            selector.selects(template.key.namespace, labels)
+            for scope in ("", template.key.namespace)
+            for _, selector in self._list_candidates(scope, template, labels)
         )
 
     def explain(self, template: Document, clusters: Iterable[str]) -> tuple[AppliedOverride, ...]:
@@ -184,17 +193,24 @@ class OverrideIndex:
             return ()
         key = template.key
         found: list[int] = []
-        labels: Mapping[str, str] | None = None
+        labels = read_labels(template.body)
         for scope in ("", key.namespace) if key.namespace else ("",):
             specific = dict.fromkeys(self._unselective.get(scope, ()), BY_KIND)
-            for name in (key.name, ""):
-                for number, selector in self._selectors.get((scope, template.api_version, key.kind, name), ()):
-                    if labels is None:
-                        labels = read_labels(template.body)
-                    if selector.selects(key.namespace, labels):
-                        specific[number] = max(specific.get(number, 0), selector.implicit_priority)
+            for number, selector in self._list_candidates(scope, template, labels):
+                if selector.selects(key.namespace, labels):
+                    specific[number] = max(specific.get(number, 0), selector.implicit_priority)
             found += sorted(specific, key=lambda number: (specific[number], self.policies[number].document.key.name, number))
         return tuple(found)
+
+    def _list_candidates(self, scope: str, template: Document, labels: Mapping[str, str]) -> Iterable[tuple[int, ResourceSelector]]:
+        """Return the selectors that may select an object: those with its name, those without a label, and those with one of its labels."""
+        of_kind = scope, template.api_version, template.key.kind
+        labelled = self._labelled.get(of_kind)
+        return chain(
+            self._selectors.get((*of_kind, template.key.name), ()),
+            self._selectors.get((*of_kind, ""), ()),
+            *(labelled.get(label, ()) for label in labels.items() if labelled),
+        )
 
     def _plan_rules(self, policies: tuple[int, ...]) -> Mapping[str, OverrideRules | None]:
         """Return the rules of each cluster that has any, the same object for equal rules; None if the rules are unknown."""

@@ -12,6 +12,8 @@ from gitsched.model.document import Body
 
 _MAX_ARGUMENTS = 10_000
 """Maximum length of a container's command or args: each overrider copies them."""
+_MAX_VISITS = 100_000
+"""Containers that all overriders of one object look at: each looks at all of them, and at a hundred arguments in the same time."""
 _POD_SPEC_PATHS: Mapping[str, tuple[str, ...]] = {
     "Pod": ("spec",),
     **dict.fromkeys(("DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"), POD_TEMPLATE_SPEC),
@@ -64,6 +66,7 @@ def _override_arguments(patched: PatchedObject, entry: Body, target: str) -> Non
         if arguments is not None and not (isinstance(arguments, list) and all(isinstance(argument, str) for argument in arguments)):
             raise InapplicablePatch(f"the {target} of container {index} is not a list of strings")
         before = arguments or []
+        _count_visits(patched, len(before) // 100)
         after = [*before, *values] if entry["operator"] == "add" else [argument for argument in before if argument not in removed]
         if len(after) > _MAX_ARGUMENTS:
             raise InapplicablePatch(f"the {target} of container {index} would have more than {_MAX_ARGUMENTS} entries")
@@ -128,7 +131,14 @@ def _find_containers(patched: PatchedObject) -> tuple[tuple[str, ...], list[Any]
         value = (value or {}).get(step)
     if not isinstance(value, list | None):
         raise InapplicablePatch("containers is not a list")
+    _count_visits(patched, len(value or ()))
     return (*path, "containers"), value or []
+
+
+def _count_visits(patched: PatchedObject, number: int) -> None:
+    patched.visits += number
+    if patched.visits > _MAX_VISITS:
+        raise InapplicablePatch(f"the overriders visit more than {_MAX_VISITS} containers")
 
 
 _OVERRIDERS: Mapping[str, Callable[[PatchedObject, Body], None]] = {
@@ -150,7 +160,7 @@ _DIGEST = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}
 _IMAGE = re.compile(rf"((?:{_HOST}/)?{_PART}(?:/{_PART})*)(?::({_TAG}))?(?:@({_DIGEST}))?", re.ASCII)
 _ONLY_TAG, _ONLY_DIGEST = re.compile(_TAG, re.ASCII), re.compile(_DIGEST, re.ASCII)
 _USABLE_DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128}", re.ASCII)
-_MAX_LENGTH, _MAX_REPOSITORY_LENGTH = 4096, 255
+_MAX_IMAGE_LENGTH, _MAX_REPOSITORY_LENGTH = 4096, 255
 
 
 class Image(NamedTuple):
@@ -171,7 +181,7 @@ def parse_image(text: str) -> Image:
 
     A digest after a tag is dropped, as upstream does. Raises InapplicablePatch for an invalid name.
     """
-    match = _IMAGE.fullmatch(text) if len(text) <= _MAX_LENGTH else None
+    match = _IMAGE.fullmatch(text) if len(text) <= _MAX_IMAGE_LENGTH else None
     if match is None or (match[3] and not _USABLE_DIGEST.fullmatch(match[3])):
         raise InapplicablePatch("the image name is invalid")
     first, slash, rest = match[1].partition("/")

@@ -274,19 +274,23 @@ class SelectorRule(NamedTuple):
         return self.selector.implicit_priority
 
 
-def parse_policy(document: Document) -> PropagationPolicy:
-    """Parse a valid policy."""
+KnownPlacements = dict[str, tuple[PolicyPlacement, str]]
+"""Parsed placements with their annotation, by their JSON: policies with the same placement share one."""
+
+
+def parse_policy(document: Document, known: KnownPlacements | None = None) -> PropagationPolicy:
+    """Parse a valid policy. Its placement is looked up in `known`, and added there."""
     spec = apply_defaults(document.body)["spec"]
-    placement = spec.get("placement") or {}
-    return PropagationPolicy(
-        document,
-        spec,
-        int(spec.get("priority") or 0),
-        parse_placement(placement),
-        serialize_placement(placement),
-        document.key,
-        spec.get("activationPreference") == "Lazy",
-    )
+    placement, applied = _read_placement(spec.get("placement") or {}, {} if known is None else known)
+    priority, is_lazy = int(spec.get("priority") or 0), spec.get("activationPreference") == "Lazy"
+    return PropagationPolicy(document, spec, priority, placement, applied, document.key, is_lazy)
+
+
+def _read_placement(placement: Body, known: KnownPlacements) -> tuple[PolicyPlacement, str]:
+    text = json.dumps(placement)
+    if text not in known:
+        known[text] = parse_placement(placement), serialize_placement(placement)
+    return known[text]
 
 
 def is_skipped(template: Key) -> bool:

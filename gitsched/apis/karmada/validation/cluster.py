@@ -79,7 +79,8 @@ def validate_cluster(body: Body) -> Iterator[Issue]:
     if proxy := spec.get("proxyURL"):
         yield from _validate_proxy_url(proxy)
     yield from _validate_location(spec)
-    yield from _validate_taints(spec.get("taints", []))
+    if taints := spec.get("taints"):
+        yield from _validate_taints(taints)
     yield from _validate_resource_models(spec.get("resourceModels", []))
     yield from _validate_conditions(body)
 
@@ -109,11 +110,15 @@ def _validate_metadata(metadata: Body) -> Iterator[Issue]:
         yield make_error("karmada-cluster-name", message, "metadata", "name")
     if "namespace" in metadata:
         yield make_error("karmada-cluster-namespace", "a Cluster is cluster-scoped: remove the namespace", "metadata", "namespace")
-    yield from validate_labels(metadata.get("labels", {}), ("metadata", "labels"), "karmada-cluster-label")
-    yield from validate_annotations(metadata.get("annotations", {}), ("metadata", "annotations"), "karmada-cluster-annotation")
+    if labels := metadata.get("labels"):
+        yield from validate_labels(labels, ("metadata", "labels"), "karmada-cluster-label")
+    if annotations := metadata.get("annotations"):
+        yield from validate_annotations(annotations, ("metadata", "annotations"), "karmada-cluster-annotation")
 
 
 def _validate_api_endpoint(text: str) -> Iterator[Issue]:
+    if _PLAIN_ENDPOINT.fullmatch(text):
+        return
     at = ("spec", "apiEndpoint")
     url = _split_url(text)
     if url is None:
@@ -140,6 +145,10 @@ def _validate_proxy_url(text: str) -> Iterator[Issue]:
         yield make_error("karmada-cluster-proxy", message, "spec", "proxyURL")
 
 
+_PLAIN_ENDPOINT = re.compile(r"https?://[a-z0-9.-]+(:[0-9]+)?/?", re.ASCII)
+"""The usual form of an endpoint, which has no part that could be wrong."""
+
+
 def _split_url(text: str) -> tuple[str, str, str, str] | None:
     """Split a URL into scheme, authority, query and fragment; None if Go's net/url reports an error."""
     match = _URL.fullmatch(text)
@@ -156,13 +165,14 @@ def _split_url(text: str) -> tuple[str, str, str, str] | None:
 
 def _validate_location(spec: Body) -> Iterator[Issue]:
     for name in ("provider", "region"):
-        if name in spec:
+        if name in spec and not is_label_value(spec[name]):
             yield from validate_label_value(spec[name], ("spec", name), "karmada-cluster-field")
     if spec.get("zone") and spec.get("zones"):
         yield make_error("karmada-cluster-zones", "zone and zones cannot co-exist", "spec", "zone")
         return
     for index, zone in enumerate(spec.get("zones", [])):
-        yield from validate_label_value(zone, ("spec", "zones", index), "karmada-cluster-field")
+        if not is_label_value(zone):
+            yield from validate_label_value(zone, ("spec", "zones", index), "karmada-cluster-field")
 
 
 def _validate_taints(taints: list[Body]) -> Iterator[Issue]:

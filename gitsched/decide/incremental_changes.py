@@ -1,0 +1,70 @@
+"""What an incremental plan changes: the documents, the workloads that were decided again, and those that are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from gitsched.apis.capabilities import DocumentPair
+    from gitsched.apis.policy_api import Snapshot
+    from gitsched.decide.changed_documents import SourceDiff
+    from gitsched.decide.continued_engines import ContinuedEngines
+    from gitsched.decide.plan_state import PlanRows, Totals, WorkloadRow
+    from gitsched.decide.workload_files import WorkloadFiles
+    from gitsched.model.document import Document, Key
+    from gitsched.model.scheduling import Outcome
+
+
+class IncrementalChanges(NamedTuple):
+    """The changes of a plan whose last state has these `totals` and `rows`.
+
+    `documents` are the templates that were decided again, also those that no policy selects. `workloads` are the files of those with a
+    placement, `outcomes` their outcomes, and `removed` the rows of workloads without one now that had one. `unstable` are workloads that
+    may be decided differently next time.
+    """
+
+    totals: Totals
+    rows: PlanRows
+    diff: SourceDiff
+    snapshot: Snapshot
+    continued: ContinuedEngines
+    documents: Mapping[Key, Document]
+    workloads: Mapping[Key, WorkloadFiles]
+    outcomes: Mapping[Key, Outcome]
+    removed: Mapping[Key, WorkloadRow]
+    unstable: frozenset[Key]
+
+    @property
+    def own(self) -> frozenset[Key]:
+        """The workloads that policy APIs decide themselves now."""
+        return frozenset(self.continued.own) if self.continued.engines else self.totals.own
+
+    @property
+    def without_objects(self) -> IncrementalChanges:
+        """The changes without the workloads that consist of objects of their own, such as Applications."""
+        documents = {
+            key: one for key, one in self.documents.items() if key not in self.outcomes or self.outcomes[key].manifests is None
+        }
+        return self if len(documents) == len(self.documents) else self._replace(documents=documents)
+
+    @property
+    def templates(self) -> Mapping[Key, DocumentPair]:
+        """The templates that changed, each before and after."""
+        return self.diff.templates
+
+    @property
+    def came_or_went(self) -> frozenset[Key]:
+        """The templates that were added or removed."""
+        return self.diff.came_or_went
+
+    def find_outcome(self, key: Key) -> Outcome | None:
+        """Return the outcome of a workload, without documents if it was not decided again; None if no policy selects it now."""
+        if key in self.outcomes or key in self.removed:
+            return self.outcomes.get(key)
+        row = self.rows.read_workload(key)
+        return row.outcome if row is not None else None
+
+    def had_workloads(self, cluster: str) -> bool:
+        """Return whether a cluster received workloads in the last plan: it had a document and a directory."""
+        return cluster not in self.totals.retiring and self.rows.read_cluster(cluster) is not None

@@ -1,0 +1,150 @@
+"""What the state of a complete plan keeps, and whether the next plan may be an incremental one that starts from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.decide.plan_state import (
+    NO_COMPANION_ROW,
+    NO_REFERENCE_ROW,
+    ClusterRow,
+    CompanionRow,
+    ReferenceRow,
+    WorkloadRow,
+    make_workload_row,
+)
+from gitsched.decide.workload_decision import TWO_CLAIMS
+from gitsched.model.document import Body, Document, Key, parse_api_group
+from gitsched.render.output_files import status_path
+
+if TYPE_CHECKING:
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.decide.companion_placement import CompanionPlacements
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.delivered_objects import DeliveredObjects
+    from gitsched.decide.engines import EngineRecords
+    from gitsched.decide.missing_references import MissingReference
+    from gitsched.decide.plan_state import PreviousOutput, Totals
+    from gitsched.decide.rendered_tree import RenderedTree
+    from gitsched.model.scheduling import Outcome
+    from gitsched.model.template_index import TemplateEntry
+
+
+class PlanContents(NamedTuple):
+    """Everything that the state of a complete plan keeps besides its totals; `paths` are the source files that were read."""
+
+    paths: Iterable[str]
+    workloads: Mapping[Key, WorkloadRow]
+    clusters: Mapping[str, ClusterRow]
+    templates: Mapping[Key, TemplateEntry]
+    referrers: Mapping[Key, tuple[Key, ...]]
+    api_documents: Mapping[tuple[str, str], tuple[Document, ...]]
+    engines: tuple[PolicyEngine, ...]
+
+
+def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals, previous: PreviousOutput) -> bool:
+    """Return whether the next plan may be an incremental one that starts from this complete plan.
+
+    It may not when a document is broken or defined more than once, also with the same content, when two objects have the same path or
+    several workloads deliver one object, when a finding is about a change of this plan, or
+    when the engines would not find the records that they wrote.
+    """
+    catalog = decisions.catalog
+    return not (
+        catalog.duplicate_templates
+        or catalog.identical
+        or catalog.broken
+        or catalog.duplicate_api_documents
+        or decisions.quarantined
+        or rendered.findings
+        or rendered.has_shared_objects
+        or _has_change_findings(totals)
+        or any(finding.code == TWO_CLAIMS for finding in decisions.findings)
+        or _share_record_paths(rendered, totals.records)
+    ) and _has_stable_records(decisions.outcomes, totals.records, previous)
+
+
+def _has_change_findings(totals: Totals) -> bool:
+    """Return whether a finding says what this plan changes, which the next one does not repeat."""
+    groups = (totals.other_findings, totals.engine_findings, *totals.findings_by_workload.values())
+    return any(finding.is_change for group in groups for finding in group)
+
+
+def _share_record_paths(rendered: RenderedTree, records: Iterable[tuple[Key, Body]]) -> bool:
+    """Return whether two workloads, or a workload and an engine, write the same record. The later one wins then."""
+    paths = [path for files in rendered.workloads.values() for path in files.records]
+    paths += [status_path(key) for key, _ in records]
+    return len(set(paths)) < len(paths)
+
+
+def _has_stable_records(outcomes: Mapping[Key, Outcome], records: EngineRecords, previous: PreviousOutput) -> bool:
+    """Return whether the engines read the same records that they write, so that new engines on this output would decide the same."""
+    if any(previous.records.get(key) != body for key, body in records):
+        return False
+    written = [key for outcome in outcomes.values() for key, _ in outcome.records]
+    kinds = {(key.group, key.kind) for key in written}
+    removed = previous.list_other_records([*written, *(key for key, _ in records)])
+    return all(
+        (parse_api_group(str(body.get("apiVersion") or body.get("api") or "")), body.get("kind")) in kinds for body in removed
+    )
+
+
+def make_plan_contents(
+    decisions: DecisionSet,
+    rendered: RenderedTree,
+    delivered: DeliveredObjects,
+    missing: Iterable[MissingReference],
+    companions: CompanionPlacements,
+    paths: Iterable[str],
+) -> PlanContents:
+    """Return the state of a complete plan: a row for every workload, in their order, for every cluster and for every template."""
+    workloads, references, others = {}, _make_reference_rows(delivered, missing), make_companion_rows(companions)
+    for key, files in rendered.workloads.items():
+        origin = decisions.templates[key].origin
+        rows = references.get(key, NO_REFERENCE_ROW), others.get(key, NO_COMPANION_ROW)
+        workloads[key] = make_workload_row(files, origin.path if origin else "", *rows)
+    clusters = {
+        name: ClusterRow(facts, frozenset(rendered.manifests.get(name, ()))) for name, facts in rendered.cluster_facts.items()
+    }
+    from gitsched.decide.template_entries import make_template_index  # only a plan that the next one can start from needs it
+
+    templates = make_template_index(decisions.catalog.templates, decisions.outcomes)
+    referrers: dict[Key, dict[Key, None]] = {}
+    for requirement in delivered.requirements:
+        referrers.setdefault(requirement.required.key, {})[requirement.referrer] = None
+    known = {key: tuple(sorted(found)) for key, found in referrers.items()}
+    return PlanContents(paths, workloads, clusters, templates, known, decisions.catalog.api_documents, decisions.engines)
+
+
+def _make_reference_rows(delivered: DeliveredObjects, missing: Iterable[MissingReference]) -> dict[Key, ReferenceRow]:
+    required = {requirement.required.key for requirement in delivered.requirements}
+    required |= {owner for key in required for owner in delivered.owners.get(key, ())}
+    misses = {referrer for one in missing for referrer in one.referrers}
+    implied: dict[Key, tuple[Key, ...]] = {}
+    for requirement in delivered.requirements:
+        if requirement.implied:
+            implied[requirement.referrer] = (*implied.get(requirement.referrer, ()), requirement.required.key)
+    return {
+        key: ReferenceRow(delivered.references.get(key, ()), implied.get(key, ()), key in required, key in misses)
+        for key in {*delivered.references, *implied, *required}
+    }
+
+
+def make_companion_rows(companions: CompanionPlacements) -> dict[Key, CompanionRow]:
+    """Return what each workload that has a part in it has to do with companions."""
+    targets: dict[Key, list[Key]] = {}
+    served: dict[Key, list[Key]] = {}
+    reported = {workload.owner for one in companions.unselected for workload in one.workloads}
+    for placement in companions.placements:
+        owners = [target.owner for target in placement.targets]
+        companion = placement.companion.owner
+        targets.setdefault(companion, []).extend(owners)
+        for owner in owners:
+            served.setdefault(owner, []).append(companion)
+        if placement.lacking or placement.idle or not {companion, *owners} <= companions.features.keys():
+            reported.update((companion, *owners))
+    return {
+        key: CompanionRow(companions.features.get(key), tuple(targets.get(key, ())), tuple(served.get(key, ())), key in reported)
+        for key in {*companions.features, *reported}
+    }

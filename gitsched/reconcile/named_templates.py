@@ -1,0 +1,32 @@
+"""Templates for engines whose decisions depend on no other template than the one that is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from gitsched.model.document import Document, Key
+
+
+class NamedTemplates(Mapping[Key, Document]):
+    """Templates that can only be read one by one, some of them `changed` (None for one that does not exist); iteration yields the `listed`
+    keys alone."""
+
+    def __init__(
+        self, known: Mapping[Key, Document], changed: Mapping[Key, Document | None] | None = None, listed: tuple[Key, ...] = ()
+    ) -> None:
+        self._known, self._changed, self._listed = known, changed or {}, listed
+
+    def __getitem__(self, key: Key) -> Document:
+        document = self._changed[key] if key in self._changed else self._known[key]
+        if document is None:
+            raise KeyError(key)
+        return document
+
+    def __contains__(self, key: object) -> bool:
+        return self._changed[key] is not None if key in self._changed else key in self._known  # type: ignore[index]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._listed)
+
+    def __len__(self) -> int:
+        return len(self._listed)

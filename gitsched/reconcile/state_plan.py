@@ -1,0 +1,68 @@
+"""Plan a commit from the state of the last run, which is only read: for comparisons, explanations and simulations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from gitsched.model.errors import GitschedError
+from gitsched.model.system_errors import is_bug
+from gitsched.reconcile.pipeline import needs_setting_report, plan_source, take_plan
+from gitsched.reconcile.run import NO_SETTING_REPORT, StateUpdate
+from gitsched.reconcile.source_diff import plan_incrementally
+
+if TYPE_CHECKING:
+    from gitsched.reconcile.cache.plan_cache import PlanCache
+    from gitsched.reconcile.run import Fetched, Planned, RunContext
+
+T = TypeVar("T")
+
+
+class NeedsCompletePlan(GitschedError):
+    """Only a complete plan can tell what a report has to say."""
+
+
+def try_with_state(answer: Callable[[], T | None]) -> T | None:
+    """Return what `answer` finds from the state of the last run; None where a complete plan is needed, also after a bug on a document."""
+    try:
+        return answer()
+    except NeedsCompletePlan:
+        return None
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        return None
+
+
+class StatePlan(NamedTuple):
+    """An incremental plan, and the state that it started from."""
+
+    planned: Planned
+    update: StateUpdate
+
+
+def open_state(context: RunContext, fetched: Fetched) -> PlanCache:
+    """Return the state of the last run, with engines that nothing else uses."""
+    cache = take_plan(context, fetched)
+    if cache is None:
+        raise NeedsCompletePlan("there is no state")
+    return cache
+
+
+def plan_from_state(context: RunContext, fetched: Fetched) -> StatePlan:
+    """Plan the fetched commit. Raise NeedsCompletePlan if only a complete plan has all findings."""
+    cache = open_state(context, fetched)
+    totals = cache.header.totals
+    if totals.varied or context.settings.operator.required_tenants or totals.config != fetched.trusted.config:
+        raise NeedsCompletePlan("what builds, tenants and settings change is not in the state")
+    if needs_setting_report(context, fetched, totals.config):
+        from gitsched.reconcile.setting_findings import report_settings  # few commits change settings
+
+        if report_settings(context, fetched, totals.config, refuses=False) != NO_SETTING_REPORT:
+            raise NeedsCompletePlan("settings are reported")
+    planned = plan_incrementally(context, fetched, cache, context.settings.now, plan_source)
+    if planned is None or not isinstance(planned.state, StateUpdate):
+        raise NeedsCompletePlan("the change is too large for an incremental plan, or a bug shows on a document")
+    if totals.own or planned.plan.totals.own:
+        raise NeedsCompletePlan("an API decides workloads itself")
+    return StatePlan(planned, planned.state)
