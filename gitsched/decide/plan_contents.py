@@ -48,7 +48,7 @@ def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals,
 
     It may not when a document is broken or defined more than once, also with the same content, when two objects have the same path or
     several workloads deliver one object, when a finding is about a change of this plan, or
-    when the engines would not find the records that they wrote.
+    when all records of a kind are removed.
     """
     catalog = decisions.catalog
     return not (
@@ -62,7 +62,12 @@ def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals,
         or _has_change_findings(totals)
         or any(finding.code == TWO_CLAIMS for finding in decisions.findings)
         or _share_record_paths(rendered, totals.records)
-    ) and _has_stable_records(decisions.outcomes, totals.records, previous)
+    ) and _keeps_record_kinds(decisions.outcomes, totals.records, previous)
+
+
+def has_new_records(records: EngineRecords, previous: PreviousOutput) -> bool:
+    """Return whether a plan changes records that belong to no workload, so that the engines have not read what they write."""
+    return any(previous.records.get(key) != body for key, body in records)
 
 
 def _has_change_findings(totals: Totals) -> bool:
@@ -78,10 +83,8 @@ def _share_record_paths(rendered: RenderedTree, records: Iterable[tuple[Key, Bod
     return len(set(paths)) < len(paths)
 
 
-def _has_stable_records(outcomes: Mapping[Key, Outcome], records: EngineRecords, previous: PreviousOutput) -> bool:
-    """Return whether the engines read the same records that they write, so that new engines on this output would decide the same."""
-    if any(previous.records.get(key) != body for key, body in records):
-        return False
+def _keeps_record_kinds(outcomes: Mapping[Key, Outcome], records: EngineRecords, previous: PreviousOutput) -> bool:
+    """Return whether records are left of each kind of which this plan removes one: some policy APIs are active only because of records."""
     written = [key for outcome in outcomes.values() for key, _ in outcome.records]
     kinds = {(key.group, key.kind) for key in written}
     removed = previous.list_other_records([*written, *(key for key, _ in records)])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from gitsched import __version__
 from gitsched.decide.commit_metadata import make_commit_message, make_plain_commit_message, render_metadata_files
 from gitsched.decide.guard_settings import DEFAULT_GUARD, read_guard_record
-from gitsched.decide.plan_contents import can_continue, make_plan_contents
+from gitsched.decide.plan_contents import can_continue, has_new_records, make_plan_contents
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
 from gitsched.decide.registry import policy_apis
 from gitsched.git import Repository, make_signer
@@ -222,7 +222,8 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
     if plan.details is None or not can_continue(plan.details.decisions, plan.details.rendered, plan.totals, state.previous):
         return None
     decisions = plan.details.decisions
-    totals, api_documents = plan.totals._replace(retained=()), decisions.catalog.api_documents
+    is_unread = has_new_records(plan.totals.records, state.previous)
+    totals, api_documents = plan.totals._replace(retained=(), has_new_records=is_unread), decisions.catalog.api_documents
     if is_settled:
         totals = totals._replace(unstable=frozenset())
     elif len(totals.unstable) > MAX_UNSTABLE:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.guard_settings import GuardRecord, read_guard_record
-from gitsched.decide.plan_contents import can_continue
+from gitsched.decide.plan_contents import can_continue, has_new_records
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.plan_state import Totals, compute_plan_times
 from gitsched.decide.repeated_decisions import find_unstable, find_unstable_changes
@@ -109,7 +109,9 @@ def _is_settled(planned: Planned) -> bool:
     if not isinstance(state, CompleteState) or not state.additive or plan.details is None:
         return False
     decisions, rendered, *_ = plan.details
-    return can_continue(decisions, rendered, plan.totals, state.previous) and find_unstable(decisions) == frozenset()
+    if has_new_records(plan.totals.records, state.previous) or not can_continue(decisions, rendered, plan.totals, state.previous):
+        return False
+    return find_unstable(decisions) == frozenset()
 
 
 def _has_plain_options(context: RunContext, fetched: Fetched) -> bool:

@@ -17,6 +17,7 @@ import pytest
 
 from gitsched.reconcile import Reconciler, RunResult, output_commit
 from gitsched.reconcile.adoption import AdoptionInputs, adopt
+from tests.builders.ocm import bound_global_set, managed_cluster, placed_config_map, placement, to_yaml
 from tests.scenarios.conftest import Fleet, allow_withheld, deployment
 from tests.scenarios.histories import History, differs
 from tests.scenarios.plain_histories import CLUSTER, DEPLOYMENT, NAMESPACE, Files, PlainHistory, write_policy
@@ -236,6 +237,15 @@ def test_what_people_change_most_is_planned_from_the_last_state(
         runs = variants.run(step, kind)
         complete |= {kind} if kind and any(run.plan.complete for run in runs) else set()
     assert not complete
+
+
+def test_the_run_after_the_first_decision_is_incremental(fleet: Fleet, tmp_path: Path) -> None:
+    """The engine reads in it for the first time what it has recorded."""
+    placed = [*map(managed_cluster, ("ams", "bru")), *bound_global_set("default"), placement("one", "default", 1)]
+    fleet.commit({"all.yaml": to_yaml(*placed, placed_config_map("web", "default", "one"))})
+    variants = ThreeVariants(fleet, tmp_path)
+    assert all(run.after and run.plan.complete for run in variants.run(0, "first"))
+    assert not any(run.after or run.plan.complete for run in variants.run(1, "second"))
 
 
 NEW = {"name": "new", "team": "blue", "lane": "one", "number": 2, "more": ""}
