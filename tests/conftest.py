@@ -53,7 +53,8 @@ templateDir = {template}
 """
 """Without a check for maintenance after each commit, waits for the disk, and examples of hooks in each new repository."""
 _REQUIRE_ALL = os.environ.get("GITSCHED_REQUIRE_ALL") == "1"
-_SEARCH_PATH = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", "")))
+os.environ["PATH"] = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)))
+"""The programs of the virtual environment come first, as in an activated one: the kubectl of a distribution may be years old."""
 _caches = itertools.count()
 
 
@@ -65,7 +66,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker, programs in PROGRAMS.items():
-        if item.get_closest_marker(marker) and not any(shutil.which(program, path=_SEARCH_PATH) for program in programs):
+        if item.get_closest_marker(marker) and not any(shutil.which(program) for program in programs):
             message = f"needs {' or '.join(programs)}, which is not installed"
             if _REQUIRE_ALL:
                 pytest.fail(f"{message}, and GITSCHED_REQUIRE_ALL=1 allows no skip", pytrace=False)
