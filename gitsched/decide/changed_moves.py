@@ -11,6 +11,7 @@ from gitsched.decide.plan_result import list_moves
 from gitsched.model.document import read_annotations
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.guard_config import GuardLimit
     from gitsched.decide.incremental_changes import IncrementalChanges
     from gitsched.decide.removals import RemovedPlacement
     from gitsched.model.changes import Move
@@ -25,9 +26,9 @@ class ChangedMoves(NamedTuple):
     removed: Mapping[Key, RemovedPlacement]
 
 
-def list_changed_moves(changes: IncrementalChanges) -> ChangedMoves | None:
+def list_changed_moves(changes: IncrementalChanges, limits: tuple[GuardLimit, ...]) -> ChangedMoves | None:
     """Return the moves of an incremental plan; None if only a complete plan can tell which ones the guard withholds, or if a workload may
-    continue another one under a new name."""
+    continue another one under a new name. `limits` of the run take precedence over those of the settings."""
     moves = tuple(list_moves(changes.outcomes.values(), changes.had_workloads))
     removed: Mapping[Key, RemovedPlacement] = {}
     if changes.removed:
@@ -40,10 +41,10 @@ def list_changed_moves(changes: IncrementalChanges) -> ChangedMoves | None:
         moves = (*moves, *list_row_moves(removed.values(), changes.snapshot))
     if changes.diff.settings is not None and any(move.before for move in moves):
         return None  # the guard measures moves by settings of both commits
-    return None if _needs_guard(changes, moves) else ChangedMoves(moves, removed)
+    return None if _needs_guard(changes, moves, limits) else ChangedMoves(moves, removed)
 
 
-def _needs_guard(changes: IncrementalChanges, moves: Iterable[Move]) -> bool:
+def _needs_guard(changes: IncrementalChanges, moves: Iterable[Move], limits: tuple[GuardLimit, ...]) -> bool:
     """Return whether moves may exceed a limit of the guard, which only a complete plan can tell."""
     moves = tuple(moves)
     if not any(move.before for move in moves):
@@ -58,7 +59,7 @@ def _needs_guard(changes: IncrementalChanges, moves: Iterable[Move]) -> bool:
     def count(scope: str, name: str) -> int:
         return count_placed()[scope, name]
 
-    return may_exceed_limit(guarded, totals.workload_count, replicas, totals.config.guard, count)
+    return may_exceed_limit(guarded, totals.workload_count, replicas, totals.config.guard.replace_limits(limits), count)
 
 
 def _count_placed(index: TemplateIndex) -> Counter[tuple[str, str]]:

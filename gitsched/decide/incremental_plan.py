@@ -42,6 +42,7 @@ from gitsched.render.output_files import escape_segment
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from gitsched.apis.gitsched.guard_config import GuardLimit
     from gitsched.apis.policy_api import PolicyEngine, Snapshot
     from gitsched.decide.changed_documents import SourceDiff
     from gitsched.decide.changed_moves import ChangedMoves
@@ -54,11 +55,12 @@ if TYPE_CHECKING:
 
 class PlanState(NamedTuple):
     """The state that an earlier plan left: its totals, its rows and its engines, which are read on demand. `kinds` are the kinds of the
-    documents of policy APIs."""
+    documents of policy APIs. `guard_limits` are options of the run, which take precedence over the settings."""
 
     totals: Totals
     rows: PlanRows
     kinds: tuple[tuple[str, str], ...] = ()
+    guard_limits: tuple[GuardLimit, ...] = ()
 
     @property
     def engines(self) -> tuple[PolicyEngine, ...]:
@@ -91,7 +93,7 @@ def make_incremental_plan(
 
         references = update_own_objects(changes, references)
     reference_findings = move_reference_findings(totals.reference_findings, diff.findings, changes.documents)
-    moves = list_changed_moves(changes)
+    moves = list_changed_moves(changes, state.guard_limits)
     if references is None or companions is None or reference_findings is None or moves is None:
         return None
     retention = _keep_copies(totals) if is_idle else _retain_copies(changes, moves, find_blob)

@@ -46,8 +46,8 @@ def plan_incrementally(
     """Plan only what changed since the plan in the cache; None if a complete plan is needed, which `plan_source` makes."""
     times = compute_plan_times(fetched.time, fetched.record.time if fetched.record else None, now)
     header, record = cache.header, fetched.record
-    if fetched.frozen or context.settings.guard_limits or context.settings.allowed:
-        return None  # the guard has more to say than the limits that the last plan recorded
+    if fetched.frozen or context.settings.allowed:
+        return None  # the guard has more to say than whether limits are exceeded
     if record is not None and record.adopted:
         return None  # each run decides whether adopted objects keep their placement
     if record is not None and record.tenants:
@@ -108,7 +108,8 @@ def _plan_from_cache(context: RunContext, fetched: Fetched, times: PlanTimes, ca
     holds = make_holds_loader(templates) if totals.config.guard.hold_stateful else None
     documents = merge_documents(cache.api_documents, diff.stored_documents)
     snapshot = Snapshot(documents, templates, frozenset(), records, totals.config, *times, load_holds=holds)
-    state, limit = PlanState(totals, cache, cache.header.kinds), find_limit(totals.workload_count)
+    state = PlanState(totals, cache, cache.header.kinds, context.settings.guard_limits)
+    limit = find_limit(totals.workload_count)
     return make_incremental_plan(
         state, diff, snapshot, partial(find_output_blob, fetched), context.caches.decisions.rendered, limit
     )
