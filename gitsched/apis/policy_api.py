@@ -103,10 +103,11 @@ class PolicyEngine(ABC):
 
     `findings` are about the API's own documents. `wakeup` is the first time after which `own_workloads`, `records` or `clusters` differ
     without a change of the input; None if there is none. `time` is the latest deadline after the commit that changed one of `records` in
-    this run; None if there is none.
+    this run; None if there is none. An API that decides only documents of its own has False as `decides_templates`.
     """
 
     name: str
+    decides_templates = True
     findings: tuple[Finding, ...] = ()
     wakeup: datetime | None = None
     time: datetime | None = None

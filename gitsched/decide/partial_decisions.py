@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.decisions import DecisionInput, describe_recorded, list_own_workloads, list_quarantined
 from gitsched.decide.engines import create_engines, list_engine_records
 from gitsched.decide.workload_decision import adapt_outcome, decide_workload
@@ -45,10 +45,16 @@ def decide_some(source: DecisionInput, keys: Collection[Key]) -> PartialDecision
             )
             if kept is not None and key not in outcomes:
                 outcomes[key] = adapt_outcome(document, kept, snapshot)
+    return combine_own(PartialDecisions(engines, outcomes, {}, source.catalog.templates), snapshot, keys)
+
+
+def combine_own(decided: PartialDecisions, snapshot: Snapshot, keys: Collection[Key]) -> PartialDecisions:
+    """Return decisions about templates with those that APIs make about workloads of their own: all in `own`, those with `keys` in
+    `outcomes`."""
     own: dict[Key, Outcome] = {}
-    for document, outcome in list_own_workloads(engines, snapshot):
-        other = outcomes.get(document.key)
+    for document, outcome in list_own_workloads(decided.engines, snapshot):
+        other = decided.outcomes.get(document.key)
         if other is None or not other.previous_targets:
             own[document.key] = outcome
-    found = {**outcomes, **{key: outcome for key, outcome in own.items() if key in keys}}
-    return PartialDecisions(engines, found, own, source.catalog.templates)
+    chosen = {key: outcome for key, outcome in own.items() if key in keys}
+    return decided._replace(outcomes={**decided.outcomes, **chosen}, own=own)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import chain, islice
 from typing import NamedTuple
 
 from gitsched.apis.topology import list_cluster_kinds
-from gitsched.decide.registry import policy_apis, reserved_groups
+from gitsched.decide.registry import reserved_groups
 from gitsched.diff.cause_search import Changes, SearchSpace, Subject, find_explanations
 from gitsched.diff.changed_documents import ChangedDocuments
 from gitsched.diff.counterfactual_placements import CounterfactualPlacements, DecidedCommit, Placement
 from gitsched.diff.document_changes import OBSERVATIONS, READ_ORDER, RELEASES, SETTINGS, TIME, WHOLE, Change, DocumentChanges
+from gitsched.diff.policy_names import PolicyNames
 from gitsched.model.changes import Cause, Move, RecordChange
 from gitsched.model.document import Key
 from gitsched.model.finding import FieldOrigin, locate_document
 from gitsched.model.progress import Progress
-from gitsched.model.scheduling import Outcome
 from gitsched.model.time import format_time
 
 MIN_DECISIONS, DECISIONS_PER_WORKLOAD = 5_000, 2
@@ -48,13 +47,14 @@ def find_causes(
     moves: tuple[Move, ...],
     records: tuple[RecordChange, ...],
     changes: DocumentChanges,
-    outcomes: Mapping[Key, Outcome],
+    names: tuple[PolicyNames, PolicyNames],
     decided: DecidedCommit,
     progress: Progress | None = None,
 ) -> Causes:
     """Return the moves and records with their causes, of which each is proved, or only told as changed with them.
 
-    `outcomes` are those of the earlier plan; they are empty if that is the previous output. `decided` are the decisions of the later one.
+    `names` are those of the policies of the earlier plan, none if that is the previous output, and of the later one. `decided` are the
+    decisions of the later one.
     """
     expected: dict[Subject, Placement] = {Subject(move.key): move.before for move in moves}
     expected |= {Subject(record.subject, record.target_kind): record.before for record in records}
@@ -62,7 +62,7 @@ def find_causes(
     limit = MIN_DECISIONS + DECISIONS_PER_WORKLOAD * (len(decided.outcomes) + len(removed))
     counterfactuals = CounterfactualPlacements(changes, decided, expected, limit, progress)
     documents = ChangedDocuments(changes)
-    view = _SubjectView(moves, records, outcomes, decided, documents, changes)
+    view = _SubjectView(moves, records, names, documents, changes)
     found = find_explanations(expected, counterfactuals, SearchSpace(view.list_near, documents.list_levels(), view.group))
     writer = CauseWriter(changes, view.list_near)
     return Causes(
@@ -79,15 +79,14 @@ class _SubjectView:
         self,
         moves: Iterable[Move],
         records: Iterable[RecordChange],
-        outcomes: Mapping[Key, Outcome],
-        decided: DecidedCommit,
+        names: tuple[PolicyNames, PolicyNames],
         documents: ChangedDocuments,
         changes: DocumentChanges,
     ) -> None:
         self._documents, self._changes = documents, changes
         self._policies: dict[Subject, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self._clusters: dict[Subject, tuple[tuple[str, ...], tuple[str, ...]]] = {}
-        earlier, later = _PolicyNames(outcomes), _PolicyNames(decided.outcomes)
+        earlier, later = names
         for move in moves:
             subject = Subject(move.key)
             self._policies[subject] = earlier.list_policies(move.key), later.list_policies(move.key)
@@ -111,29 +110,6 @@ class _SubjectView:
         policies = self._policies.get(subject, ())
         place = policies if any(policies) else subject.key.namespace
         return (*subject.key[:2], subject.aspect, place, self._clusters[subject], texts)
-
-
-class _PolicyNames:
-    """Names the policies that place workloads in one plan."""
-
-    def __init__(self, outcomes: Mapping[Key, Outcome]) -> None:
-        self._outcomes = outcomes
-
-    @cached_property
-    def _by_record(self) -> Mapping[tuple[str, str], str]:
-        """The policy of each workload that has one, by namespace and name of its records."""
-        owners = (outcome for outcome in self._outcomes.values() if outcome.policy)
-        return {(record.namespace, record.name): owner.policy for owner in owners for record, _ in owner.records}
-
-    def list_policies(self, key: Key) -> tuple[str, ...]:
-        """Return the policies that place a workload, or else those of the workloads that bring it along."""
-        outcome = self._outcomes.get(key)
-        if outcome is None or outcome.policy:
-            return (outcome.policy,) if outcome is not None else ()
-        read = policy_apis[outcome.api].read_removed_workload
-        recorded = [found for _, body in outcome.records if read is not None and (found := read(body)) is not None]
-        required_by = {owner for workload in recorded for owner in workload.required_by}
-        return tuple(sorted({self._by_record[owner] for owner in required_by if owner in self._by_record}))
 
 
 class CauseWriter:

@@ -12,6 +12,7 @@ from gitsched.decide.registry import reserved_groups
 from gitsched.diff.counterfactual_placements import DecidedCommit
 from gitsched.diff.document_changes import DocumentChanges
 from gitsched.diff.plans import list_moves_between
+from gitsched.diff.policy_names import PolicyNames
 from gitsched.diff.retained import CommitInput, find_retained
 from gitsched.model.observation import read_observations
 from gitsched.reconcile.cluster_facts import add_all_facts
@@ -52,9 +53,11 @@ class PlannedCommit(NamedTuple):
 
 
 class ComparedInputs(NamedTuple):
-    """What changed between the inputs of two plans, and a function that returns the decisions of the later one."""
+    """What changed between the inputs of two plans, the names of the policies in both, and a function that returns the decisions of the
+    later one."""
 
     changes: DocumentChanges
+    policy_names: tuple[PolicyNames, PolicyNames]
     read_decided: Callable[[], DecidedCommit]
 
 
@@ -103,7 +106,8 @@ class CompleteComparer:
         before, after = earlier.decisions.input, later.decisions.input
         assert before is not None, "the decisions of a plan have an input"
         assert after is not None, "the decisions of a plan have an input"
-        return ComparedInputs(DocumentChanges(before, after), partial(DecidedCommit.from_decisions, later.decisions))
+        names = PolicyNames(earlier.decisions.outcomes), PolicyNames(later.decisions.outcomes)
+        return ComparedInputs(DocumentChanges(before, after), names, partial(DecidedCommit.from_decisions, later.decisions))
 
     def compare_with_recorded(
         self, context: RunContext, fetched: Fetched, earlier: Commit, later: PlannedCommit, /
@@ -131,7 +135,8 @@ class CompleteComparer:
             releases=None,
             tenancy=source.tenancy,
         )
-        return ComparedInputs(DocumentChanges(before, after), partial(DecidedCommit.from_decisions, later.decisions))
+        names = PolicyNames({}), PolicyNames(later.decisions.outcomes)
+        return ComparedInputs(DocumentChanges(before, after), names, partial(DecidedCommit.from_decisions, later.decisions))
 
     def list_retained(
         self, context: RunContext, inputs: ComparedInputs, earlier: Commit, later: Commit, planned: PlannedCommit, /

@@ -13,9 +13,7 @@ from gitsched.diff.plans import FileChange, compute_plan_digest, list_delivered
 from gitsched.git import Repository
 from gitsched.model.changes import Move, RecordChange, RetainedWorkload
 from gitsched.model.commit import Commit
-from gitsched.model.document import Key
 from gitsched.model.finding import INTERNAL_ERROR, Finding, format_count
-from gitsched.model.scheduling import Outcome
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.compared_plans import CommitComparer, ComparedInputs, CompleteComparer, PlannedCommit
 from gitsched.reconcile.fetch import fetch, find_commit
@@ -102,7 +100,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
         changes = search.attempt(lambda: comparer.compare_with_recorded(context, fetched, since, later), None)
     if changes is not None:
         found = changes
-        moves, records = search.attempt(lambda: _add_causes(context, moves, records, found, {}), (moves, records))
+        moves, records = search.attempt(lambda: _add_causes(context, moves, records, found), (moves, records))
     retained: tuple[RetainedWorkload, ...] = ()
     if earlier is not None and changes is not None:
         since, found = earlier, changes
@@ -166,7 +164,7 @@ def _compare_with_base(context: RunContext, fetched: Fetched, comparer: CommitCo
     if changes is not None:
         found = changes
         retained = search.attempt(lambda: comparer.list_retained(context, found, base, planned, later), ())
-        moves, records = search.attempt(lambda: _add_causes(context, moves, records, found, before.plan.outcomes), (moves, records))
+        moves, records = search.attempt(lambda: _add_causes(context, moves, records, found), (moves, records))
     files = find_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, run.tree, run.source)
     clusters = [comparer.list_clusters(context, planned) for planned in (earlier, later)]
     return PlanComparison(
@@ -221,12 +219,11 @@ def _add_causes(
     moves: tuple[Move, ...],
     records: tuple[RecordChange, ...],
     inputs: ComparedInputs,
-    outcomes: Mapping[Key, Outcome],
 ) -> tuple[tuple[Move, ...], tuple[RecordChange, ...]]:
     """Return moves and changed recorded decisions with their causes and the locations of these."""
     if not (moves or records):
         return moves, records
-    found = find_causes(moves, records, inputs.changes, outcomes, inputs.read_decided(), context.settings.progress)
+    found = find_causes(moves, records, inputs.changes, inputs.policy_names, inputs.read_decided(), context.settings.progress)
     repository = context.source.repository
     locations: RuleLocations = {}
     return (

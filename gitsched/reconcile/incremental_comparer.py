@@ -5,16 +5,18 @@ The report is the same as that of complete plans. Where only these can tell some
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
+from gitsched.apis.capabilities import ReferenceReading
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import Catalog, is_template, resolve_key
 from gitsched.decide.changed_documents import FileDocuments, SourceDiff, identify_documents, pair_documents
 from gitsched.decide.continued_engines import continue_engines
 from gitsched.decide.decisions import DecisionInput, make_holds_loader
 from gitsched.decide.engines import list_dependency_trackers
-from gitsched.decide.partial_decisions import PartialDecisions
+from gitsched.decide.partial_decisions import PartialDecisions, combine_own
 from gitsched.decide.plan_result import describe_reason
 from gitsched.decide.plan_state import workload_sort_key
 from gitsched.decide.registry import reserved_groups
@@ -22,12 +24,14 @@ from gitsched.decide.removals import REMOVED_REASON, UNSELECTED_REASON
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.diff.counterfactual_placements import DecidedCommit
 from gitsched.diff.document_changes import DocumentChanges
+from gitsched.diff.policy_names import PolicyNames
 from gitsched.model.changes import Move, RetainedWorkload
-from gitsched.model.document import Document, Key
+from gitsched.model.document import Body, Document, Key
 from gitsched.model.observation import Observations, read_observations
 from gitsched.reconcile.changed_files import TemplateFinder, find_limit, read_file_at
 from gitsched.reconcile.compared_plans import ComparedInputs, PlannedCommit, plan_commit
 from gitsched.reconcile.output_records import open_records
+from gitsched.reconcile.planned_records import list_planned_records
 from gitsched.reconcile.run import Facts, Fetched, RunContext, StateUpdate
 from gitsched.reconcile.source_diff import LazyTemplates, merge_documents, read_templates
 from gitsched.reconcile.source_reader import SourceReader, is_manifest_path
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from gitsched.apis.capabilities import DocumentPair
+    from gitsched.decide.plan_state import WorkloadRow
     from gitsched.model.commit import Commit
     from gitsched.model.scheduling import Outcome
     from gitsched.reconcile.cache.plan_cache import PlanCache
@@ -75,8 +80,7 @@ class IncrementalComparer:
     def compare(self, context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:
         plan, tree = earlier.run.plan, earlier.fetched.source.tree
         times = plan.totals.source_time, plan.totals.now
-        moves = self.list_moves(earlier, later)
-        return _compare_inputs(context, tree, times, Observations(), later, [move.key for move in moves], plan.outcomes)
+        return _compare_inputs(context, tree, times, Observations(), later, _name_policies(context, earlier))
 
     def compare_with_recorded(
         self, context: RunContext, fetched: Fetched, earlier: Commit, later: PlannedCommit, /
@@ -85,8 +89,7 @@ class IncrementalComparer:
         if record is None:
             return None
         observed = read_observations(record.observations, record.observed_at)
-        moved = [move.key for move in later.run.plan.moves]
-        return _compare_inputs(context, earlier.tree, (record.time, record.time), observed, later, moved, {})
+        return _compare_inputs(context, earlier.tree, (record.time, record.time), observed, later, PolicyNames({}))
 
     def list_retained(
         self, context: RunContext, inputs: ComparedInputs, _earlier: Commit, later: Commit, planned: PlannedCommit, /
@@ -123,14 +126,11 @@ def _compare_inputs(
     times: tuple[datetime, datetime],
     observed: Observations,
     later: PlannedCommit,
-    moved: Iterable[Key],
-    outcomes: Mapping[Key, Outcome],
+    policy_names: PolicyNames,
 ) -> ComparedInputs:
-    """Return what changed since the commit with a tree that was planned at these times, with these outcomes."""
+    """Return what changed since the commit with a tree that was planned at these times, with policies of these names."""
     cache, plan = _get_update(later).cache, later.run.plan
     totals = plan.totals
-    if any(key in each and not each[key].policy for each in (outcomes, plan.outcomes) for key in moved):
-        raise NeedsCompletePlan("the policies are those of other workloads")
     reader = _SourceComparer(context, cache)
     before, after = reader.read_changes(tree, later.fetched.source.tree)
     changes = DocumentChanges(
@@ -146,7 +146,31 @@ def _compare_inputs(
         counts = totals.document_count, totals.template_count
         return DecidedCommit(plan.outcomes, decisions.templates, engines, *counts, decisions.decide_some)
 
-    return ComparedInputs(changes, read_decided)
+    return ComparedInputs(changes, (policy_names, _name_policies(context, later)), read_decided)
+
+
+def _name_policies(context: RunContext, planned: PlannedCommit) -> PolicyNames:
+    """Return the names of the policies of an incremental plan. Only rows of the namespaces that are asked for are read."""
+    update, outcomes = _get_update(planned), planned.run.plan.outcomes
+    state, changed = update.cache, update.incremental.changes.workloads
+
+    def read_row(key: Key) -> WorkloadRow | None:
+        return changed[key] if key in changed else state.read_workload(key)
+
+    @cache
+    def read_records() -> Mapping[Key, Body]:
+        return list_planned_records(open_records(context, planned.fetched), update, outcomes)
+
+    def list_records(outcome: Outcome) -> Iterator[tuple[Key, Body]]:
+        row, records = read_row(outcome.key), read_records()
+        return ((key, records[key]) for key in (row.record_keys if row is not None else ()) if key in records)
+
+    def list_owners(namespace: str) -> Iterator[tuple[Key, str]]:
+        keys = (key for key in dict.fromkeys((*state.template_index, *changed)) if key.namespace in ("", namespace))
+        rows = (row for key in keys if (row := read_row(key)) is not None and row.outcome.policy)
+        return ((key, row.outcome.policy) for row in rows for key in row.record_keys if key.namespace == namespace)
+
+    return PolicyNames(outcomes, list_records, list_owners)
 
 
 def _make_input(
@@ -274,13 +298,14 @@ class _CounterfactualDecisions:
             outcome = decide_workload(document, engines, snapshot) if document is not None else None
             if outcome is not None:
                 outcomes[key] = outcome
-        return PartialDecisions(engines, outcomes, {}, templates)
+        return combine_own(PartialDecisions(engines, outcomes, {}, templates), snapshot, keys)
 
     def _continue_engines(
         self, snapshot: Snapshot, documents: Documents, api_changes: Mapping[Key, DocumentPair]
     ) -> tuple[tuple[PolicyEngine, ...], frozenset[Key]]:
         """Return engines for a snapshot, and the workloads about which they have to be told that they changed."""
-        if api_changes or documents.keys() != self._before.keys() or self._cache.header.totals.has_new_records:
+        reads_templates = any(isinstance(engine, ReferenceReading) for engine in self._cache.engines)
+        if reads_templates or api_changes or documents.keys() != self._before.keys() or self._cache.header.totals.has_new_records:
             cache, templates = self._open_state(), _select_templates(documents)
             changes = pair_documents(_select_templates(self._before), templates)
             diff = SourceDiff(templates, {}, changes, api_changes)

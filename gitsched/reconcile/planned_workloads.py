@@ -56,6 +56,8 @@ class PlannedWorkloads:
         paths = repository.changed_paths(header.source_tree, fetched.source.tree)
         if not header.additive or any(map(is_manifest_path, paths)) or changes.api_documents or plan.moves:
             raise NeedsCompletePlan("the commit is not reconciled")
+        if plan.totals.own:
+            raise NeedsCompletePlan("an API decides workloads itself")
         if plan.retained or plan.rollout_records or plan.withheld.moves or plan.observations:
             raise NeedsCompletePlan("what the plan does depends on more than decisions")
         totals, tree = incremental.totals, fetched.source.tree

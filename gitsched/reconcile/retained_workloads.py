@@ -14,7 +14,7 @@ from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, make_holds_loader
 from gitsched.decide.plan_state import workload_sort_key
 from gitsched.decide.registry import policy_apis, reserved_groups
-from gitsched.decide.workload_decision import decide_workload
+from gitsched.decide.workload_decision import TWO_CLAIMS, decide_workload
 from gitsched.diff.retained import find_remedies, is_retained, stays
 from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.document import Document, Key
@@ -55,7 +55,8 @@ def find_retained(
     documents = _read_documents(update)
     known = merge_documents(documents, {key: (new, old) for key, (old, new) in policies.items()})
     templates, former = NamedTemplates(decided.templates), NamedTemplates(decided.templates, {k: v[0] for k, v in edits.items()})
-    tracking = [engine for engine in decided.engines if isinstance(engine, SelectionTracking)]
+    deciding = [engine for engine in decided.engines if engine.decides_templates]
+    tracking = [engine for engine in deciding if isinstance(engine, SelectionTracking)]
 
     def schedule(source: ApiDocuments, named: NamedTemplates) -> _FirstSchedule:
         time, config = min(later.time, now), plan.totals.config
@@ -65,7 +66,7 @@ def find_retained(
 
     before, after = schedule(known, former), schedule(documents, templates)
     found = {*update.incremental.changes.templates, *edits}
-    for engine in decided.engines:
+    for engine in deciding:
         if policy_apis[engine.name].groups.isdisjoint(key.group for key in policies):
             continue
         if not isinstance(engine, SelectionTracking):
@@ -78,7 +79,9 @@ def find_retained(
     staying = {key: one for key in found if (one := decided.outcomes.get(key)) is not None and one.state == "placed" and one.policy}
     if not staying:
         return ()
-    if len(tracking) < len(decided.engines) or len(staying) > find_limit(update.cache.header.totals.workload_count):
+    if any(finding.code == TWO_CLAIMS for finding in plan.findings):
+        raise NeedsCompletePlan("an API decides about a template that a policy of another one selects")
+    if len(tracking) < len(deciding) or len(staying) > find_limit(update.cache.header.totals.workload_count):
         raise NeedsCompletePlan("many workloads may keep their clusters, or other policy APIs may decide about them")
     expected = after.decide(sorted(staying, key=workload_sort_key))
     expected = {key: outcome for key, outcome in expected.items() if _is_elsewhere(outcome, staying[key])}

@@ -63,6 +63,4 @@ def plan_from_state(context: RunContext, fetched: Fetched) -> StatePlan:
     planned = plan_incrementally(context, fetched, cache, context.settings.now, plan_source)
     if planned is None or not isinstance(planned.state, StateUpdate):
         raise NeedsCompletePlan("the change is too large for an incremental plan, or a bug shows on a document")
-    if totals.own or planned.plan.totals.own:
-        raise NeedsCompletePlan("an API decides workloads itself")
     return StatePlan(planned, planned.state)

@@ -11,6 +11,7 @@ from gitsched.diff.causes import Causes, find_causes
 from gitsched.diff.counterfactual_placements import DecidedCommit
 from gitsched.diff.document_changes import DocumentChanges
 from gitsched.diff.impact_causes import measure_impact
+from gitsched.diff.policy_names import PolicyNames
 from gitsched.diff.resilience import compare_resilience
 from gitsched.model.changes import Move, RecordChange
 from gitsched.model.errors import Permanent
@@ -29,8 +30,9 @@ def compare(earlier: DecisionSet, later: DecisionSet) -> Causes:
     assert earlier.input is not None
     assert later.input is not None
     changes = DocumentChanges(earlier.input, later.input)
+    names = PolicyNames(earlier.outcomes), PolicyNames(later.outcomes)
     return find_causes(
-        moves, compare_recorded(earlier.recorded, later.recorded), changes, earlier.outcomes, DecidedCommit.from_decisions(later)
+        moves, compare_recorded(earlier.recorded, later.recorded), changes, names, DecidedCommit.from_decisions(later)
     )
 
 

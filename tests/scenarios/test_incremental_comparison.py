@@ -7,12 +7,14 @@ with another of them, once with the cache of the runs and once without.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from gitsched.apis.gitsched.guard_config import GuardLimit
 from gitsched.cli.output import ReviewRenderer, format_json, format_outputs
 from gitsched.reconcile.comparison import PlanComparison, compare_plans
 from gitsched.report.markdown import write_markdown
@@ -21,9 +23,9 @@ from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_plan
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.histories import TAINTS, TOLERANT, WORKLOADS, Files, History, settings_of
+from tests.scenarios.plain_histories import PlainHistory
 from tests.scenarios.test_overrides import UNFIT, mirror
 
-STEPS = 8
 SETTINGS = """\
 apiVersion: gitsched.io/v1alpha1
 kind: Config
@@ -32,6 +34,9 @@ spec: {output: {overlap: %s}, karmada: {failback: %s}, guard: {fleet: {removed: 
 """
 SPREAD = "    spreadConstraints: [{spreadByField: region, minGroups: 1, maxGroups: 1}]\n"
 PLACES = ("first", "second", "third")
+
+
+LIMITS = (GuardLimit("cluster", "removed", 100), GuardLimit("namespace", "moved", 60))
 
 
 def start_ocm(dice: Random) -> History:
@@ -117,8 +122,22 @@ class PolicyHistory:
         return text + dice.choice(("", f"status: {{conditions: [{{type: Ready, status: '{ready}'}}]}}\n"))
 
 
+class OtherApisHistory(PlainHistory):
+    """Commits that change Applications in namespaces of their own and sources of events as often as policies and workloads of Karmada."""
+
+    def __init__(self, dice: Random) -> None:
+        super().__init__(dice, lenient=True, overlap=dice.choice(("0s", "10m")), apis=("krake", "knative"))
+
+    def go_on(self, _small: float | str = 1) -> Files:
+        kinds = (*self._change_krake(), *self._change_knative(), "policy", "cluster", "edit")
+        return super().go_on(self._dice.choice(kinds) if self._dice.random() < 0.7 else "")
+
+    def _write_application(self, number: int) -> str:
+        return re.sub(r"namespace: (?!tenant)\w+", f"namespace: team{number}", super()._write_application(number))
+
+
 def play(
-    fleet: Fleet, where: Path, seed: int, steps: int, start: Callable[[Random], History | PolicyHistory] = start_ocm
+    fleet: Fleet, where: Path, seed: int, steps: int, start: Callable[[Random], History | PolicyHistory | PlainHistory] = start_ocm
 ) -> tuple[int, int, int]:
     """Go through a history; return the number of comparisons of incremental plans, of those with a move that has a proved cause, and of
     those with changed documents of policy APIs."""
@@ -132,7 +151,8 @@ def play(
         changed = history.go_on(dice.choice((1, 1, 0.7)))
         commits.append(fleet.commit({**changed, **texts}, hour=hour + dice.choice((0, 0, -1, 3))))
         head, base = (dice.choice(commits[-3:]) for _ in range(2))
-        settings = fleet.settings(hour + dice.choice((0, 0, 0.4)), revision=head, trusted=False)
+        limits = dice.choice(((), (), (), LIMITS))
+        settings = fleet.settings(hour + dice.choice((0, 0, 0.4)), revision=head, trusted=False, guard_limits=limits)
         name = dice.choice((base, None))
         before = {path: path.read_bytes() for path in fleet.cache.glob("plan-*")}
         found = compare_plans(settings, name)
@@ -158,10 +178,11 @@ def test_reports_of_changed_policies_are_the_same_whichever_way_the_plans_are_ma
     assert policies
 
 
+@pytest.mark.parametrize(("start", "seed", "steps"), [(start_ocm, 7, 5), (OtherApisHistory, 2, 4)], ids=["ocm", "krake, knative"])
 def test_reports_are_the_same_whichever_way_the_plans_are_made(
-    fleet: Fleet, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    fleet: Fleet, tmp_path: Path, caplog: pytest.LogCaptureFixture, start: Callable[[Random], History], seed: int, steps: int
 ) -> None:
     caplog.set_level(logging.CRITICAL)
-    incremental, explained, _ = play(fleet, tmp_path, 4, STEPS)
+    incremental, explained, _ = play(fleet, tmp_path, seed, steps, start)
     assert incremental
     assert explained

@@ -28,6 +28,7 @@ class KnativeEngine(PolicyEngine):
     """Implementation of `gitsched.apis.policy_api.PolicyEngine` for Knative; the constructor makes all decisions."""
 
     name = "knative"
+    decides_templates = False
     _clusters: Mapping[str, ClusterInfo] = {}
     _referenced: tuple[Key, ...] = ()
 

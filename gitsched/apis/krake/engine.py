@@ -42,6 +42,7 @@ class KrakeEngine(PolicyEngine):
     """Implementation of `gitsched.apis.policy_api.PolicyEngine` for Krake."""
 
     name = "krake"
+    decides_templates = False
     wakeup: datetime | None = None  # every deadline belongs to an application and is part of its outcome
 
     def __init__(self, snapshot: Snapshot) -> None:
