@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COPY_CODE = "copy-retained"
 RENAME_CODES = ("renamed-from-unknown", "renamed-from-claimed")
 """Codes of findings about what one run removes, which the next run does not repeat."""
-UPDATED_CODES = (*SELECTOR_CODES, "annotation-unread", COPY_CODE, *RENAME_CODES)
+UPDATED_CODES = (*SELECTOR_CODES, "annotation-unread", "facts-incomplete", COPY_CODE, *RENAME_CODES)
 """Codes of findings that belong to no file or workload, and that an incremental plan updates."""
 K = TypeVar("K")
 V = TypeVar("V")

@@ -143,7 +143,8 @@ def update_selector_findings(
 ) -> tuple[Finding, ...]:
     """Return the findings of a plan, with those about selectors for clusters as the changed documents have them."""
     kept = tuple(finding for finding in findings if finding.code not in SELECTOR_CODES)
-    if not (len(engines) > 1 or any(has_selector(one.body.get("spec")) for listed in documents.values() for one in listed)):
+    by_count = sorted(documents.values(), key=len)  # a selector is found soon, because there are fewer policies than clusters
+    if not (len(engines) > 1 or any(has_selector(one.body.get("spec")) for listed in by_count for one in listed)):
         return kept
     from gitsched.decide.unmatched_selectors import list_unmatched  # many sources have no selectors
 

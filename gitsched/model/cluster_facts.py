@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from gitsched.model.time import EPOCH
+
+if TYPE_CHECKING:
+    from gitsched.model.finding import Finding
 
 FACTS_KIND: Final = ("gitsched.io", "ClusterFacts")
 """Group and kind of the document with facts, which is cluster-scoped and has the name of the cluster."""
@@ -63,3 +68,23 @@ class CollectedCluster(NamedTuple):
     zones: tuple[str, ...] = ()
     taints: tuple[Mapping[str, Any], ...] = ()
     claims: Mapping[str, str] = {}
+
+
+class AppliedFacts(NamedTuple):
+    """What a plan keeps of the facts branches besides their documents: a digest of what was read, and the findings about them.
+
+    `stale_since` is the last time at which stale facts changed how a cluster is treated, 1970 if none did; `wakeup` is the next one. Before
+    `valid_until` the same branches and clusters give the same documents and findings; None is never reached, and 1970 stands for what a
+    later run always reads again. `are_timed` says that there are facts about clusters, so that a plan depends on the time.
+    """
+
+    digest: str = ""
+    findings: tuple[Finding, ...] = ()
+    stale_since: datetime = EPOCH
+    wakeup: datetime | None = None
+    valid_until: datetime | None = None
+    are_timed: bool = False
+
+
+NO_FACTS = AppliedFacts()
+"""What a plan keeps where there are no facts branches."""

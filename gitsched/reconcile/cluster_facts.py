@@ -13,7 +13,7 @@ from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import load_cluster_formats
 from gitsched.git import FactsBranch
-from gitsched.model.cluster_facts import FACTS_KIND, ClusterFacts
+from gitsched.model.cluster_facts import FACTS_KIND, AppliedFacts, ClusterFacts
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.finding import Finding, Location, format_count, format_names, locate_origin
 from gitsched.model.time import EPOCH, add_duration, format_time
@@ -61,21 +61,28 @@ def add_all_facts(
     findings += (_report_restored(document) for document, _ in restored)
     observed += _read_all_facts(restored, now, findings)
     source = source._replace(documents=(*source.documents, *others))
+    is_repeated = facts.time <= now and not found.broken  # else a later run may read other times, or restore other facts
     if not observed:
-        return SourceWithFacts(source._replace(other_findings=(*source.other_findings, *findings)))
+        applied = AppliedFacts(facts.digest, tuple(findings), valid_until=None if is_repeated else EPOCH)
+        return SourceWithFacts(source._replace(other_findings=(*source.other_findings, *findings)), applied)
     settings = source.config.source.facts
     documents, unknown = _apply_all(source.documents, observed, settings, now)
     findings += (_report_unknown(one) for one in unknown)
     findings += _report_stale(observed, settings, now)
     findings += _report_clusters_without(documents, observed)
     decides = settings.stale_rule != "keep"
-    deadlines = [add_duration(one.facts.observed, settings.stale_after) for one in observed if decides]
-    return SourceWithFacts(
-        source._replace(documents=tuple(documents), other_findings=(*source.other_findings, *findings)),
-        max((time for time in deadlines if time <= now), default=EPOCH),
-        min((time for time in deadlines if time > now), default=None),
-        True,
+    deadlines = [add_duration(one.facts.observed, settings.stale_after) for one in observed]
+    next_deadline = min((time for time in deadlines if time > now), default=None)
+    applied = AppliedFacts(
+        facts.digest,
+        tuple(findings),
+        max((time for time in deadlines if time <= now and decides), default=EPOCH),
+        next_deadline if decides else None,
+        next_deadline if is_repeated else EPOCH,
+        are_timed=True,
     )
+    source = source._replace(documents=tuple(documents), other_findings=(*source.other_findings, *findings))
+    return SourceWithFacts(source, applied)
 
 
 def _read_all_facts(

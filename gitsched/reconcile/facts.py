@@ -96,8 +96,11 @@ def read_facts_documents(context: RunContext, facts: Facts, source: SourceTree) 
     owners = {_identify(document): _locate(document) for document in source.documents if _is_read(document)}
     documents: list[tuple[RawDocument, FactsBranch]] = []
     broken: list[tuple[str, FactsBranch]] = []
-    for branch in facts.branches:
-        findings += _limit_findings(branch, _read_branch(reader, branch, owners, documents, broken))
+    listed = [_list_entries(reader.repository, branch) for branch in facts.branches]
+    reader.load(entry for entries in listed if not isinstance(entries, Permanent) for entry in entries)
+    for branch, entries in zip(facts.branches, listed, strict=True):
+        findings += _limit_findings(branch, _read_branch(reader, branch, entries, owners, documents, broken))
+    context.caches.plan_size = max(context.caches.plan_size, len(context.caches.files))  # the next run reads the same files
     return FactsDocuments(tuple(documents), tuple(broken), tuple(findings))
 
 
@@ -126,6 +129,7 @@ def _locate(document: RawDocument) -> str:
 def _read_branch(
     reader: SourceReader,
     branch: FactsBranch,
+    entries: list[TreeEntry] | Permanent,
     owners: dict[_Identity, str],
     documents: list[tuple[RawDocument, FactsBranch]],
     broken: list[tuple[str, FactsBranch]],
@@ -133,10 +137,8 @@ def _read_branch(
     """Append the documents of a branch and the paths of its broken files, and yield its findings. They are warnings: a machine must not
     fail the runs of the fleet."""
     limit = MAX_CLUSTER_FILES if branch.cluster else MAX_FILES
-    try:
-        entries = _list_entries(reader.repository, branch)
-    except Permanent as error:  # a cluster must not stop the runs of the fleet
-        yield Finding("warning", "facts-ignored", f"the facts branch {branch.name} is not read: {error}")
+    if isinstance(entries, Permanent):
+        yield Finding("warning", "facts-ignored", f"the facts branch {branch.name} is not read: {entries}")
         return
     if len(entries) > limit:
         message = (
@@ -201,12 +203,13 @@ def _describe_foreign(document: RawDocument, branch: FactsBranch) -> str:
     )
 
 
-def _list_entries(repository: Repository, branch: FactsBranch) -> list[TreeEntry]:
-    return [
-        entry
-        for entry in repository.entries(branch.commit.tree, limit=MAX_ENTRIES)
-        if not entry.unsafe and is_manifest_path(entry.path)
-    ]
+def _list_entries(repository: Repository, branch: FactsBranch) -> list[TreeEntry] | Permanent:
+    """Return the files of a branch; the reason where it cannot be read, because a cluster must not stop the runs of the fleet."""
+    try:
+        entries = repository.entries(branch.commit.tree, limit=MAX_ENTRIES)
+    except Permanent as error:
+        return error
+    return [entry for entry in entries if not entry.unsafe and is_manifest_path(entry.path)]
 
 
 def _limit_findings(branch: FactsBranch, findings: Iterator[Finding]) -> Iterator[Finding]:

@@ -216,7 +216,9 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
         changed = incremental.changes.api_documents
         kinds = (*(kind for kind in cache.header.kinds if changed.get(kind, ((),))), *(kind for kind in changed if changed[kind]))
         kinds, totals = tuple(dict.fromkeys(kinds)), incremental.totals._replace(retained=())
-        header = cache.header._replace(source_tree=source_tree, output_tree=output_tree, kinds=kinds, totals=totals)
+        header = cache.header._replace(
+            source_tree=source_tree, output_tree=output_tree, kinds=kinds, totals=totals, facts=planned.facts
+        )
         cache.update(incremental.changes, header)
         return cache
     if plan.details is None or not can_continue(plan.details.decisions, plan.details.rendered, plan.totals, state.previous):
@@ -234,7 +236,7 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
             return None
         totals = totals._replace(unstable=unstable)
     header = PlanCacheHeader(
-        fetched.cache_key, source_tree, output_tree, tuple(api_documents), totals, fetched.facts.digest, state.additive
+        fetched.cache_key, source_tree, output_tree, tuple(api_documents), totals, planned.facts, state.additive
     )
     serializable = {api.name for api in policy_apis.values() if api.serializable}
     persistent = all(engine.name in serializable for engine in decisions.engines)

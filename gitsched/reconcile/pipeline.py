@@ -19,6 +19,7 @@ from gitsched.decide.plan_input import PlanInput, SourceTree
 from gitsched.decide.plan_state import compute_plan_times
 from gitsched.decide.registry import policy_apis
 from gitsched.git.output import list_state_refs
+from gitsched.model.cluster_facts import NO_FACTS
 from gitsched.model.errors import Conflict
 from gitsched.model.progress import PUBLISHING
 from gitsched.model.system_errors import is_bug
@@ -37,7 +38,6 @@ from gitsched.reconcile.run import (
     RunContext,
     RunInput,
     RunResult,
-    SourceWithFacts,
     Written,
     make_result,
 )
@@ -200,21 +200,24 @@ def plan_source(
     with the plan.
     """
     caches = context.caches
-    made_from, can_continue, setting_changes = read_plan_input(context, fetched, now, withholds=withholds)
+    made_from, can_continue, setting_changes, facts = read_plan_input(context, fetched, now, withholds=withholds)
     made_from = made_from if written else made_from._replace(written=False)
     source = made_from.source
 
     def complete(plan: Plan, state: CompleteState | None = None) -> Planned:
         plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
         kept_files = {path: file.commit for path, file in source.last_valid.items()}
-        return Planned(plan, plan.totals.config, state, source.builds, kept_files, setting_changes, tenants=source.tenants)
+        return Planned(
+            plan, plan.totals.config, state, source.builds, kept_files, setting_changes, tenants=source.tenants, facts=facts
+        )
 
     use_made = None if use is None else lambda plan: use(complete(plan))
     plan, is_sound = _make_plan(made_from, caches, use_made)
     caches.plan_size = len(caches.files)
     tree = caches.tree if can_continue and is_sound else None
     return complete(
-        plan, CompleteState(made_from.previous, tree.source_paths, tree.additive) if tree is not None and tree.valid else None
+        plan,
+        CompleteState(made_from.previous, tree.source_paths, tree.additive) if tree is not None and tree.valid else None,
     )
 
 
@@ -229,12 +232,11 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
         from gitsched.reconcile.required_tenants import check_required_tenants  # few operators require Tenants
 
         source = check_required_tenants(source, required, refuses=withholds)
-    added: SourceWithFacts | None = None
+    facts = NO_FACTS
     if fetched.facts != Facts():
         from gitsched.reconcile.cluster_facts import add_all_facts  # few sources have facts branches
 
-        added = add_all_facts(context, fetched.facts, source, now, fetched.record.facts if fetched.record else {})
-        source = added.source
+        source, facts = add_all_facts(context, fetched.facts, source, now, fetched.record.facts if fetched.record else {})
     reported = NO_SETTING_REPORT
     if needs_setting_report(context, fetched, own):
         from gitsched.reconcile.setting_findings import report_settings  # few commits change settings
@@ -250,7 +252,7 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
     observed = observe(context, fetched, source, now)
     source = source._replace(other_findings=(*source.other_findings, *observed.findings, *reported.findings, *contacts))
     previous = read_previous_output(context, fetched)
-    time = fetched.time if added is None else max(fetched.time, added.stale_since)
+    time = max(fetched.time, facts.stale_since)
     if source.variants:
         from gitsched.reconcile.source_commits import add_source_commits  # few sources have Bundles
 
@@ -265,7 +267,7 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
         from gitsched.reconcile.former_owners import make_owner_finder  # few sources have tenants
 
         guard = guard._replace(find_former_owner=make_owner_finder(context, fetched))
-    wakeups = () if added is None or added.wakeup is None else (added.wakeup,)
+    wakeups = (facts.wakeup,) if facts.wakeup is not None else ()
     made_from = PlanInput(source, previous, times, observed.observations, allowed, withholds, releases, guard, wakeups)
     if context.settings.progress is not None:
         made_from = made_from._replace(progress=context.settings.progress)
@@ -275,11 +277,11 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
         from gitsched.reconcile.rollout_input import read_rollout_input  # most sources have no Rollout
 
         made_from = made_from._replace(rollouts=read_rollout_input(context, fetched))
-    # Observations are made again in each run and may change anything, and facts become stale: a plan with them is never the start of the
-    # next one, nor is one with a rollout or with findings about settings.
-    can_continue = observed.empty and not reported.findings and (added is None or not added.timed) and made_from.rollouts is None
+    # Observations are made again in each run and may change anything: a plan with them is never the start of the next one, nor is one with
+    # a rollout or with findings about settings.
+    can_continue = observed.empty and not reported.findings and made_from.rollouts is None
     can_continue = can_continue and source.config is own and not required and not contacts
-    return RunInput(made_from, can_continue, reported.changes)
+    return RunInput(made_from, can_continue, reported.changes, facts)
 
 
 def needs_setting_report(context: RunContext, fetched: Fetched, config: Config) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from gitsched.build.remote_base import RemotePolicy
 from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, TreeEntry, open_source
+from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.errors import Conflict
 from gitsched.model.observation import Observations
 from gitsched.model.time import EPOCH
@@ -106,19 +107,19 @@ class Facts(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """A digest of the content of all branches; "" without facts."""
-        rows = [f"{branch.name} {branch.commit.tree}" for branch in self.branches]
-        return sha256("\n".join(rows).encode()).hexdigest() if rows else ""
+        """A digest of the content and the times of all branches, and of what is missing or ignored; "" without facts."""
+        if self == Facts():
+            return ""
+        rows = [f"{branch.name} {branch.commit.tree} {branch.commit.time}" for branch in self.branches]
+        rows.append(repr((self.missing, self.ignored, self.findings)))
+        return sha256("\n".join(rows).encode()).hexdigest()
 
 
 class SourceWithFacts(NamedTuple):
-    """A source with the facts in the documents of its clusters. `stale_since` is the last time at which stale facts changed how a cluster
-    is treated, 1970 if none did; `wakeup` is the next one; `timed` says that there are facts, so that a plan depends on the time."""
+    """A source with the facts in the documents of its clusters."""
 
     source: SourceTree
-    stale_since: datetime = EPOCH
-    wakeup: datetime | None = None
-    timed: bool = False
+    applied: AppliedFacts
 
 
 class OutputLocation(NamedTuple):
@@ -213,11 +214,12 @@ class CompleteState(NamedTuple):
 
 
 class RunInput(NamedTuple):
-    """What a plan is made from, whether the next plan may start from this one, and the changes of the settings."""
+    """What a plan is made from, whether the next plan may start from this one, the changes of the settings, and the facts of clusters."""
 
     plan_input: PlanInput
     can_continue: bool
     setting_changes: tuple[SettingChange, ...] = ()
+    facts: AppliedFacts = NO_FACTS
 
 
 class StateUpdate(NamedTuple):
@@ -231,7 +233,7 @@ class Planned(NamedTuple):
     """A plan and the settings that it was made with. `state` is for the plan cache; None if the next plan must be complete. `builds` says
     how kustomize roots were built. `kept_files` are the source commits whose versions of broken files are used, by path. `setting_changes`
     are the differences of gitsched.yaml from its trusted version. `message` is the message of the commit, if it is not
-    that of a run. `tenants` are the Tenants that the next run trusts, as gitsched.json has them."""
+    that of a run. `tenants` are the Tenants that the next run trusts, as gitsched.json has them. `facts` are those of the clusters."""
 
     plan: Plan
     config: Config
@@ -241,6 +243,7 @@ class Planned(NamedTuple):
     setting_changes: tuple[SettingChange, ...] = ()
     message: str = ""
     tenants: tuple[Mapping[str, Any], ...] = ()
+    facts: AppliedFacts = NO_FACTS
 
 
 class Written(NamedTuple):

@@ -12,8 +12,9 @@ from gitsched.decide.catalog import build_catalog
 from gitsched.decide.decisions import make_holds_loader
 from gitsched.decide.guard_settings import GuardRecord, read_guard_record
 from gitsched.decide.incremental_plan import IncrementalPlan, PlanState, make_incremental_plan
-from gitsched.decide.plan_state import PlanTimes, compute_plan_times
+from gitsched.decide.plan_state import compute_plan_times
 from gitsched.decide.registry import policy_apis, reserved_groups
+from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
 from gitsched.model.system_errors import is_bug
@@ -44,7 +45,6 @@ def plan_incrementally(
     plan_source: Callable[[RunContext, Fetched, datetime], Planned],
 ) -> Planned | None:
     """Plan only what changed since the plan in the cache; None if a complete plan is needed, which `plan_source` makes."""
-    times = compute_plan_times(fetched.time, fetched.record.time if fetched.record else None, now)
     header, record = cache.header, fetched.record
     if fetched.frozen or context.settings.allowed:
         return None  # the guard has more to say than whether limits are exceeded
@@ -58,20 +58,21 @@ def plan_incrementally(
         repository = context.source.repository
         if not (repository.is_shallow or repository.has_ancestor(fetched.source.oid, record.source)):
             return None  # the history was rewritten, so that commits of bundles may be gone
-    if (header.output_tree, header.facts) != (fetched.output_tree, fetched.facts.digest) or times.now < header.totals.now:
+    if header.output_tree != fetched.output_tree or now < header.totals.now:
         return None
     if read_releases(context, fetched) is not None:
         return None  # a release may concern any workload
     try:
-        made = _plan_from_cache(context, fetched, times, cache)
+        found = _plan_from_cache(context, fetched, now, cache)
     except CorruptCacheError:
         return None
     except Exception as error:
         if not is_bug(error):
             raise
         return None  # the complete plan finds the document on which a bug shows
-    if made is None:
+    if found is None:
         return None
+    made, facts = found
     outcomes = RecoverableOutcomes(made.plan.outcomes, lambda: plan_source(context, fetched, now).plan.outcomes)
     plan, config = made.plan._replace(outcomes=outcomes), made.totals.config
     setting_changes: tuple[SettingChange, ...] = ()
@@ -88,18 +89,30 @@ def plan_incrementally(
         rules = {finding.field for finding in made.plan.findings}
         cache.header = header._replace(rule_locations={rule: found for rule, found in locations.items() if rule in rules})
     builds = record.builds if record is not None else NOTHING_BUILT  # no file of a root changed
-    return Planned(plan, config, StateUpdate(cache, made), builds, setting_changes=setting_changes)
+    return Planned(plan, config, StateUpdate(cache, made), builds, setting_changes=setting_changes, facts=facts)
 
 
-def _plan_from_cache(context: RunContext, fetched: Fetched, times: PlanTimes, cache: PlanCache) -> IncrementalPlan | None:
+def _plan_from_cache(
+    context: RunContext, fetched: Fetched, now: datetime, cache: PlanCache
+) -> tuple[IncrementalPlan, AppliedFacts] | None:
     totals, repository, tree = cache.header.totals, context.source.repository, fetched.source.tree
     if fetched.record is not None:
         totals = totals._replace(retained=fetched.record.retained)  # the state leaves these to the record
     reader = SourceReader(repository, context.caches.files, totals.config, strict=totals.config.source.strict)
     finder = TemplateFinder(repository, tree, cache, reader)
-    diff = read_source_diff(repository, tree, cache, totals, reader, finder, times.now)
-    if diff is None or (diff.api_documents and (fetched.facts != Facts() or _are_observed(diff, cache))):
-        return None  # facts and observations belong to documents
+    diff = read_source_diff(repository, tree, cache, totals, reader, finder, now)
+    if diff is None or (diff.api_documents and _are_observed(diff, cache)):
+        return None  # observations belong to documents
+    facts = cache.header.facts
+    if facts != NO_FACTS or fetched.facts != Facts():
+        from gitsched.reconcile.changed_facts import read_changed_facts  # few sources have facts branches
+
+        changed = read_changed_facts(context, fetched, cache, totals, diff, now)
+        if changed is None:
+            return None
+        diff, totals, facts = changed
+    source_time = max(fetched.time, facts.stale_since)
+    times = compute_plan_times(source_time, fetched.record.time if fetched.record else None, now)
     if diff.settings is not None:
         totals = totals._replace(config=diff.settings.config)
     removed = frozenset(key for key, (_, after) in diff.templates.items() if after is None)
@@ -109,10 +122,12 @@ def _plan_from_cache(context: RunContext, fetched: Fetched, times: PlanTimes, ca
     documents = merge_documents(cache.api_documents, diff.stored_documents)
     snapshot = Snapshot(documents, templates, frozenset(), records, totals.config, *times, load_holds=holds)
     state = PlanState(totals, cache, cache.header.kinds, context.settings.guard_limits)
-    limit = find_limit(totals.workload_count)
-    return make_incremental_plan(
-        state, diff, snapshot, partial(find_output_blob, fetched), context.caches.decisions.rendered, limit
-    )
+    find_blob, limit = partial(find_output_blob, fetched), find_limit(totals.workload_count)
+    made = make_incremental_plan(state, diff, snapshot, find_blob, context.caches.decisions.rendered, limit)
+    if made is None:
+        return None
+    wakeups = [time for time in (made.plan.next_wakeup, facts.wakeup) if time is not None]
+    return made._replace(plan=made.plan._replace(next_wakeup=min(wakeups, default=None))), facts
 
 
 def merge_documents(

@@ -107,10 +107,15 @@ class SourceReader:
         """Return the content of a blob."""
         return self.repository.blob(blob)
 
-    def prefetch(self, entries: Iterable[TreeEntry]) -> None:
-        """Load the cached files of these entries into memory at once. Of many other ones, parse most on all cores."""
+    def load(self, entries: Iterable[TreeEntry]) -> dict[str, TreeEntry]:
+        """Load the cached files of these entries into memory at once. Return the entries by the key of their file."""
         wanted = {self.make_cache_key(entry.blob, entry.path): entry for entry in entries}
         self._parse_cache.load(wanted)
+        return wanted
+
+    def prefetch(self, entries: Iterable[TreeEntry]) -> None:
+        """Load the cached files of these entries into memory at once. Of many other ones, parse most on all cores."""
+        wanted = self.load(entries)
         missing = [(key, entry) for key, entry in wanted.items() if self._parse_cache.get(key) is None]
         if self.repository.promised is not None:
             self.repository.prefetch(entry.blob for _, entry in missing)

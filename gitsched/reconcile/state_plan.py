@@ -55,6 +55,8 @@ def plan_from_state(context: RunContext, fetched: Fetched) -> StatePlan:
     totals = cache.header.totals
     if totals.varied or context.settings.operator.required_tenants or totals.config != fetched.trusted.config:
         raise NeedsCompletePlan("what builds, tenants and settings change is not in the state")
+    if cache.header.facts.are_timed or cache.header.facts.digest != fetched.facts.digest:
+        raise NeedsCompletePlan("documents of clusters have facts that their files do not have")
     if needs_setting_report(context, fetched, totals.config):
         from gitsched.reconcile.setting_findings import report_settings  # few commits change settings
 

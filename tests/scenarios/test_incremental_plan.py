@@ -19,6 +19,7 @@ from gitsched.reconcile import Reconciler, RunResult, output_commit
 from gitsched.reconcile.adoption import AdoptionInputs, adopt
 from tests.builders.ocm import bound_global_set, managed_cluster, placed_config_map, placement, to_yaml
 from tests.scenarios.conftest import Fleet, allow_withheld, deployment
+from tests.scenarios.facts_histories import FactsHistory, commit_branch
 from tests.scenarios.histories import History, differs
 from tests.scenarios.plain_histories import CLUSTER, DEPLOYMENT, NAMESPACE, Files, PlainHistory, write_policy
 
@@ -246,6 +247,25 @@ def test_the_run_after_the_first_decision_is_incremental(fleet: Fleet, tmp_path:
     variants = ThreeVariants(fleet, tmp_path)
     assert all(run.after and run.plan.complete for run in variants.run(0, "first"))
     assert not any(run.after or run.plan.complete for run in variants.run(1, "second"))
+
+
+FACTS = ("observed", "renewed", "own score", "shared", "empty", "broken")
+"""Kinds of commits to facts branches, each of which is planned from the state of the last run."""
+
+
+def test_facts_that_change_are_planned_from_the_last_state(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output_commit, "MIN_KEYED_ROWS", 0)  # as in a large source
+    history, variants, complete = FactsHistory(Random(5), apis=("ocm",)), ThreeVariants(fleet, tmp_path), set()
+    fleet.commit(history.files)
+    history.observe(0)
+    for branch, files in history.branches.items():
+        commit_branch(fleet, branch, files, 0)
+    for step, kind in enumerate(("", "", *FACTS)):
+        for branch, changed in history.move_facts(step / 4, kind).items() if kind else ():
+            commit_branch(fleet, branch, changed, step / 4)
+        runs = variants.run(step / 4, kind)
+        complete |= {kind} if kind and any(run.plan.complete for run in runs) else set()
+    assert not complete
 
 
 NEW = {"name": "new", "team": "blue", "lane": "one", "number": 2, "more": ""}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gitsched.apis.capabilities import DependencyTracking
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.plan_state import workload_sort_key
+from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.document import Document, Key
 from gitsched.model.errors import GitschedError
 from gitsched.model.finding import FieldOrigin, Location
@@ -38,7 +39,7 @@ HEADER = "header"
 
 class PlanCacheHeader(NamedTuple):
     """`cache_key` identifies the build and the use of the cache. The plan led from `source_tree` to `output_tree`. `kinds` are the kinds of
-    the API documents, as (group, kind); `facts` is the digest of the facts branches. It is `additive` if source files may
+    the API documents, as (group, kind); `facts` are those of the facts branches. It is `additive` if source files may
     come and go, because which ones there are concerns no other file. `rule_locations` are the lines of the rules that findings are about,
     so that no file is parsed for a finding that stays."""
 
@@ -47,7 +48,7 @@ class PlanCacheHeader(NamedTuple):
     output_tree: str
     kinds: tuple[tuple[str, str], ...]
     totals: Totals
-    facts: str = ""
+    facts: AppliedFacts = NO_FACTS
     additive: bool = False
     rule_locations: Mapping[FieldOrigin, Location | None] = {}
 
