@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import os
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, settings
 
 import gitsched.decide.registry  # noqa: F401 - registers the policy APIs, as every command does
@@ -22,6 +24,12 @@ _STEADY = [HealthCheck.too_slow]
 settings.register_profile("default-run", derandomize=True, deadline=None, max_examples=60, suppress_health_check=_STEADY)
 settings.register_profile("deep", deadline=None, max_examples=count_examples(100), print_blob=True, suppress_health_check=_STEADY)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default-run"))
+
+# Tests read and write thousands of documents; libyaml takes a tenth of the time of PyYAML's parser in Python. gitsched uses none of these.
+yaml.safe_load = functools.partial(yaml.load, Loader=yaml.CSafeLoader)
+yaml.safe_load_all = functools.partial(yaml.load_all, Loader=yaml.CSafeLoader)
+yaml.safe_dump = functools.partial(yaml.dump, Dumper=yaml.CSafeDumper)
+yaml.safe_dump_all = functools.partial(yaml.dump_all, Dumper=yaml.CSafeDumper)
 
 PROGRAMS = {
     "kubectl": ("kubectl",),
@@ -58,10 +66,14 @@ os.environ["PATH"] = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.
 _caches = itertools.count()
 
 
+gc.disable()  # until the tests are collected: they and their data stay
+
+
 def pytest_collection_finish() -> None:
     """Let the garbage collector skip what pytest keeps for each of the tests: gitsched collects garbage after each run."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -91,6 +103,7 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.Mo
             patch.delenv("PYTHONDONTWRITEBYTECODE")
             patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
         patch.setenv("GIT_TERMINAL_PROMPT", "0")
+        patch.setenv("PATH", _SEARCH_PATH)
         for name, value in _COMMITS.items():
             patch.setenv(name, value)
         yield patch

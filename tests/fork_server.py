@@ -195,6 +195,7 @@ def serve(address: str) -> None:
             importlib.import_module(module.name)
     for name in LOADED_ON_USE:
         importlib.import_module(name)
+    _fill_caches()
     gc.collect()
     gc.freeze()
     listener = socket.socket(socket.AF_UNIX)
@@ -222,6 +223,18 @@ def serve(address: str) -> None:
             connection.sendall(b"%d\n" % pid)
             running[pid] = connection
     shutil.rmtree(Path(address).parent)
+
+
+def _fill_caches() -> None:
+    """Compile the schemas of the kinds that most tests use, and compute the digest of the package, once for all forks."""
+    import yaml
+
+    import gitsched
+    from gitsched.reconcile.cache.storage import identify_build
+
+    texts = (path.read_bytes() for path in sorted((ROOT / "examples" / "repo").rglob("*.yaml")))
+    gitsched.schedule([body for text in texts for body in yaml.load_all(text, yaml.CSafeLoader) if body])
+    identify_build()
 
 
 def _report_ended(running: dict[int, socket.socket]) -> None:

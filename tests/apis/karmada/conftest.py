@@ -46,7 +46,7 @@ API_VERSIONS = {
 }
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """Timestamps stay text, as Kubernetes reads them."""
 
 
