@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +22,7 @@ from gitsched.model.allow_list import HostRule, TokenRule
 from gitsched.reconcile import RunResult, RunSettings, preview, reconcile
 from gitsched.render.output_files import relative_path
 from gitsched.render.retained_copies import read_retained_copy
+from tests import fork_server
 
 LOCAL: tuple[tuple[HostRule, ...], ...] = ((HostRule("127.0.0.1"), HostRule("localhost")),)
 LOCAL_SERVERS: dict[str, Any] = {
@@ -231,13 +232,39 @@ def pair(fleet: Fleet) -> Fleet:
     return fleet
 
 
-def start_process(hour: float, cache: Path, location: Path | str, push: str = "", **environment: str) -> subprocess.Popen[str]:
+class ReconcileProcess:
+    """A reconcile in a process of its own, whose output is kept in files."""
+
+    def __init__(self, arguments: list[str], environment: Mapping[str, str]) -> None:
+        self._output, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - communicate() closes them
+        with Path(os.devnull).open("rb") as nothing:
+            files = [nothing, self._output, self._errors]
+            self._process = fork_server.start(arguments, Path.cwd(), environment, files, program=PROCESS)
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.returncode
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def wait(self) -> int:
+        return self._process.wait()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def communicate(self) -> tuple[str, str]:
+        """Wait for the end and return the output and the error output."""
+        self.wait()
+        texts = []
+        for file in (self._output, self._errors):
+            file.seek(0)
+            texts.append(file.read().decode())
+            file.close()
+        return texts[0], texts[1]
+
+
+def start_process(hour: float, cache: Path, location: Path | str, push: str = "", **environment: str) -> ReconcileProcess:
     """Start a reconcile in its own process; it prints the id of the new commit, or an empty line."""
-    arguments = [at_hour(hour).isoformat(), str(cache), str(location), push]
-    return subprocess.Popen(
-        [sys.executable, "-c", PROCESS, *arguments],
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return ReconcileProcess([at_hour(hour).isoformat(), str(cache), str(location), push], {**os.environ, **environment})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 from gitsched.reconcile import RunSettings, reconcile
 
-from .conftest import UNGUARDED, Fleet, at_hour, cluster, deployment, execute, policy, start_process
+from .conftest import UNGUARDED, Fleet, ReconcileProcess, at_hour, cluster, deployment, execute, policy, start_process
 
 ROUNDS = 6
 
@@ -21,7 +20,7 @@ def objects(fleet: Fleet) -> int:
     return sum(1 for path in (fleet.path / ".git" / "objects").rglob("*") if path.is_file())
 
 
-def wait_for_writing(fleet: Fleet, process: subprocess.Popen[str]) -> None:
+def wait_for_writing(fleet: Fleet, process: ReconcileProcess) -> None:
     """Wait until the process starts to write objects or ends."""
     before = objects(fleet)
     while objects(fleet) == before and process.poll() is None:
@@ -38,7 +37,7 @@ def test_a_killed_reconcile_leaves_the_old_or_the_new_commit(pair: Fleet, tmp_pa
         before = pair.head
         process = start_process(round_, tmp_path / f"cache-{round_ % 3}", pair.path)
         if round_ % 5 == 0:
-            time.sleep(generator.uniform(0.05, 0.3))  # somewhere between the start and the first object
+            time.sleep(generator.uniform(0, 0.05))  # somewhere between the start and the first object
         else:
             wait_for_writing(pair, process)
             time.sleep(generator.uniform(0, 0.04) if round_ > 1 else 0)
