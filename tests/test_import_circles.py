@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
+from gitsched.decide.garbage_collection import gc_paused
+from tests.syntax_trees import walk_statements
+
 ROOT = Path(__file__).parents[1]
 Graph = dict[str, set[str]]
 
@@ -56,7 +59,7 @@ class Module(NamedTuple):
 def read_module(name: str, path: Path) -> Module:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     is_package = path.name == "__init__.py"
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    imports = [node for node in walk_statements(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     for node in imports:
         if isinstance(node, ast.ImportFrom):
             node.module, node.level = absolute_module(node, name, is_package), 0
@@ -85,6 +88,7 @@ def imported_modules(module: Module, modules: Mapping[str, Module]) -> Iterator[
             yield from (resolve(node.module or "", alias.name, modules) for alias in node.names)
 
 
+@gc_paused()
 def read_graph(root: Path, package: str) -> Graph:
     """Return the import graph of a package: module → modules of the same package that it imports."""
     modules = {name: read_module(name, path) for name, path in list_modules(root, package).items()}

@@ -13,6 +13,9 @@ from typing import NamedTuple
 
 import pytest
 
+from gitsched.decide.garbage_collection import gc_paused
+from tests.syntax_trees import walk_statements
+
 ROOT = Path(__file__).parents[1]
 GLOSSARY = ROOT / "docs" / "architecture.md"
 HOMONYMS = {
@@ -47,6 +50,7 @@ def split_words(name: str) -> list[str]:
 
 
 @cache
+@gc_paused()
 def list_definitions(root: Path, top: str) -> tuple[Definition, ...]:
     """Return all modules below root/top with their classes and functions, nested ones and methods included."""
     return tuple(_find_definitions(root, top))
@@ -56,7 +60,7 @@ def _find_definitions(root: Path, top: str) -> Iterator[Definition]:
     for path in sorted((root / top).rglob("*.py")):
         relative = path.relative_to(root).as_posix()
         yield Definition(relative, 1, "module", path.parent.name if path.stem == "__init__" else path.stem)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in walk_statements(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 yield Definition(relative, node.lineno, "class", node.name)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from gitsched.decide.garbage_collection import gc_paused
+from tests.syntax_trees import walk_statements
+
 PACKAGE = Path(__file__).parents[2] / "gitsched"
 PACKAGES = ("manifests", "apis", "decide", "simulate", "diff", "git", "build", "reconcile")
 
 
 @cache
+@gc_paused()
 def find_codes() -> frozenset[str]:
     """Return the codes of the complete package."""
     trees = [ast.parse(path.read_text()) for name in PACKAGES for path in sorted((PACKAGE / name).rglob("*.py"))]
@@ -41,7 +45,7 @@ def find_codes_in(trees: list[ast.Module]) -> set[str]:
 
 def _unpacks_code(tree: ast.Module) -> bool:
     """Return whether the module unpacks a code from a table, as in `code, message = row`."""
-    targets = [target for node in ast.walk(tree) if isinstance(node, ast.Assign) for target in node.targets]
+    targets = [target for node in walk_statements(tree) if isinstance(node, ast.Assign) for target in node.targets]
     firsts = [target.elts[0] for target in targets if isinstance(target, ast.Tuple) and target.elts]
     return any(isinstance(first, ast.Name) and first.id == "code" for first in firsts)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gitsched.reconcile import Reconciler, RunResult, output_commit
+from gitsched.reconcile import Reconciler, RunResult, RunSettings, output_commit
 from gitsched.reconcile.adoption import AdoptionInputs, adopt
 from tests.builders.ocm import bound_global_set, managed_cluster, placed_config_map, placement, to_yaml
 from tests.scenarios.conftest import Fleet, allow_withheld, deployment
@@ -35,14 +35,12 @@ class ReconcilerVariant:
         self.fleet, self.name, self.cache = fleet, name, cache
         self.session: Reconciler | None = None
 
-    def settings(self, hour: float, **more: Any) -> Any:
+    def settings(self, hour: float, **more: Any) -> RunSettings:
         state = "on" if self.name == "shared" else "off"
-        return self.fleet.settings(hour, cache=self.cache, output_branch=self.name, state=state, **more)
+        return self.fleet.settings(hour, **{"cache": self.cache, "output_branch": self.name, "state": state, **more})
 
-    def run(self, hour: float, *, fresh: bool, allow: bool, preview: bool = False) -> RunResult:
-        settings = self.settings(hour)
-        if allow:
-            settings = allow_withheld(settings._replace(cache=self.cache / "preview"))._replace(cache=self.cache)
+    def run(self, hour: float, *, fresh: bool, allowed: tuple[str, ...] = (), preview: bool = False) -> RunResult:
+        settings = self.settings(hour, allowed=allowed)
         if fresh or self.session is None:
             self.session = Reconciler(settings)
         self.session.settings = settings
@@ -167,14 +165,16 @@ def play(fleet: Fleet, where: Path, seed: int, apis: tuple[str, ...], steps: int
         if step > 4 and dice.random() < 0.1:
             interfere(dice, fleet, branches)
         now, allow = hour + dice.choice((0, 0, 0.3, 0.7)), dice.random() < 0.7
-        if dice.random() < 0.2:
-            either.run(now, fresh=dice.random() < 0.5, allow=allow, preview=True)
         forgetful = ReconcilerVariant(fleet, "forgetful", where / f"none-{step}")
+        # What is withheld is the same for all of them, as is their state.
+        allowed = allow_withheld(forgetful.settings(now, cache=where / f"allow-{step}")).allowed if allow else ()
+        if dice.random() < 0.2:
+            either.run(now, fresh=dice.random() < 0.5, allowed=allowed, preview=True)
         runs = [
-            resident.run(now, fresh=False, allow=allow),
-            either.run(now, fresh=dice.random() < 0.5, allow=allow),
-            ReconcilerVariant(fleet, "shared", where / f"shared-{step}").run(now, fresh=True, allow=allow),
-            forgetful.run(now, fresh=True, allow=allow),
+            resident.run(now, fresh=False, allowed=allowed),
+            either.run(now, fresh=dice.random() < 0.5, allowed=allowed),
+            ReconcilerVariant(fleet, "shared", where / f"shared-{step}").run(now, fresh=True, allowed=allowed),
+            forgetful.run(now, fresh=True, allowed=allowed),
         ]
         reports = [summarize(run) for run in runs]
         for name, other in zip(branches, reports, strict=False):
@@ -217,7 +217,7 @@ class ThreeVariants:
         self._step += 1
         forgetful = ReconcilerVariant(self._fleet, "forgetful", self._where / f"none-{self._step}")
         variants = (*self._variants, forgetful)
-        runs = [variant.run(hour, fresh=variant.name != "resident", allow=False) for variant in variants]
+        runs = [variant.run(hour, fresh=variant.name != "resident") for variant in variants]
         resident, restarted, expected = map(summarize, runs)
         assert not differs(resident, expected), label
         assert not differs(restarted, expected), label
