@@ -103,7 +103,6 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.Mo
             patch.delenv("PYTHONDONTWRITEBYTECODE")
             patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
         patch.setenv("GIT_TERMINAL_PROMPT", "0")
-        patch.setenv("PATH", _SEARCH_PATH)
         for name, value in _COMMITS.items():
             patch.setenv(name, value)
         yield patch
