@@ -153,7 +153,9 @@ def _is_idle(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
 
     A workload that was decided otherwise than recorded is in `diff`, so the output is the one that the engines know.
     """
-    if diff.documents or diff.api_documents or diff.findings or snapshot.at != totals.source_time or totals.engine_wakeups is None:
+    if diff.documents or diff.api_documents or diff.findings or snapshot.observations:
+        return False
+    if snapshot.at != totals.source_time or totals.engine_wakeups is None:
         return False
     if totals.retained and not totals.has_settled_copies:
         return False

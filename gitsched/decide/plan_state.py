@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gitsched.kinds.companion_targets import CompanionFeatures
     from gitsched.model.changes import RetainedCopy
     from gitsched.model.holds import HeldPlacement
+    from gitsched.model.observation import Observation, ObservationKey
     from gitsched.model.planned_files import ClusterInfo, PlannedFile
     from gitsched.model.template_index import TemplateEntry, TemplateIndex
 
@@ -142,6 +143,7 @@ class Totals(NamedTuple):
     if they have to do so in the next run. `has_new_records` says that the plan changed records that belong to no workload, so that the
     engines have not read them yet. `has_far_companions` says whether an object may be the companion of objects in other namespaces.
     `own` are the workloads that policy APIs decide themselves: each run that is not idle decides them all.
+    `observations` are the values that metrics providers returned.
     `has_settled_copies` says that the next plan retains the same copies as long as nothing moves and no end of theirs passes.
     """
 
@@ -178,6 +180,7 @@ class Totals(NamedTuple):
     has_far_companions: bool = False
     has_settled_copies: bool = False
     own: frozenset[Key] = frozenset()
+    observations: Mapping[ObservationKey, Observation] = {}
 
     @property
     def workload_count(self) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gitsched.decide.catalog import RawDocument, locate_finding_resources
+from gitsched.decide.catalog import RawDocument, locate_finding_resources, make_raw_document
+from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import policy_apis
 from gitsched.model.finding import Finding
 from gitsched.model.observation import MetricFailure, MetricQuery, Observations, read_observations
@@ -17,9 +18,9 @@ from gitsched.reconcile.run import NOTHING_OBSERVED, Fetched, ObservationResult,
 from gitsched.reconcile.source_tree import read_source_tree
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
     from gitsched.apis.policy_api import DeliveryReports, MetricSource
-    from gitsched.decide.plan_input import SourceTree
-    from gitsched.model.document import Body
+    from gitsched.model.document import Body, Document
     from gitsched.render.run_metadata import RunMetadata
 
 _UNREACHABLE_REASON = "UNREACHABLE_METRICS_PROVIDER"
@@ -58,6 +59,34 @@ def observe(context: RunContext, fetched: Fetched, source: SourceTree, now: date
 
         result = observe_all_statuses(result, statuses, fetched, source, _make_options(context, fetched, source), now)
     return result
+
+
+def has_delivery_reports(source: SourceTree) -> bool:
+    """Return whether a rollout of a policy API waits for reports of clusters."""
+    reporting = [api.delivery_reports for api in policy_apis.values() if api.delivery_reports is not None]
+    return any(list_reporting_clusters(reports, source) for reports in reporting)
+
+
+def observe_metrics_again(
+    context: RunContext, fetched: Fetched, documents: Mapping[tuple[str, str], tuple[Document, ...]], config: Config, now: datetime
+) -> Observations | None:
+    """Return the metrics that the documents of policy APIs name; None if there is a finding about them, or if only some may be queried.
+
+    Reports of clusters are not observed: the documents of the source do not wait for any.
+    """
+    groups = {group for api in policy_apis.values() if api.metrics is not None for group in api.metrics.groups}
+    found = [make_raw_document(one.body, one.origin) for kind in documents if kind[0] in groups for one in documents[kind]]
+    if not found:
+        return Observations()
+    if not context.settings.trusted and any(
+        query.type != "static"
+        for api in policy_apis.values()
+        if api.metrics is not None
+        for query in api.metrics.list_queries(one.body for one in found if one.group in api.metrics.groups)
+    ):
+        return None
+    result = observe(context, fetched, SourceTree(tuple(found), {}, (), config, {}), now)
+    return None if result.findings else result.observations
 
 
 def _make_options(context: RunContext, fetched: Fetched, source: SourceTree) -> ObservationOptions:

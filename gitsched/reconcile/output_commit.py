@@ -208,14 +208,14 @@ def _update_caches(
 def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_tree: str, *, is_settled: bool) -> PlanCache | None:
     """Return the plan cache of a plan that led to an output tree; None if the next plan has to be complete. No decision of one that
     `is_settled` changes in the next run."""
-    plan, state, source_tree = planned.plan, planned.state, fetched.source.tree
+    plan, state, source_tree, observed = planned.plan, planned.state, fetched.source.tree, dict(planned.plan.observations)
     if state is None or plan.releases is not None:  # the findings about releases are those of this run alone
         return None
     if not isinstance(state, CompleteState):
         cache, incremental = state
         changed = incremental.changes.api_documents
         kinds = (*(kind for kind in cache.header.kinds if changed.get(kind, ((),))), *(kind for kind in changed if changed[kind]))
-        kinds, totals = tuple(dict.fromkeys(kinds)), incremental.totals._replace(retained=())
+        kinds, totals = tuple(dict.fromkeys(kinds)), incremental.totals._replace(retained=(), observations=observed)
         header = cache.header._replace(
             source_tree=source_tree, output_tree=output_tree, kinds=kinds, totals=totals, facts=planned.facts
         )
@@ -225,7 +225,8 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
         return None
     decisions = plan.details.decisions
     is_unread = has_new_records(plan.totals.records, state.previous)
-    totals, api_documents = plan.totals._replace(retained=(), has_new_records=is_unread), decisions.catalog.api_documents
+    totals = plan.totals._replace(retained=(), has_new_records=is_unread, observations=observed)
+    api_documents = decisions.catalog.api_documents
     if is_settled:
         totals = totals._replace(unstable=frozenset())
     elif len(totals.unstable) > MAX_UNSTABLE:

@@ -26,7 +26,7 @@ from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.allowances import list_allowed_changes, read_releases
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.guard_input import make_guard_input
-from gitsched.reconcile.observations import has_rollout, observe
+from gitsched.reconcile.observations import has_delivery_reports, has_rollout, observe
 from gitsched.reconcile.output_commit import NewCommit, prepare_commit, publish, write
 from gitsched.reconcile.run import (
     NO_SETTING_REPORT,
@@ -277,9 +277,10 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
         from gitsched.reconcile.rollout_input import read_rollout_input  # most sources have no Rollout
 
         made_from = made_from._replace(rollouts=read_rollout_input(context, fetched))
-    # Observations are made again in each run and may change anything: a plan with them is never the start of the next one, nor is one with
-    # a rollout or with findings about settings.
-    can_continue = observed.empty and not reported.findings and made_from.rollouts is None
+    # Reports of clusters may change anything: a plan with them is never the start of the next one, nor is one with a rollout or with
+    # findings about settings or metrics.
+    has_reports = not observed.empty and has_delivery_reports(source)
+    can_continue = not (has_reports or observed.findings or reported.findings) and made_from.rollouts is None
     can_continue = can_continue and source.config is own and not required and not contacts
     return RunInput(made_from, can_continue, reported.changes, facts)
 

@@ -23,6 +23,7 @@ from gitsched.reconcile.cache.plan_cache import LazyDocuments, PlanCache
 from gitsched.reconcile.cache.row_format import CorruptCacheError
 from gitsched.reconcile.changed_files import TemplateFinder, find_limit, read_source_diff
 from gitsched.reconcile.fetch import find_output_blob
+from gitsched.reconcile.observations import observe_metrics_again
 from gitsched.reconcile.output_records import open_records
 from gitsched.reconcile.run import Facts, Fetched, Planned, RunContext, StateUpdate
 from gitsched.reconcile.source_locations import locate_plan_findings
@@ -102,7 +103,7 @@ def _plan_from_cache(
     finder = TemplateFinder(repository, tree, cache, reader)
     diff = read_source_diff(repository, tree, cache, totals, reader, finder, now)
     if diff is None or (diff.api_documents and _are_observed(diff, cache)):
-        return None  # observations belong to documents
+        return None  # whom documents name to be queried is reported
     facts = cache.header.facts
     if facts != NO_FACTS or fetched.facts != Facts():
         from gitsched.reconcile.changed_facts import read_changed_facts  # few sources have facts branches
@@ -120,14 +121,17 @@ def _plan_from_cache(
     records = open_records(context, fetched)
     holds = make_holds_loader(templates) if totals.config.guard.hold_stateful else None
     documents = merge_documents(cache.api_documents, diff.stored_documents)
-    snapshot = Snapshot(documents, templates, frozenset(), records, totals.config, *times, load_holds=holds)
+    observed = observe_metrics_again(context, fetched, documents, totals.config, now)
+    if observed is None:
+        return None
+    snapshot = Snapshot(documents, templates, frozenset(), records, totals.config, *times, observations=observed, load_holds=holds)
     state = PlanState(totals, cache, cache.header.kinds, context.settings.guard_limits)
     find_blob, limit = partial(find_output_blob, fetched), find_limit(totals.workload_count)
     made = make_incremental_plan(state, diff, snapshot, find_blob, context.caches.decisions.rendered, limit)
     if made is None:
         return None
     wakeups = [time for time in (made.plan.next_wakeup, facts.wakeup) if time is not None]
-    return made._replace(plan=made.plan._replace(next_wakeup=min(wakeups, default=None))), facts
+    return made._replace(plan=made.plan._replace(next_wakeup=min(wakeups, default=None), observations=observed)), facts
 
 
 def merge_documents(

@@ -57,6 +57,8 @@ def plan_from_state(context: RunContext, fetched: Fetched) -> StatePlan:
         raise NeedsCompletePlan("what builds, tenants and settings change is not in the state")
     if cache.header.facts.are_timed or cache.header.facts.digest != fetched.facts.digest:
         raise NeedsCompletePlan("documents of clusters have facts that their files do not have")
+    if totals.observations:
+        raise NeedsCompletePlan("a report has to query metrics, or to use recorded ones")
     if needs_setting_report(context, fetched, totals.config):
         from gitsched.reconcile.setting_findings import report_settings  # few commits change settings
 

@@ -117,6 +117,17 @@ kind: MetricsProvider
 metadata: {name: fixed, namespace: tenant}
 spec: {type: static, static: {metrics: {load: %d}}}
 """
+OBSERVED_METRIC = """\
+api: core
+kind: Metric
+metadata: {name: load, namespace: tenant}
+spec: {min: 0, max: 10, allowed_values: [], provider: {name: server, metric: load}}
+---
+api: core
+kind: MetricsProvider
+metadata: {name: server, namespace: tenant}
+spec: {type: prometheus, prometheus: {url: "http://127.0.0.1:9"}}
+"""
 SCHEDULER_MAP = """\
 apiVersion: v1
 kind: ConfigMap

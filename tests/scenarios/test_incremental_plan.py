@@ -15,13 +15,15 @@ from typing import Any
 
 import pytest
 
+from gitsched.metrics import observer
+from gitsched.model.observation import MetricFailure
 from gitsched.reconcile import Reconciler, RunResult, RunSettings, output_commit
 from gitsched.reconcile.adoption import AdoptionInputs, adopt
 from tests.builders.ocm import bound_global_set, managed_cluster, placed_config_map, placement, to_yaml
 from tests.scenarios.conftest import Fleet, allow_withheld, deployment
 from tests.scenarios.facts_histories import FactsHistory, commit_branch
 from tests.scenarios.histories import History, differs
-from tests.scenarios.plain_histories import CLUSTER, DEPLOYMENT, NAMESPACE, Files, PlainHistory, write_policy
+from tests.scenarios.plain_histories import CLUSTER, DEPLOYMENT, NAMESPACE, OBSERVED_METRIC, Files, PlainHistory, write_policy
 
 APIS = (("ocm",), (), ("ocm", "tenants"), ("knative",), ("ocm", "krake"), ("adopted",))
 STEPS = 12
@@ -247,6 +249,17 @@ def test_the_run_after_the_first_decision_is_incremental(fleet: Fleet, tmp_path:
     variants = ThreeVariants(fleet, tmp_path)
     assert all(run.after and run.plan.complete for run in variants.run(0, "first"))
     assert not any(run.after or run.plan.complete for run in variants.run(1, "second"))
+
+
+def test_metrics_that_change_are_planned_from_the_last_state(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values: list[float | MetricFailure] = [1.0, 1.0, 9.0, MetricFailure("UNREACHABLE_METRICS_PROVIDER", "gone")]
+    history, variants = PlainHistory(Random(4), lenient=True, apis=("krake",)), ThreeVariants(fleet, tmp_path)
+    fleet.commit(history.files | {"krake/metric.yaml": OBSERVED_METRIC})
+    for step, value in enumerate(values):
+        monkeypatch.setattr(observer, "observe_queries", lambda queries, *_, value=value: {one.key: value for one in queries})
+        runs = variants.run(step, f"value {value}")
+        assert not step or not any(run.plan.complete for run in runs), f"value {value}"
+        assert list(runs[0].plan.observations.values()) == [value]
 
 
 FACTS = ("observed", "renewed", "own score", "shared", "empty", "broken")
