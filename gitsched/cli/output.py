@@ -70,25 +70,36 @@ def show_text(text: str) -> None:
 
 def show_as(form: str, text: Callable[[int], str], data: Callable[[], dict[str, Any]]) -> None:
     """Write a result as text for the current width, or as JSON or YAML."""
-    if form == "text":
-        show_text(text(find_width()))
-    elif form == "json":
-        show(format_json(data()))
-    else:
-        show_document(form, "", data)
+    show(format_as(form, text, data))
+
+
+def format_as(form: str, text: Callable[[int], str], data: Callable[[], dict[str, Any]]) -> str:
+    """Return a result as text for the current width, with CI commands escaped, or as JSON or YAML."""
+    if form != "text":
+        return format_document(form, "", data)
+    from gitsched.report.lines import escape_ci_commands
+
+    return escape_ci_commands(text(find_width()))
 
 
 def show_document(form: str, text: str, data: Callable[[], dict[str, Any]]) -> None:
-    """Write what another program reads: the text as it is, or JSON or YAML.
+    """Write what another program reads: the text as it is, or JSON or YAML."""
+    show(format_document(form, text, data))
+
+
+def format_document(form: str, text: str, data: Callable[[], dict[str, Any]]) -> str:
+    """Return what another program reads: the text as it is, or JSON or YAML.
 
     YAML in which a CI runner would find a command is written as JSON, which is YAML, too. Only JSON can escape the command so that its
     meaning stays the same.
     """
+    if form == "json":
+        return format_json(data())
     from gitsched.render.yaml import dump
     from gitsched.report.lines import escape_ci_commands
 
-    written = text if form == "text" else format_json(data()) if form == "json" else dump(data())
-    show(written if form == "json" or escape_ci_commands(written) == written else format_json(data()))
+    written = text if form == "text" else dump(data())
+    return written if escape_ci_commands(written) == written else format_json(data())
 
 
 def format_json(data: dict[str, Any]) -> str:
@@ -171,9 +182,10 @@ class _LogFormatter(logging.Formatter):
 
     def __init__(self, form: str) -> None:
         super().__init__()
-        self.form = form
+        self.form, self.count = form, 0
 
     def format(self, record: logging.LogRecord) -> str:
+        self.count += 1
         from gitsched.report.lines import escape_ci_commands, escape_unprintable
 
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -193,13 +205,14 @@ def log_findings(findings: Iterable[Finding]) -> None:
         log("%s", finding.without_severity, extra={"fields": {"event": "finding", "code": finding.code}})
 
 
-def configure_logging(form: str) -> None:
-    """Write gitsched's log to stderr, as text or JSON."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(_LogFormatter(form))
+def configure_logging(form: str) -> Callable[[], int]:
+    """Write gitsched's log to stderr, as text or JSON. Return what counts the lines of the log."""
+    handler, formatter = logging.StreamHandler(), _LogFormatter(form)
+    handler.setFormatter(formatter)
     LOGGER.handlers = [handler]
     LOGGER.setLevel(logging.INFO)
     LOGGER.propagate = False
+    return lambda: formatter.count
 
 
 ANNOTATIONS = "github"
@@ -291,9 +304,13 @@ class ReviewRenderer:
             self.review = isolate_review(self.review, write)
             return write(self.review)
 
+    def format_as(self, form: str, text: Callable[[Review, int], str], data: Callable[[Review], dict[str, Any]]) -> str:
+        """Return the review as text for the current width, or as JSON or YAML."""
+        return format_as(form, lambda width: self.render(lambda review: text(review, width)), lambda: self.render(data))
+
     def show_as(self, form: str, text: Callable[[Review, int], str], data: Callable[[Review], dict[str, Any]]) -> None:
         """Write the review as text for the current width, or as JSON or YAML."""
-        show_as(form, lambda width: self.render(lambda review: text(review, width)), lambda: self.render(data))
+        show(self.format_as(form, text, data))
 
     def list_writers(self, *, only_new: bool = False) -> dict[str, ReportWriter]:
         """Return the writers of the formats that all commands support; `only_new` leaves out findings that the base has, too."""

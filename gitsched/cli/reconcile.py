@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gitsched.cli import options, output
+from gitsched.cli import exit_codes, options, output
 from gitsched.cli.worktree import note_uncommitted
 from gitsched.model.errors import Permanent
 
@@ -93,21 +94,39 @@ def command(
 
     Commits only if a decision or a manifest changes. Invalid documents do not affect valid ones.
     """
-    from gitsched.reconcile import RunSettings, reconcile
-    from gitsched.reconcile.run import make_review
-    from gitsched.report.text import write_run
-
     if saved is not None:
         if chosen["reviewed"] is not None:
             raise click.UsageError("use only one of --plan and --reviewed")
         chosen |= {"reviewed": saved, "require_reviewed": True}
-    output.configure_logging(log_format)
+    count_lines = output.configure_logging(log_format)
     if chosen["branch"] is None:
         note_uncommitted(location, log_format, "are|is not reconciled: commit them|it first")
+    answers = None
+    if not wanted and chosen["cache"].is_dir():
+        from gitsched.reconcile.cache.idle_answers import open_idle_answers
+
+        given = {"fail_on": fail_on, "each": each, "output_repository": output_repository, "log_format": log_format, **chosen}
+        del given["now"]
+        terminal = (form, output.find_width(), output.choose_paint(color) is None)
+        answers = open_idle_answers(chosen["cache"], location, chosen["now"], given, os.environ, terminal)
+        text = answers.read() if answers is not None else None
+        if text is not None:
+            output.show(text)
+            return exit_codes.DONE
+    from gitsched.reconcile.reconciler import reconcile
+    from gitsched.reconcile.run import make_review
+    from gitsched.reconcile.run_settings import RunSettings
+    from gitsched.report.text import write_run
+
+    logged = count_lines()
     with output.show_progress("Reconciling") as progress:
         run = reconcile(RunSettings(location=location, output=output_repository, progress=progress, **chosen))
     found = make_review(run)
     rendered = output.ReviewRenderer(found)
-    rendered.show_as(form, partial(write_run, paint=output.choose_paint(color), each=each), _serialize)
+    text = rendered.format_as(form, partial(write_run, paint=output.choose_paint(color), each=each), _serialize)
+    output.show(text)
     output.write_reports(wanted, {**rendered.list_writers(), "env": lambda: rendered.render(output.format_outputs)})
-    return output.get_review_code(rendered.review, fail_on)
+    code = output.get_review_code(rendered.review, fail_on)
+    if answers is not None and code == exit_codes.DONE and count_lines() == logged and rendered.review is found:
+        answers.keep(run, text)
+    return code

@@ -21,10 +21,13 @@ def note_uncommitted(location: str, log_format: str, text: str) -> None:
     if root is None:
         return
     from gitsched.git.uncommitted import list_uncommitted
-    from gitsched.reconcile.source_reader import is_manifest_path
 
     found = list_uncommitted(root)
-    count = len(found.changed) + sum(map(is_manifest_path, found.untracked))
+    count = len(found.changed)
+    if found.untracked:
+        from gitsched.reconcile.source_reader import is_manifest_path
+
+        count += sum(map(is_manifest_path, found.untracked))
     if not count:
         return
     words = [word.split("|")[-1 if count == 1 else 0] for word in f"uncommitted files|file {text}".split(" ")]

@@ -53,5 +53,6 @@ def load_cluster_formats() -> dict[str, ClusterFormat]:
     return {name: api.load_cluster_format() for name, api in policy_apis.items() if api.load_cluster_format is not None}
 
 
-for _api in (KARMADA, KRAKE, OCM, KNATIVE):
+BUILT_IN = (KARMADA, KRAKE, OCM, KNATIVE)
+for _api in BUILT_IN:
     register(_api)

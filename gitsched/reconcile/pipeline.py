@@ -39,6 +39,7 @@ from gitsched.reconcile.run import (
     RunInput,
     RunResult,
     Written,
+    find_state_file,
     make_result,
 )
 from gitsched.reconcile.source_diff import plan_incrementally
@@ -112,7 +113,8 @@ def run(
 
             share_state(context, fetched)
         context.caches.save()
-    return make_result(fetched, planned, written, published)
+    result = make_result(fetched, planned, written, published)
+    return result if preview else result._replace(state_file=find_state_file(context, fetched, planned, written))
 
 
 def take_plan(context: RunContext, fetched: Fetched) -> PlanCache | None:

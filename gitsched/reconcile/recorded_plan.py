@@ -142,7 +142,7 @@ def _is_repeated(context: RunContext, fetched: Fetched, record: RunMetadata, now
 
 def _compute_key(context: RunContext, fetched: Fetched) -> str:
     settings = context.settings
-    parts = (compute_package_digest(), fetched.prefix, str(settings.strict), *settings.paths)
+    parts = (compute_package_digest(settings.cache), fetched.prefix, str(settings.strict), *settings.paths)
     return sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 

@@ -18,6 +18,8 @@ from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
 from gitsched.report.review import WORKLOAD_STATES, Review
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gitsched.apis.gitsched.config import Config
     from gitsched.decide.incremental_plan import IncrementalPlan
     from gitsched.decide.plan_input import PlanInput, SourceTree
@@ -286,6 +288,7 @@ class RunResult(NamedTuple):
     or "". `repository` is where the output branch is. `tree` is the planned output tree, with the README.md and metadata of the last
     commit. `reviewed` compares the plan with the reviewed one, `record_changes` are the recorded decisions that differ from the output's
     head. `git_directory` is the local repository with the output commits, `prefix` where the output is inside its branch: "" or "path/".
+    `state_file` is the plan cache from which the next run does the same; None if more than commits, options and the time may change that.
     """
 
     source: str
@@ -303,6 +306,7 @@ class RunResult(NamedTuple):
     setting_changes: tuple[SettingChange, ...] = ()
     git_directory: str = ""
     prefix: str = ""
+    state_file: Path | None = None
 
 
 class OutputMoved(Conflict):
@@ -311,6 +315,21 @@ class OutputMoved(Conflict):
     def __init__(self, message: str, fetched: Fetched, attempt: RunResult) -> None:
         super().__init__(message)
         self.fetched, self.attempt = fetched, attempt
+
+
+def find_state_file(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> Path | None:
+    """Return the plan cache from which the next run of the same commits and options does the same as this one, which changed nothing; None
+    if more than these and the time may change what it does."""
+    plan = planned.plan
+    is_repeated = (
+        isinstance(planned.state, StateUpdate)
+        and not (written.changed or written.refused or written.findings or fetched.output.remote)
+        and fetched.facts == Facts()
+        and planned.builds == NOTHING_BUILT
+        and not (plan.observations or plan.observations.time or plan.releases or plan.rollouts or plan.withheld.moves)
+        and not (context.settings.operator_file or context.settings.source_keys or fetched.trusted.config.source.verify_keys)
+    )
+    return context.caches.get_plan_path(fetched.cache_key) if is_repeated else None
 
 
 def make_result(fetched: Fetched, planned: Planned, written: Written, published: Published | None) -> RunResult:

@@ -12,6 +12,34 @@ from gitsched.cli import main
 assert main(["reconcile"]) == 0
 print("loaded", *sorted(sys.modules), file=sys.stderr)
 """
+NEEDED = {
+    "gitsched",
+    "gitsched.cli",
+    "gitsched.cli.exit_codes",
+    "gitsched.cli.options",
+    "gitsched.cli.output",
+    "gitsched.cli.reconcile",
+    "gitsched.cli.worktree",
+    "gitsched.git",
+    "gitsched.git.libgit2",
+    "gitsched.git.process",
+    "gitsched.git.ref_state",
+    "gitsched.git.uncommitted",
+    "gitsched.git.urls",
+    "gitsched.model",
+    "gitsched.model.errors",
+    "gitsched.model.time",
+    "gitsched.reconcile",
+    "gitsched.reconcile.cache",
+    "gitsched.reconcile.cache.checked_file",
+    "gitsched.reconcile.cache.idle_answers",
+    "gitsched.reconcile.cache.ownership",
+    "gitsched.reconcile.package_digest",
+    "gitsched.schedule",
+}
+"""The modules of gitsched with which a run answers as the last one did."""
+MAX_OTHER_MODULES = 140
+"""Modules of Python, click and pygit2 that such a run may import besides them. Python 3.11 imports 134."""
 UNNEEDED = {
     "asyncio",
     "jinja2",
@@ -43,13 +71,20 @@ spec:
 
 def test_a_run_without_changes_imports_no_module_that_it_does_not_need(fleet: Path, commit, environment: dict[str, str]) -> None:
     commit(fleet, unknown=UNKNOWN_LABEL)
-    runs = [_reconcile(fleet, environment) for _ in range(4)]
+    changed = environment | {"GITSCHED_TEST": "changed"}
+    runs = [_reconcile(fleet, variables) for variables in (environment, environment, changed, changed)]
     assert "placed" in runs[0].stdout
     assert "unknown.yaml:6:" in runs[0].stdout + runs[0].stderr, "a finding about a field, whose line is found in the file"
     assert len({run.stdout.partition("No changes")[0] for run in runs[1:]}) == 1
-    _, _, loaded = runs[-1].stderr.rpartition("loaded ")
-    assert not UNNEEDED & set(loaded.split())
-    assert "gitsched.apis.karmada.engine" in runs[0].stderr.split()
+    loaded = [set(run.stderr.rpartition("loaded ")[2].split()) for run in runs]
+    assert "gitsched.apis.karmada.engine" in loaded[0]
+    assert "gitsched.reconcile.pipeline" in loaded[2]
+    assert not UNNEEDED & loaded[2]
+    assert {name for name in loaded[-1] if name.partition(".")[0] == "gitsched"} == NEEDED
+    others = loaded[-1] - NEEDED
+    assert {name for name in others if name.startswith("pygit2")} == {"pygit2._pygit2"}
+    assert not {"dataclasses", "pickle", "sqlite3", "tempfile"} & others
+    assert len(others) <= MAX_OTHER_MODULES, sorted(others)
 
 
 def test_pygit2_reads_no_certificates(environment: dict[str, str]) -> None:

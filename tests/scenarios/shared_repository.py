@@ -17,7 +17,8 @@ import yaml
 
 from gitsched.git.output import OutputRepository
 from gitsched.git.refs import NOTES_REF
-from gitsched.reconcile import Reconciler, RunResult, RunSettings, pipeline, preview, run_with_retries
+from gitsched.reconcile import Reconciler, RunResult, RunSettings, pipeline, preview
+from gitsched.reconcile.reconciler import run_with_retries
 from gitsched.render.output_files import METADATA_FILES
 
 from .conftest import execute

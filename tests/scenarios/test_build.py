@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from gitsched import __version__
-from gitsched.reconcile.cache.storage import identify_package
+from gitsched.reconcile.package_digest import identify_package
 
 RECORD = "gitsched/__init__.py,sha256=%s,3\ngitsched/__pycache__/__init__.cpython-311.pyc,,\n%sgitsched-%s.dist-info/RECORD,,\n"
 
 
 def lay(place: Path, text: str = "one", time: int = 1) -> Path:
     """Write a package with one module and a schema beside it."""
-    for path in (place / "gitsched" / "__init__.py", place / "schemas" / "Kind.json"):
+    for path in (place / "gitsched" / "__init__.py", place / "schemas" / "core" / "Kind.json"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         os.utime(path, (time, time))
@@ -30,7 +30,7 @@ def install(place: Path, digest: str = "abc", more: str = "") -> Path:
     return lay(place, time=hash(place.name) % 1000)
 
 
-@pytest.mark.parametrize("changed", ["gitsched/__init__.py", "schemas/Kind.json"])
+@pytest.mark.parametrize("changed", ["gitsched/__init__.py", "schemas/core/Kind.json"])
 def test_an_edit_of_a_checkout_changes_the_build_id(tmp_path: Path, changed: str) -> None:
     package = lay(tmp_path)
     before = identify_package(package)

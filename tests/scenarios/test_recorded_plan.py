@@ -166,7 +166,7 @@ def test_a_run_with_other_options_or_another_build_of_the_same_version_plans(
     assert is_recorded(again())
     for options in OPTIONS:
         assert not is_recorded(again(**options)), options
-    monkeypatch.setattr(recorded_plan, "compute_package_digest", lambda: "changed")
+    monkeypatch.setattr(recorded_plan, "compute_package_digest", lambda _: "changed")
     assert not is_recorded(again())
 
 

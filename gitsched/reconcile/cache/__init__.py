@@ -18,8 +18,12 @@
 | `BuildCache`: objects of kustomize roots  | files of the root, version of the builder | memory, C | more than 20,000 results           |
 | `RootDocumentCache`: documents of roots   | files of the root, version of the builder,| memory, D | the next read; D: corrupt          |
 |                                           | build, repository, parser options         |           |                                    |
+| `IdleAnswers`: text of a run that found   | build, options, environment, all refs;    | E         | any mismatch, another plan cache,  |
+| nothing to do                             | the plan cache                            |           | or something is due                |
+| digest of the code of a checkout          | sizes and times of its files              | memory, F | any mismatch                       |
 
 On disk, in the cache directory of the user: A is `parsed-<build>.sqlite3`, B is `plan-<key>.sqlite3`, C is `built.sqlite3`, D is
-`roots-<key>.pickle`. `Caches` holds all of them; `storage` decides which files are trusted, `plan_file` has the rows of B, and `row_format`
-serializes those of B and D. `DecisionCache` and `RenderCache` belong to the pure package `decide`, which receives them as arguments.
+`roots-<key>.pickle`, E is `idle-<repository>.json`, F is `code.json`. `Caches` holds A to D; `ownership` decides which files are trusted,
+`plan_file` has the rows of B, and `row_format` serializes those of B and D. `DecisionCache` and `RenderCache` belong to the pure package
+`decide`, which receives them as arguments.
 """

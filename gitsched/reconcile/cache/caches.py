@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.decide.plan import InMemoryCaches
 from gitsched.manifests.parsed_file import NOT_YAML, ParsedFile
 from gitsched.model.system_errors import is_bug
+from gitsched.reconcile.cache.ownership import check_cache_directory
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.reconcile.cache.plan_file import PlanFile
-from gitsched.reconcile.cache.storage import RowFile, check_cache_directory, identify_build
+from gitsched.reconcile.cache.storage import RowFile, identify_build
 
 if TYPE_CHECKING:
     from gitsched.decide.catalog import RawDocument

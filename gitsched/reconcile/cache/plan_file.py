@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from gitsched.reconcile.cache.ownership import is_private
 from gitsched.reconcile.cache.row_format import CorruptCacheError
-from gitsched.reconcile.cache.storage import discard_file, is_private, remove_temporary_files
+from gitsched.reconcile.cache.storage import discard_file, remove_temporary_files
 
 if TYPE_CHECKING:
     import sqlite3

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from gitsched.decide.catalog import RawDocument
 from gitsched.model.finding import Finding
+from gitsched.reconcile.cache.ownership import is_private
 from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize, serialize
-from gitsched.reconcile.cache.storage import discard_file, identify_build, is_private, remove_temporary_files
+from gitsched.reconcile.cache.storage import discard_file, identify_build, remove_temporary_files
 
 _log = logging.getLogger("gitsched.reconcile")
 _UNSAVED_PART = 20
