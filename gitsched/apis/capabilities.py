@@ -91,8 +91,8 @@ class SelectionTracking(Protocol):
         """Return the templates that `after` may place in other clusters than `before` does; None if this cannot be told.
 
         Both are new engines of the API for snapshots without records, whose templates can only be read one by one: what depends on all
-        templates is known to this engine alone. Return None where a decision depends on other templates than its own. `api_documents` and
-        `templates` are what differs between the two snapshots. Templates that changed themselves may be left out.
+        templates is known to this engine alone. Return None where a decision about a template of a policy depends on others.
+        `api_documents` and `templates` are what differs between the two snapshots. Templates that changed themselves may be left out.
         """
         ...
 

@@ -22,8 +22,9 @@ from gitsched.report.saved_plan import serialize_saved_plan
 from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_plan
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
-from tests.scenarios.histories import TAINTS, TOLERANT, WORKLOADS, Files, History, settings_of
+from tests.scenarios.histories import CLASS, PRIORITY, SCALER, TAINTS, TOLERANT, WORKLOADS, Files, History, settings_of
 from tests.scenarios.plain_histories import PlainHistory
+from tests.scenarios.test_dependencies import workload
 from tests.scenarios.test_overrides import UNFIT, mirror
 
 SETTINGS = """\
@@ -33,6 +34,13 @@ metadata: {name: gitsched}
 spec: {output: {overlap: %s}, karmada: {failback: %s}, guard: {fleet: {removed: 100, moved: 100}, cluster: {removed: 100}}}
 """
 SPREAD = "    spreadConstraints: [{spreadByField: region, minGroups: 1, maxGroups: 1}]\n"
+SERVICE = """\
+apiVersion: v1
+kind: Service
+metadata: {name: store, namespace: default}
+spec: {selector: {app: store}, ports: [{port: 80}]}
+"""
+COMPANIONS = ("karmada: {autoscalerLimits: divide, ", "karmada: {", "followTargets: true, karmada: {preemption: true, ")
 PLACES = ("first", "second", "third")
 
 
@@ -120,6 +128,43 @@ class PolicyHistory:
         tier, ready = dice.choice(("gold", "gold", "none")), dice.choice(("True", "True", "False"))
         text = text.replace("metadata:", f"metadata:\n  labels: {{tier: {tier}}}", 1)
         return text + dice.choice(("", f"status: {{conditions: [{{type: Ready, status: '{ready}'}}]}}\n"))
+
+
+class DependentHistory(PolicyHistory):
+    """The same commits where policies bring along what their workloads read and have priorities, with companions and autoscalers."""
+
+    def __init__(self, dice: Random) -> None:
+        super().__init__(dice)
+        self._maps = dice.choice((True, False, False))
+        self.files |= {
+            "apps/gold.yaml": CLASS % 7,
+            "apps/scaler.yaml": SCALER % ("web", 9),
+            "apps/store.yaml": SERVICE,
+            "apps/more.yaml": settings_of("more", 1),
+        }
+        self.files |= {f"apps/{name}.yaml": workload(name, "configmap/conf") for name in WORKLOADS[:2]}
+        self.files["policies/all.yaml"] = policy("first", "second", more="  propagateDeps: true\n")
+        self.files["gitsched.yaml"] = f"{self.files['gitsched.yaml']}".replace("karmada: {", dice.choice(COMPANIONS))
+
+    def _draw(self, small: float) -> Files:
+        dice, name = self._dice, self._dice.choice(WORKLOADS)
+        changes = super()._draw(small)
+        if not self._maps:
+            changes.pop("policies/maps.yaml", None)
+        more: Files = dice.choice(
+            (
+                {},
+                {},
+                {"apps/scaler.yaml": dice.choice((None, SCALER % (name, dice.randrange(2, 9))))},
+                {"apps/map.yaml": settings_of("conf", dice.randrange(9))},
+                {f"apps/{name}.yaml": workload(name, "configmap/conf", dice.choice(("configmap/conf", "configmap/more")))},
+            )
+        )
+        return {**changes, **more}
+
+    def _draw_policy(self, name: str = "all") -> str:
+        text, dice = super()._draw_policy(name), self._dice
+        return text + dice.choice(("", *["  propagateDeps: true\n"] * 5)) + dice.choice(("", "", PRIORITY, "  priority: 2\n"))
 
 
 class OtherApisHistory(PlainHistory):

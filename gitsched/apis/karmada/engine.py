@@ -91,11 +91,12 @@ class KarmadaEngine(PolicyEngine):
         return state.has_dependencies or state.has_followers or not state.autoscalers.is_empty
 
     def list_selectable(self, before: PolicyEngine, after: PolicyEngine, changes: SnapshotChanges, /) -> frozenset[Key] | None:
-        from gitsched.apis.karmada.continuation.selectable_templates import find_selectable  # only to compare commits
+        from gitsched.apis.karmada.continuation.brought_templates import may_bring_selected  # only to compare commits
+        from gitsched.apis.karmada.continuation.selectable_templates import find_selectable
 
         assert isinstance(before, KarmadaEngine), "both are engines of this API"
         assert isinstance(after, KarmadaEngine), "both are engines of this API"
-        if any(engine.reads_other_templates for engine in (self, before, after)):
+        if may_bring_selected(self.dependencies, (before.state, after.state, self.state), changes):
             return None
         return find_selectable(before.state, after.state, changes)
 

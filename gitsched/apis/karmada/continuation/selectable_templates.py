@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
-from gitsched.apis.karmada.autoscalers import AUTOSCALER_KINDS
 from gitsched.apis.karmada.continuation.cluster_answers import FleetSide, list_changed_clusters, ranks_otherwise
 from gitsched.apis.karmada.continuation.policy_changes import POLICY_KINDS, list_waiting_policies, make_selectable
 from gitsched.apis.karmada.overrides.override_policy import OVERRIDE_KINDS, OverrideIndex
@@ -26,9 +25,9 @@ _COMPARED_KINDS = (
 
 def find_selectable(before: KarmadaState, after: KarmadaState, changes: SnapshotChanges) -> frozenset[Key] | None:
     """Return the templates that the documents of `after` may place otherwise than those of `before`, both without records and without
-    decisions that depend on other templates. None if other documents changed."""
+    decisions that depend on other templates. The limits of autoscalers choose no cluster. None if other documents changed."""
     own = {key: pair for key, pair in changes.api_documents.items() if key.group in names.GROUPS}
-    if any(key[:2] not in _COMPARED_KINDS for key in own) or any(key[:2] in AUTOSCALER_KINDS for key in changes.templates):
+    if any(key[:2] not in _COMPARED_KINDS for key in own):
         return None
     waiting = list_waiting_policies(before, after)
     changed = [pair for key, pair in own.items() if key[:2] in POLICY_KINDS]

@@ -20,6 +20,7 @@ from gitsched.apis.karmada.dependencies.attached_binding import Attachment, Depe
 from gitsched.apis.karmada.dependencies.dependency_index import MAX_REACHED, DependencyIndex
 from gitsched.apis.karmada.dependencies.references import (
     DependentObjectReference,
+    find_written_secret_key,
     format_references,
     read_references,
     sort_references,
@@ -35,6 +36,7 @@ from gitsched.apis.karmada.policy.policy_options import (
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
+from gitsched.kinds.companion_targets import NO_FEATURES, read_features
 from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome, TargetCluster
@@ -177,6 +179,25 @@ class DependenciesDistributor:
             pending = new - found - dirty
             found |= new
         return frozenset(found) - dirty
+
+    def may_be_brought(self, key: Key) -> bool:
+        """Return whether other objects may bring an object along: more often than they do."""
+        followed = self._followers is not None and bool(self._followers.list_workloads(key))
+        return followed or self._dependencies.may_have_dependents(key)
+
+    def relates_alike(self, before: Document | None, after: Document | None) -> bool:
+        """Return whether an object refers to the same others before and after a change, and has the same part in what follows."""
+        sides = [
+            (
+                self.read_references(one),
+                find_written_secret_key(one),
+                read_features(one.key, one.body, self._state.snapshot.config.pod_paths),
+            )
+            if one is not None
+            else ((), None, NO_FEATURES)
+            for one in (before, after)
+        ]
+        return sides[0] == sides[1]
 
     def read_references(self, template: Document) -> tuple[DependentObjectReference, ...]:
         """Return what an object refers to, whether its policy has propagateDeps or not; of a Bundle, what its objects refer to and do not

@@ -73,6 +73,11 @@ class DependencyIndex:
         reach = self._reach.get(key)
         return sorted(found - reach.objects - {key} if reach is not None else found, key=binding_key)
 
+    def may_have_dependents(self, key: Key) -> bool:
+        """Return whether a workload may refer to an object: more often than one does."""
+        written = any(key in writers for writers in self._writers.values())
+        return written or key in self._dependents or bool(self._by_labels.get((key.namespace, key.kind)))
+
     def _list_referring(self, template: Document) -> set[Key]:
         """Return the workloads that refer to an object, or to the Secret that its controller writes."""
         key = template.key
