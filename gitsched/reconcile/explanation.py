@@ -74,7 +74,7 @@ def _explain_from_state(
     if key is None or list_faults(workloads.planned.plan.findings):
         return None
     decisions, baseline = workloads.decide([key])
-    found = explain_workload(decisions, decisions.templates[key])
+    found = explain_workload(decisions, decisions.templates[key]) if key in decisions.outcomes else None
     if found is None or found.overrides:
         return None  # the files of a plan tell what becomes of the manifest
     plan = workloads.planned.plan._replace(details=workloads.describe(key, decisions) if not why_not else None)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from gitsched.apis.capabilities import SelectionTracking
 from gitsched.apis.policy_api import Snapshot
 from gitsched.decide.catalog import Catalog
+from gitsched.decide.changed_documents import SourceDiff, pair_documents
 from gitsched.decide.companion_placement import CompanionPlacement, CompanionPlacements, DeliveredCompanion
+from gitsched.decide.continued_engines import continue_engines
 from gitsched.decide.decisions import DecisionSet, make_holds_loader
 from gitsched.decide.delivered_objects import NO_CLUSTERS, DeliveredObjects, ReferenceRequirement
 from gitsched.decide.plan_result import PlanDetails
@@ -17,6 +19,7 @@ from gitsched.decide.plan_state import workload_sort_key
 from gitsched.decide.rendered_tree import RenderedTree
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.kinds.persistent_data import is_claim
+from gitsched.model.document import Document
 from gitsched.model.references import RequiredObject
 from gitsched.reconcile.changed_files import TemplateFinder
 from gitsched.reconcile.named_templates import NamedTemplates
@@ -24,7 +27,7 @@ from gitsched.reconcile.output_records import open_records
 from gitsched.reconcile.planned_records import list_planned_records
 from gitsched.reconcile.source_diff import LazyTemplates, read_templates
 from gitsched.reconcile.source_reader import SourceReader, is_manifest_path
-from gitsched.reconcile.state_plan import NeedsCompletePlan, plan_from_state
+from gitsched.reconcile.state_plan import NeedsCompletePlan, open_state, plan_from_state
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters, make_baseline
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from gitsched.model.scheduling import Outcome
     from gitsched.model.template_index import TemplateIndex
     from gitsched.reconcile.run import Fetched, Planned, RunContext
+    from gitsched.simulate.scenario import ChangedCatalog, Scenario
 
 _SHARE = 4
 """At most one part in this of the workloads is decided again: a complete plan is cheaper beyond that."""
@@ -79,6 +83,7 @@ class PlannedWorkloads:
             load_holds=holds,
         )
         self._totals, self._now = totals, context.settings.now
+        self._context, self._fetched = context, fetched
         self._engines: tuple[PolicyEngine, ...] = self._cache.engines
         for engine in self._engines:
             if not isinstance(engine, SelectionTracking) or not engine.update(self._snapshot) or engine.time is not None:
@@ -97,15 +102,49 @@ class PlannedWorkloads:
         documents = dict(self._cache.api_documents)
         return Catalog(documents, NamedTemplates(self._snapshot.templates), {}, {}, {}, {}, self._totals.kind_scopes, ())
 
-    def list_concerned(self, clusters: frozenset[str]) -> frozenset[Key]:
+    def list_concerned(self, scenario: Scenario, changed: ChangedCatalog) -> frozenset[Key]:
+        """Return the workloads that the events of a scenario may concern, those about which more is to be told, and all that a scenario
+        scales, placed or not. `changed` are the documents after the scenario, without what it scales.
+
+        Raise NeedsCompletePlan if it concerns all workloads.
+        """
+        concerned = set(self._list_losing(frozenset((*changed.lost, *changed.drained))))
+        if not (scenario.scale or scenario.add or scenario.copies or scenario.fresh):
+            return frozenset(concerned)
+        if scenario.fresh or any(engine.wakeup is not None for engine in self._engines):
+            raise NeedsCompletePlan("all workloads are decided again, also as time passes")
+        if len(changed.catalog.templates):
+            raise NeedsCompletePlan("templates are added")
+        concerned.update(self._totals.wakeups, self._totals.unstable)
+        for key, entry in self.index.items() if scenario.scale else ():
+            template = Document(key, entry.api_version, {"metadata": {"labels": entry.labels}}, None)
+            if any(scaling.selects(template) for scaling in scenario.scale):
+                concerned.add(key)
+        return frozenset(concerned | self._list_affected(changed.catalog) if changed.added else concerned)
+
+    def _list_losing(self, clusters: frozenset[str]) -> frozenset[Key]:
         """Return the workloads to which one of these clusters may be relevant, and those about which more is to be told."""
         reporting = list_capacity_reporters(self._engines)
         found = {key for engine in reporting.values() for key in engine.list_concerned(self.index, clusters)}
         others = (key for key, entry in self.index.items() if entry.placement is not None and entry.placement.api not in reporting)
         return frozenset(found.union(others, self._rows))
 
+    def _list_affected(self, changed: Catalog) -> frozenset[Key]:
+        """Return the workloads that added documents of policy APIs may affect."""
+        cache = open_state(self._context, self._fetched)
+        known, present = self.catalog.api_documents_by_key, changed.api_documents_by_key
+        added = {key: document for key, document in present.items() if known.get(key) != document}
+        removed = {key: document for key, document in known.items() if present.get(key) != document}
+        diff = SourceDiff({}, {}, {}, pair_documents(removed, added))
+        snapshot = self._snapshot._replace(documents=changed.api_documents)
+        found = continue_engines(cache.header.totals, cache, diff, snapshot, cache.header.kinds)
+        if found is None:
+            raise NeedsCompletePlan("an engine cannot continue")
+        return found.affected
+
     def decide(self, keys: Iterable[Key]) -> tuple[DecisionSet, Baseline]:
-        """Return the decisions about some workloads, and a baseline for simulations of what concerns these alone."""
+        """Return the decisions about some workloads, and a baseline for simulations of what concerns these alone. It lists their templates,
+        also those that no policy selects."""
         chosen = sorted(keys, key=workload_sort_key)
         if len(chosen) > _MIN_LIMIT + self._totals.workload_count // _SHARE or any(map(is_claim, chosen)):
             raise NeedsCompletePlan("many workloads are concerned, or a claim that any workload may mount")
@@ -113,10 +152,11 @@ class PlannedWorkloads:
         outcomes: dict[Key, Outcome] = {}
         for key in chosen:
             outcome = decide_workload(snapshot.templates[key], self._engines, snapshot)
-            if outcome is None:
+            if outcome is not None:
+                outcomes[key] = outcome
+            elif self.index[key].placement is not None:
                 raise NeedsCompletePlan(f"{key} has no placement")
-            outcomes[key] = outcome
-        templates = NamedTemplates(snapshot.templates, listed=tuple(outcomes))
+        templates = NamedTemplates(snapshot.templates, listed=tuple(chosen))
         decisions = DecisionSet(
             self.catalog._replace(templates=templates),
             self._engines,

@@ -35,23 +35,23 @@ def simulate_source(
     Findings about documents on which a bug shows are added to `faults`, here and in the other functions. `use` is called with the result,
     to find these, too.
     """
-    has_losses_only = scenario == Scenario(lose=scenario.lose, drain=scenario.drain, unreachable=scenario.unreachable)
-    known = partial(_simulate_from_state, scenario=scenario, use=use) if has_losses_only else None
+    known = partial(_simulate_from_state, scenario=scenario, use=use)
     return _run_on_source(settings, lambda baseline, _: simulate(baseline, scenario), faults, use, known)
 
 
 def _simulate_from_state(
     context: RunContext, fetched: Fetched, scenario: Scenario, use: Callable[[Simulation], object]
 ) -> Simulation | None:
-    """Simulate losses on what the last run has planned; None where a complete plan is needed."""
-    from gitsched.reconcile.planned_workloads import PlannedWorkloads  # not for most simulations
+    """Simulate a scenario on what the last run has planned; None where a complete plan is needed."""
+    from gitsched.reconcile.planned_workloads import PlannedWorkloads  # not for sweeps
 
     workloads = PlannedWorkloads(context, fetched)
     plan = workloads.planned.plan
     if list_faults(plan.findings):
         return None
-    changed = apply_scenario(workloads.catalog, scenario, plan.totals.config, max(context.settings.now, plan.time))
-    concerned = workloads.list_concerned(frozenset((*changed.lost, *changed.drained)))
+    time = max(context.settings.now, plan.time)
+    changed = apply_scenario(workloads.catalog, scenario._replace(scale=()), plan.totals.config, time)
+    concerned = workloads.list_concerned(scenario, changed)
     found = simulate(workloads.decide(concerned)[1], scenario)
     use(found)
     log_ignored_settings(plan)

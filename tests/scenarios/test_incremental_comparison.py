@@ -214,11 +214,12 @@ def play(
     return incremental, explained, policies
 
 
+@pytest.mark.parametrize(("start", "seed", "steps"), [(PolicyHistory, 8, 4), (DependentHistory, 202, 4)])
 def test_reports_of_changed_policies_are_the_same_whichever_way_the_plans_are_made(
-    fleet: Fleet, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    fleet: Fleet, tmp_path: Path, caplog: pytest.LogCaptureFixture, start: Callable[[Random], PolicyHistory], seed: int, steps: int
 ) -> None:
     caplog.set_level(logging.CRITICAL)
-    _, explained, policies = play(fleet, tmp_path, 8, 4, PolicyHistory)
+    _, explained, policies = play(fleet, tmp_path, seed, steps, start)
     assert explained
     assert policies
 

@@ -1,8 +1,9 @@
-"""Explanations and simulations of losses that start from the state of the last run are those of complete plans."""
+"""Explanations and simulations that start from the state of the last run are those of complete plans."""
 
 from __future__ import annotations
 
 import logging
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 
@@ -14,7 +15,7 @@ from gitsched.model.finding import Finding
 from gitsched.model.simulation import FailureDomain
 from gitsched.reconcile import explanation, pipeline, source_simulation
 from gitsched.reconcile.run_settings import RunSettings
-from gitsched.simulate.scenario import Scenario
+from gitsched.simulate.scenario import Scaling, Scenario
 from tests.scenarios.conftest import Fleet
 from tests.scenarios.histories import WORKLOADS, History
 from tests.scenarios.test_incremental_comparison import PLACES, PolicyHistory
@@ -28,7 +29,7 @@ def explain(settings: RunSettings, kind: str, name: str, *, why_not: tuple[str, 
         return str(error)
 
 
-def lose(settings: RunSettings, scenario: Scenario) -> object:
+def simulate(settings: RunSettings, scenario: Scenario) -> object:
     """Return what simulate finds, or its error, with the faults."""
     faults: list[Finding] = []
     try:
@@ -38,13 +39,23 @@ def lose(settings: RunSettings, scenario: Scenario) -> object:
 
 
 def query(settings: RunSettings, dice: Random) -> list[object]:
-    """Explain objects and simulate losses."""
+    """Explain objects and simulate events."""
     why_not = dice.choice(((), (), (dice.choice(PLACES),)))
     domains = tuple(FailureDomain(CLUSTER, name) for name in dice.sample((*PLACES, "fourth"), dice.choice((1, 1, 2))))
     silent = dice.random() < 0.3
-    scenario = dice.choice((Scenario(lose=domains, unreachable=silent), Scenario(drain=domains)))
+    scaled = Scaling("a pattern", "2", Fraction(2), name=dice.choice(("api", "a*", "[cb]*", "none")))
+    copies = ((dice.choice(PLACES), "copied"),)
+    scenario = dice.choice(
+        (
+            Scenario(lose=domains, unreachable=silent),
+            Scenario(drain=domains),
+            Scenario(scale=(scaled,)),
+            Scenario(copies=copies),
+            Scenario(lose=domains, copies=copies, scale=dice.choice(((), (scaled,))), fresh=silent),
+        )
+    )
     kind, name = dice.choice((("deployment", dice.choice(WORKLOADS)), ("ConfigMap", "conf"), ("cluster", "first")))
-    return [explain(settings, kind, name, why_not=why_not), lose(settings, scenario)]
+    return [explain(settings, kind, name, why_not=why_not), simulate(settings, scenario)]
 
 
 def play(fleet: Fleet, where: Path, history: PolicyHistory | History, dice: Random, steps: int) -> None:
@@ -79,7 +90,7 @@ def test_what_the_last_run_has_placed_is_explained_without_a_complete_plan(
     settings, scenario = fleet.settings(0.1, trusted=False), Scenario(lose=(FailureDomain(CLUSTER, "first"),))
 
     def answer(settings: RunSettings) -> list[object]:
-        return [explain(settings, "deployment", "api", why_not=()), lose(settings, scenario)]
+        return [explain(settings, "deployment", "api", why_not=()), simulate(settings, scenario)]
 
     whole = answer(settings._replace(cache=tmp_path / "none"))
     assert not any(isinstance(one, str) for one in whole)
