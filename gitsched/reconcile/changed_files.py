@@ -91,7 +91,7 @@ def _read_changed_files(
     additive, versions = cache.header.additive, list[tuple[str, Version, Version]]()
     for path in changed:
         before, after = (repository.find_entry(at, path) for at in (cache.header.source_tree, tree))
-        if path.endswith(_SPECIAL_NAMES) or any(one and one[1] not in REGULAR_FILE_MODES for one in (before, after)):
+        if path.endswith(_SPECIAL_NAMES) or not _are_regular(before, after):
             return None
         if additive and not is_manifest_path(path):
             continue
@@ -106,6 +106,22 @@ def _read_changed_files(
             return None
         files.append(_FileChange(path, *read))
     return files
+
+
+def has_same_documents(repository: Repository, old_tree: str, new_tree: str) -> bool:
+    """Return whether two trees of an additive source differ only in files that no plan reads. False where one of them is missing."""
+    if old_tree == new_tree:
+        return True
+    if not (repository.has(old_tree) and repository.has(new_tree)):
+        return False
+    changed = repository.changed_paths(old_tree, new_tree)
+    if len(changed) > MAX_CHANGED_FILES or any(path.endswith(_SPECIAL_NAMES) or is_manifest_path(path) for path in changed):
+        return False
+    return all(_are_regular(*(repository.find_entry(tree, path) for tree in (old_tree, new_tree))) for path in changed)
+
+
+def _are_regular(*versions: Version) -> bool:
+    return all(version is None or version[1] in REGULAR_FILE_MODES for version in versions)
 
 
 def _may_differ(path: str, before: Version, after: Version, cache: PlanCache) -> bool:

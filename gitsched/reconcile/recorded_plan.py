@@ -1,6 +1,7 @@
 """The last plan as the output branch records it, so that a run that has nothing to do reads neither the source nor the records.
 
-The trailer PLAN_KEY of an output commit says that the next run has nothing to do, as long as the source is the same and nothing is due. Its
+The trailer PLAN_KEY of an output commit says that the next run has nothing to do, as long as the source has the same documents and nothing
+is due. Its
 value identifies the code and the options of the run that found this out, because other code or options may decide otherwise. Where
 anything but the source tree and the time can change a decision, there is no such trailer, and each run plans everything.
 """
@@ -17,10 +18,11 @@ from gitsched.apis.gitsched.config import Config
 from gitsched.decide.guard_settings import GuardRecord, read_guard_record
 from gitsched.decide.plan_contents import can_continue, has_new_records
 from gitsched.decide.plan_result import Plan
-from gitsched.decide.plan_state import Totals, compute_plan_times
+from gitsched.decide.plan_state import PlanTimes, Totals, compute_plan_times
 from gitsched.decide.repeated_decisions import find_unstable, find_unstable_changes
 from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.reconcile.allowances import list_allowed_changes, read_releases
+from gitsched.reconcile.changed_files import has_same_documents
 from gitsched.reconcile.config_file import read_config
 from gitsched.reconcile.package_digest import compute_package_digest
 from gitsched.reconcile.run import CompleteState, Facts, Fetched, Planned, RunContext, StateUpdate, Written
@@ -56,13 +58,14 @@ def find_recorded_plan(
         return None
     if trailers[PLAN_KEY] != _compute_key(context, fetched):
         return None
+    times = compute_plan_times(fetched.time, record.time, now)
     plan = Plan(
         outcomes=PlannedOutcomes(sum(record.workloads.values()), lambda: plan_source(context, fetched, now).plan.outcomes),
-        totals=_make_totals(record, config, now, _count_clusters(fetched, fetched.output_tree)),
+        totals=_make_totals(record, config, times, _count_clusters(fetched, fetched.output_tree)),
         findings=tuple(record.findings),
         moves=(),
         next_wakeup=record.next_wakeup,
-        time=record.time,
+        time=times.source_time,
         files={},
         guard=guard,
     )
@@ -124,13 +127,15 @@ def _has_plain_options(context: RunContext, fetched: Fetched) -> bool:
 
 def _is_repeated(context: RunContext, fetched: Fetched, record: RunMetadata, now: datetime) -> bool:
     """Return whether a run has what the last one had, and nothing is due."""
-    trusted, source = fetched.trusted.commit, fetched.source
+    trusted, source, repository = fetched.trusted.commit, fetched.source, context.source.repository
     times = compute_plan_times(fetched.time, record.time, now)
     return (
         bool(source.oid)
-        and source.tree == record.source_tree
-        and (trusted is None or trusted.tree == source.tree)
-        and times.source_time == record.time <= now
+        and has_same_documents(repository, record.source_tree, source.tree)
+        and (trusted is None or has_same_documents(repository, trusted.tree, source.tree))
+        and record.time <= now
+        # Some deadlines are counted from the time of the source, which another commit changes.
+        and (times.source_time == record.time or record.next_wakeup is None)
         and (record.next_wakeup is None or record.next_wakeup > now)
         and not (record.observations or record.observed_at or record.facts or record.retiring or record.retained)
         and not (record.rollouts or record.adopted or record.tenants or record.kept_files or record.builds != NOTHING_BUILT)
@@ -163,11 +168,11 @@ def _loses_kind(fetched: Fetched, planned: Planned, written: Written) -> bool:
     return any(kind in others or repository.find_entry(written.tree, f"{fetched.prefix}{kind}") is None for kind in kinds)
 
 
-def _make_totals(record: RunMetadata, config: Config, now: datetime, cluster_count: int) -> Totals:
+def _make_totals(record: RunMetadata, config: Config, times: PlanTimes, cluster_count: int) -> Totals:
     return Totals(
         config=config,
-        source_time=record.time,
-        now=now,
+        source_time=times.source_time,
+        now=times.now,
         state_counts=Counter(record.workloads or {}),
         unclaimed=record.unclaimed,
         findings_by_file={},

@@ -14,6 +14,7 @@ import pytest
 from gitsched import __version__
 from gitsched.cli.output import format_outputs, get_review_code
 from gitsched.decide import repeated_decisions
+from gitsched.git.refs import NOTES_REF
 from gitsched.reconcile import Reconciler, RunResult, output_commit, package_digest, pipeline, recorded_plan
 from gitsched.reconcile.freeze import set_freeze
 from gitsched.reconcile.recorded_plan import PLAN_KEY, PlannedOutcomes
@@ -83,7 +84,9 @@ def play(runner: Runner, seed: int, history: PlainHistory, steps: int, kept: Pat
             fleet.commit(history.go_on(), hour=hour)
         runs = [runner.run(hour, cache=kept, output_branch="kept"), runner.run(hour, output_branch="placements")]
         assert runs[0].after == runs[1].after, f"step {step}: the trailers of an incremental and of a complete plan differ"
-        later = partial(runner.run, hour + dice.choice((0, 0.3)), preview=True)
+        if dice.random() < 0.5:
+            fleet.commit({"README.md": f"step {step}"}, hour=hour + 0.05)
+        later = partial(runner.run, hour + dice.choice((0.05, 0.3)), preview=True)
         recorded = later(reads_record=True)
         if is_recorded(recorded):
             found += 1
@@ -101,6 +104,47 @@ def test_a_run_with_nothing_to_do_reads_no_manifest(runner: Runner, monkeypatch:
     assert "No changes" in text
     assert "1 workload: 1 placed; 1 object not selected by any policy" in text
     assert second.plan.findings == first.plan.findings != ()
+
+
+@pytest.mark.parametrize(
+    ("path", "is_read"),
+    [
+        ("README.md", False),
+        ("apps/README", False),
+        (".github/workflows/test.yaml", False),
+        ("clusters/new.yaml", True),
+        ("apps/values.json", True),
+        ("apps/.sourceignore", True),
+        ("apps/Kustomization", True),
+        ("chart/Chart.yaml", True),
+        ("gitsched.yaml", True),
+    ],
+)
+def test_a_commit_of_files_that_are_not_read_changes_nothing(runner: Runner, tmp_path: Path, path: str, is_read: bool) -> None:
+    fleet, kept = runner.fleet, tmp_path / "kept"
+    fleet.commit(FILES)
+    runner.run(0)
+    runner.run(0, cache=kept, output_branch="kept")
+    assert runner.run(0.5, reads_record=True).after is None
+    commit = fleet.commit({path: f"# {path}\n"}, hour=1)
+    found = runner.run(2, reads_record=True, preview=True)
+    assert is_recorded(found) != is_read
+    if not is_read:
+        assert report(found) == report(runner.run(2, preview=True))
+        published = runner.run(2, reads_record=True)
+        with_cache = runner.run(2, cache=kept, output_branch="kept")
+        assert (published.before, published.after) == (with_cache.before, with_cache.after) == (found.before, None)
+        assert commit in fleet.git("notes", "--ref", NOTES_REF, "show", "placements")
+        fleet.commit({"README.md": "again"}, hour=3)
+        assert is_recorded(runner.run(4, reads_record=True))
+
+
+def test_a_symbolic_link_that_is_new_is_reported(runner: Runner) -> None:
+    runner.fleet.commit(FILES)
+    runner.run(0)
+    (runner.fleet.path / "linked").symlink_to("apps")
+    runner.fleet.commit(hour=1)
+    assert not is_recorded(runner.run(2, reads_record=True, preview=True))
 
 
 def test_a_machine_that_keeps_a_state_brings_it_up_to_date(runner: Runner, tmp_path: Path) -> None:
