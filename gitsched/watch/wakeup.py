@@ -118,6 +118,8 @@ class GracefulShutdown:
     def handle_signal(self, number: int, _frame: FrameType | None) -> None:
         """Request the end. This aborts a run that does not publish yet; a second signal aborts any."""
         if self.signal_number:
+            # Repeated like after the grace period: an exception is lost that is raised in a destructor or a callback.
+            signal.setitimer(signal.ITIMER_REAL, _ABORT_RETRY_SECONDS, _ABORT_RETRY_SECONDS)
             return self._abort()
         self.signal_number = number
         self.wakeup.stop()

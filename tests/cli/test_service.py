@@ -198,7 +198,8 @@ def test_two_watchers_commit_a_change_once(listening: Callable[..., Site], push:
     assert sorted(commit for site in sites for commit in committed(site)) == sorted(git("rev-list", "placements", at=bare).split())
     for site in sites:
         assert site.process.end() == 0
-        assert [line for line in site.process.lines() if line["level"] != "info"] == []
+        # The signal may arrive while a run that finds nothing new is in progress.
+        assert [line for line in site.process.lines() if line["level"] != "info" and line.get("event") != "abandoned"] == []
 
 
 def test_an_unreachable_remote_is_retried_and_reported_by_probes(

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -187,13 +188,28 @@ def test_names_in_a_hostile_pull_request_are_not_executed(hub: Hub, action: Acti
     assert list(tmp_path.rglob("pwned")) == []
 
 
+VENV_WITH_PIP_OF_THE_TESTS = """\
+#!/bin/sh
+case "$*" in
+"-I -m venv "*)
+  "{python}" "$@" --without-pip
+  for directory in "$4"/lib/*/site-packages; do echo "{packages}" > "$directory/pip.pth"; done ;;
+*) exec "{python}" "$@" ;;
+esac
+"""
+"""A Python whose virtual environments have the pip of the tests, since installing one takes seconds."""
+
+
 def test_installation_runs_no_code_of_the_pull_request(hub: Hub, environment: dict[str, str], tmp_path: Path) -> None:
     """Python imports modules from the working directory first, so a committed file could replace a standard module."""
+    python = tmp_path / "python"
+    python.write_text(VENV_WITH_PIP_OF_THE_TESTS.format(python=sys.executable, packages=sysconfig.get_path("purelib")))
+    python.chmod(0o755)
     trap = f"open({str(tmp_path / 'pwned')!r}, 'w')\n"
     hub.request({f"{name}.py": trap for name in ("venv", "pip", "ensurepip", "sys", "runpy", "types")})
     at = hub.clone("refs/pull/5/merge")
     (script,) = (step["run"] for step in ACTION["runs"]["steps"] if step.get("id") == "install")
-    given = {"PYTHON": sys.executable, "SOURCE": str(tmp_path / "nowhere"), "WORK": str(tmp_path / "temp")}
+    given = {"PYTHON": str(python), "SOURCE": str(tmp_path / "nowhere"), "WORK": str(tmp_path / "temp")}
     given["GITHUB_OUTPUT"] = str(tmp_path / "output")
     done = subprocess.run(["bash", "-e", "-c", script], cwd=at, env={**os.environ, **environment, **given}, capture_output=True)
     assert b"nowhere" in done.stdout + done.stderr, "pip came to look at the source"

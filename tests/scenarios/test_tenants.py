@@ -101,7 +101,13 @@ def tenants(fleet: Fleet) -> Fleet:
     return fleet
 
 
-@pytest.mark.parametrize("row", TABLE["attacks"], ids=lambda row: row["attack"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, id=row["attack"], marks=[pytest.mark.helm] if row["attack"].startswith("chart") else [])
+        for row in TABLE["attacks"]
+    ],
+)
 def test_a_tenant_changes_nothing_of_others(shared: Shared, row: Mapping[str, Any]) -> None:
     fleet = shared.fleet
     fleet.git("reset", "-q", "--hard", shared.commit)
