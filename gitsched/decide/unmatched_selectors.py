@@ -119,10 +119,14 @@ class UnmatchedSelectors:
 
     def find(self, reported: frozenset[tuple[str, str, str] | None]) -> Iterator[Finding]:
         """Yield a warning for each value that no cluster has. The names of clusters of `reported` documents are skipped."""
-        every = self._collect(policy_apis.values())
-        by_group = {group: self._collect([api]) for api in policy_apis.values() for group in api.groups}
+        by_group = {group: api for api in policy_apis.values() for group in api.groups}
+        collected: dict[str, ClusterVocabulary | None] = {}
         for (group, _), documents in sorted(self._documents.items()):
-            known = by_group.get(group, every)
+            api = by_group.get(group)
+            name = api.name if api is not None else ""
+            if name not in collected:
+                collected[name] = self._collect([api] if api is not None else policy_apis.values())
+            known = collected[name]
             if known is None or not known.names:
                 continue
             for document in documents:
