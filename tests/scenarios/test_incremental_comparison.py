@@ -232,3 +232,18 @@ def test_reports_are_the_same_whichever_way_the_plans_are_made(
     incremental, explained, _ = play(fleet, tmp_path, seed, steps, start)
     assert incremental
     assert explained
+
+
+@pytest.mark.parametrize(("start", "limits"), [(PolicyHistory, LIMITS), (OtherApisHistory, ())], ids=["--guard", "krake, knative"])
+def test_a_pull_request_is_planned_from_the_last_state(
+    fleet: Fleet, start: Callable[[Random], PolicyHistory | PlainHistory], limits: tuple[GuardLimit, ...]
+) -> None:
+    files = start(Random(5)).files
+    base = fleet.commit(files)
+    fleet.reconcile()
+    fleet.reconcile(0.1)
+    path = next(path for path, text in files.items() if "kind: Deployment" in str(text) and path.startswith(("apps/", "blue/")))
+    head = fleet.commit({path: str(files[path]).replace("replicas: ", "replicas: 1")}, hour=0.1)
+    found = compare_plans(fleet.settings(0.1, revision=head, trusted=False, guard_limits=limits), base)
+    assert not found.run.plan.complete
+    assert found.review.moves
