@@ -36,6 +36,8 @@ def has_only_json(body: Any) -> bool:
                     if type(name) is not str:
                         return False
                     kind = type(member)
+                    if kind is str:
+                        continue
                     if kind is dict or kind is list:
                         inner.append(member)
                     elif kind not in _JSON_SCALARS:

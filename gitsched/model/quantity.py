@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -63,6 +64,9 @@ def parse_quantity(value: object) -> Quantity | None:
 @lru_cache(maxsize=1 << 12)
 def _parse_text(text: str) -> Quantity | None:
     """Parse a quantity; cached, since the same few amounts occur in thousands of manifests."""
+    number, suffix = (text[:-2], text[-2:]) if text.endswith("i") else (text, "")
+    if number.isdecimal() and number.isascii() and len(number) <= 32 and suffix in _NANO_OF_UNIT:
+        return Quantity(int(number) * _NANO_OF_UNIT[suffix], bool(suffix))  # what most clusters report
     match = _QUANTITY.fullmatch(text) if len(text) <= 64 else None
     if match is None:
         return None
@@ -81,12 +85,12 @@ def _parse_text(text: str) -> Quantity | None:
 def count_quantity(resource: str, quantity: Quantity) -> int:
     """Return the amount of a resource as schedulers count it: cpu in thousandths, everything else in whole units, both rounded
     up."""
-    return count_nano(resource, quantity.nano)
+    return -(-quantity.nano // (10**6 if resource == "cpu" else NANO))
 
 
-def count_nano(resource: str, nano: int) -> int:
-    """Return an amount in units of a nano as `count_quantity` does."""
-    return -(-nano // (10**6 if resource == "cpu" else NANO))
+def count_amounts(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Return amounts by resource, in units of a nano, as `count_quantity` does."""
+    return {resource: -(-nano // (10**6 if resource == "cpu" else NANO)) for resource, nano in amounts.items()}
 
 
 def format_resource_amount(resource: str, count: int, *, binary: bool) -> str:

@@ -3,8 +3,10 @@ dynamic weight or aggregated."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import repeat
+from operator import neg
 from typing import NamedTuple
 
 from gitsched.model.scheduling import AffinityGroup, Assignment, Request, make_assignments
@@ -58,7 +60,7 @@ def rank_candidates(request: Request, group: AffinityGroup, fleet: Fleet, mask: 
 
 def _sort_by_allocatable(request: Request, fleet: Fleet, allocatable: Sequence[int], mask: int) -> list[int]:
     key = _get_ranking(request, fleet, allocatable, mask)
-    return fleet.get_or_compute(key, lambda: sorted(fleet.members(mask), key=allocatable.__getitem__, reverse=True))
+    return fleet.get_or_compute(key, lambda: sorted(fleet.cached_members(mask), key=allocatable.__getitem__, reverse=True))
 
 
 def _get_ranking(request: Request, fleet: Fleet, allocatable: Sequence[int], mask: int) -> Hashable:
@@ -168,8 +170,10 @@ def plan_divisions(request: Request, fleet: Fleet, ranked: RankedCandidates, sel
 
 
 def _plan_division(request: Request, fleet: Fleet, ranked: RankedCandidates, selected: list[int], replicas: int) -> ReplicaDivision:
-    selected_set = set(selected)
-    kept = {fleet.index[t.name]: t.replicas for t in request.previous if fleet.index.get(t.name) in selected_set}
+    kept: ReplicaCounts = {}
+    if request.previous:
+        selected_set = set(selected)
+        kept = {fleet.index[t.name]: t.replicas for t in request.previous if fleet.index.get(t.name) in selected_set}
     assigned = sum(kept.values())
     if request.fresh:
         allocatable, assigned_before = ranked.allocatable_replicas, ranked.assigned
@@ -180,8 +184,19 @@ def _plan_division(request: Request, fleet: Fleet, ranked: RankedCandidates, sel
         return ReplicaDivision("kept", kept, 0, [])
     if assigned > replicas:
         return _select_weights(request, ReplicaDivision("scale down", {}, replicas, list(kept.items())))
-    allocatable = ranked.allocatable_replicas
-    return _select_weights(request, ReplicaDivision("scale up", kept, replicas - assigned, [(i, allocatable[i]) for i in selected]))
+    return _select_weights(
+        request, ReplicaDivision("scale up", kept, replicas - assigned, _weigh_by_capacity(fleet, ranked, selected))
+    )
+
+
+def _weigh_by_capacity(fleet: Fleet, ranked: RankedCandidates, selected: list[int]) -> list[tuple[int, int]]:
+    """Return the selected candidates with their capacities. Workloads with the same ranking share the list of all candidates."""
+
+    def weigh() -> list[tuple[int, int]]:
+        return list(zip(selected, map(ranked.allocatable_replicas.__getitem__, selected), strict=True))
+
+    shares = ranked.ranking is not None and selected is ranked.order
+    return fleet.get_or_compute(("weights", ranked.ranking), weigh) if shares else weigh()
 
 
 def _select_weights(request: Request, division: ReplicaDivision) -> ReplicaDivision:
@@ -196,14 +211,14 @@ def _select_weights(request: Request, division: ReplicaDivision) -> ReplicaDivis
         )
     if request.division != "aggregated":
         return division
-    order = [division.weights[position] for position in go_sort_descending(weights)]
+    order = go_sort_descending(weights)
     if division.assigned:
-        order.sort(key=lambda entry: not division.assigned.get(entry[0]))
+        order.sort(key=lambda position: not division.assigned.get(division.weights[position][0]))
     total = 0
-    for count, (_, weight) in enumerate(order, 1):
-        total += weight
+    for count, position in enumerate(order, 1):
+        total += weights[position]
         if total >= division.replicas:
-            return division._replace(weights=order[:count])
+            return division._replace(weights=[division.weights[chosen] for chosen in order[:count]])
     return division
 
 
@@ -223,7 +238,11 @@ def _list_eligible_parties(request: Request, division: ReplicaDivision) -> list[
     """Return the parties that can get a seat: a party with less weight gets its first seat after all parties with more weight."""
     if request.keep_empty or 2 * division.replicas > len(division.weights):
         return division.weights
-    least = sorted([weight for _, weight in division.weights], reverse=True)[division.replicas - 1] if division.replicas > 0 else 0
+    weights = [weight for _, weight in division.weights]
+    ordered = sorted(weights, reverse=True)
+    least = ordered[division.replicas - 1] if division.replicas > 0 else 0
+    if weights == ordered:  # the candidates are ranked by their weights
+        return division.weights[: bisect_right(weights, -least, key=neg)]
     return [entry for entry in division.weights if entry[1] >= least]
 
 
@@ -234,15 +253,18 @@ def _dispense_replicas(request: Request, target: int, parties: list[tuple[int, i
 
 
 def _divide_by_static_weight(request: Request, fleet: Fleet, mask: int) -> tuple[Assignment, ...]:
-    selected = fleet.members(mask)
-    weights = fleet.get_or_compute(
-        ("static weights", request.weights, mask), lambda: compute_static_weights(request, fleet, selected)
-    )
-    added = _dispense_replicas(request, request.replicas, [(i, weights[i]) for i in selected if weights[i]])
+    selected = fleet.cached_members(mask)
+
+    def list_parties() -> list[tuple[int, int]]:
+        weights = compute_static_weights(request, fleet, selected)
+        return [(i, weights[i]) for i in selected if weights[i]]
+
+    parties = fleet.get_or_compute(("static weights", request.weights, mask), list_parties)
+    added = _dispense_replicas(request, request.replicas, parties)
     return _build_targets(request, fleet, ((i, added.get(i, 0)) for i in selected) if request.keep_empty else added.items())
 
 
-def compute_static_weights(request: Request, fleet: Fleet, selected: list[int]) -> dict[int, int]:
+def compute_static_weights(request: Request, fleet: Fleet, selected: Sequence[int]) -> dict[int, int]:
     """Return the weight of each selected candidate by index: the largest of the matching rules; without any weight each weight is
     1."""
     weights = dict.fromkeys(selected, 0)

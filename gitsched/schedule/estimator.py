@@ -57,24 +57,32 @@ def estimate_replicas(capacity: Capacity | None, resource_request: ResourceReque
 class Estimator:
     """The capacities of many candidates, with a column for each requested resource."""
 
-    __slots__ = ("_capacities", "_free", "_single")
+    __slots__ = ("_capacities", "_fits", "_free", "_single")
 
     def __init__(self, capacities: Sequence[Capacity | None]) -> None:
         self._capacities = capacities
         self._single = [i for i, capacity in enumerate(capacities) if capacity is None or capacity.grades]
         self._free: dict[str, list[int]] = {}
+        self._fits: dict[tuple[str, int], list[int]] = {}
 
     def estimate_replicas(self, resource_request: ResourceRequest | None) -> list[int]:
         """Return the estimate of each candidate, by index."""
-        fits = self._free_column(PODS)
-        for resource, amount in resource_request or ():
-            columns = zip(self._free_column(resource), fits, strict=True)
-            fits = [count if (count := free // amount) < fit else fit for free, fit in columns]
-        if not resource_request:
-            fits = list(fits)
+        first, *others = [self._fitting(*requested) for requested in resource_request or ()] or [self._free_column(PODS)]
+        fits = list(first)
+        for column in others:
+            fits = [count if count < fit else fit for count, fit in zip(column, fits, strict=True)]
         for i in self._single:
             fits[i] = estimate_replicas(self._capacities[i], resource_request)
         return fits
+
+    def _fitting(self, resource: str, amount: int) -> list[int]:
+        """Return how many pods fit on each candidate if they request an amount of one resource."""
+        column = self._fits.get((resource, amount))
+        if column is None:
+            columns = zip(self._free_column(resource), self._free_column(PODS), strict=True)
+            column = [count if (count := free // amount) < pods else pods for free, pods in columns]
+            self._fits[resource, amount] = column
+        return column
 
     def _free_column(self, resource: str) -> list[int]:
         column = self._free.get(resource)

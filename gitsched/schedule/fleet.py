@@ -148,6 +148,10 @@ class Fleet:
             mask ^= low
         return found
 
+    def cached_members(self, mask: int) -> Sequence[int]:
+        """Return the indices in a set that many workloads have, ascending; always the same list."""
+        return self.get_or_compute(("members", mask), lambda: self.members(mask))
+
     def matching(self, affinity: Affinity) -> int:
         """Return the candidates of an affinity."""
         return self.get_or_compute(affinity, lambda: self._match_affinity(affinity))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from gitsched.model.document import Body, get_field, parse_api_group
@@ -27,14 +27,19 @@ def normalize_object(body: Body, shape: ObjectShape, *, typed: bool) -> Body:
 
     Returns the same object when nothing changes.
     """
-    parts = shape.parts
     changes: dict[str, Any] = {}
-    removed: set[str] = set()
-    for name, value in body.items():
-        if not value and (value is None or (typed and value in ("", []) and name not in shape.zero and name not in shape.keep)):
-            removed.add(name)
-        elif name in parts and (normalized := _normalize_member(value, parts[name], typed=typed)) is not value:
+    for name, part in shape.parts.items():
+        value = body.get(name)
+        if value is not None and (normalized := _normalize_member(value, part, typed=typed)) is not value:
             changes[name] = normalized
+    removed: Collection[str] = ()
+    if not all(body.values()):
+        kept = (*shape.zero, *shape.keep)
+        removed = {
+            name
+            for name, value in body.items()
+            if not value and (value is None or (typed and value in ("", []) and name not in kept))
+        }
     missing: Mapping[str, Any] = {}
     if shape.defaults:
         missing = {name: value for name, value in shape.defaults.items() if body.get(name) is None or name in removed}
@@ -217,9 +222,10 @@ def apply_defaults(body: Body) -> Body:
 
 def replace_members(body: Body, **members: Any) -> Body:
     """Replace members of an object; returns the same object when it has these values already."""
-    if all(body.get(name) is value for name, value in members.items()):
-        return body
-    return {**body, **members}
+    for name, value in members.items():
+        if body.get(name) is not value:
+            return {**body, **members}
+    return body
 
 
 def _default_policy(spec: Body, body: Body) -> Body:

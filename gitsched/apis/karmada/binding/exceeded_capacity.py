@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from itertools import compress
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gitsched.apis.karmada.binding.resource_binding import PreviousState
@@ -89,8 +88,8 @@ def annotate_exceeded_capacity(
     known = read_exceeded_capacity(previous.annotations)
     find_estimate = _make_estimate_lookup(fleet, request, allocatable)
     exceeded = {}
-    small, wanted = _find_small_clusters(fleet, request, allocatable), request.replicas
-    for name, replicas in [pair for pair in clusters if pair[0] in small or pair[1] != wanted or pair[0] in known]:
+    find_fit, wanted = _list_certain_fits(fleet, request, allocatable).get, request.replicas
+    for name, replicas in [pair for pair in clusters if find_fit(pair[0], -1) < wanted or pair[1] != wanted or pair[0] in known]:
         estimate = find_estimate(name)
         recorded = known.get(name) if name in before else None
         added = replicas - before.get(name, 0)
@@ -124,8 +123,8 @@ def find_full_clusters(
     later = ", ".join(groups[groups.index(group) + 1 :] if group in groups else ())
     stays = f"it does not go to group {later}" if later else "no other cluster gets its replicas"
     find_estimate = _make_estimate_lookup(fleet, request, allocatable)
-    small, wanted = _find_small_clusters(fleet, request, allocatable), request.replicas
-    for target in [one for one in targets if one[0] in small or one[1] != wanted or one[0] in exceeded]:
+    find_fit, wanted = _list_certain_fits(fleet, request, allocatable).get, request.replicas
+    for target in [one for one in targets if find_fit(one[0], -1) < wanted or one[1] != wanted or one[0] in exceeded]:
         name, replicas = target.cluster, target.replicas or 0
         if target.evicting:
             continue
@@ -165,21 +164,20 @@ def _parse_entry(value: Any) -> UncountedReplicas | None:
     return UncountedReplicas(replicas, capacity) if valid and isinstance(replicas, int) and isinstance(capacity, str) else None
 
 
-def _find_small_clusters(fleet: Fleet, request: Request, allocatable: Mapping[str, Capacity]) -> Container[str]:
-    """Return the clusters that may not have the capacity for all replicas of a workload, by the estimates that ranked them.
+def _list_certain_fits(fleet: Fleet, request: Request, allocatable: Mapping[str, Capacity]) -> Mapping[str, int]:
+    """Return how many replicas of a workload certainly have capacity on a cluster, by the estimates that ranked them.
 
-    For a static weight that is all clusters, because it ranks none.
+    A cluster that is not in the result has to be looked at: for a static weight that is each, because it ranks none.
     """
     if request.division != "duplicated" or not request.replicas:
-        return fleet.index
-    replicas = request.replicas
+        return {}
 
-    def find_small() -> set[str]:
+    def list_fits() -> dict[str, int]:
         pooled, estimates = _find_pooled(fleet, allocatable), fleet.estimate_for(request)
-        small = set(compress(fleet.names, map(replicas.__gt__, estimates)))
-        return small if len(pooled) == len(fleet) else small.union(fleet.index.keys() - pooled.keys())
+        fits = zip(fleet.names, estimates, strict=True)
+        return dict(fits) if len(pooled) == len(fleet) else {name: count for name, count in fits if name in pooled}
 
-    return fleet.get_or_compute(("small clusters", request.resource_request, request.variants, replicas), find_small)
+    return fleet.get_or_compute(("certain fits", request.resource_request, request.variants), list_fits)
 
 
 def _find_pooled(fleet: Fleet, allocatable: Mapping[str, Capacity]) -> Mapping[str, int]:

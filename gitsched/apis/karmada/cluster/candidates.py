@@ -24,7 +24,7 @@ from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_annotations, read_json
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.planned_files import ClusterInfo
-from gitsched.model.quantity import count_nano, count_quantity, parse_quantity
+from gitsched.model.quantity import count_amounts, count_quantity, parse_quantity
 from gitsched.model.taints import NO_EXECUTE, Taint, parse_taint
 from gitsched.model.time import format_time, parse_time
 from gitsched.schedule.estimator import Capacity, ModelGrade
@@ -105,14 +105,13 @@ def _read_capacity(body: Body, assume_facts: bool) -> tuple[Capacity | None, Cap
     summary = _read_status(body).get("resourceSummary")
     if not isinstance(summary, dict):
         return None if assume_facts else Capacity({}), None
-    total, free = _read_amounts(summary.get("allocatable")), dict[str, int]()
-    used = [_read_amounts(summary[name]) for name in ("allocated", "allocating") if name in summary]
-    for name, amount in total.items():
-        for amounts in used:
-            amount -= amounts.get(name, 0)
-        free[name] = count_nano(name, amount)
-    counted = {name: count_nano(name, amount) for name, amount in total.items()}
-    return Capacity(free, _read_resource_models(body, summary)), Capacity(counted)
+    total = _read_amounts(summary.get("allocatable"))
+    free = total.copy()
+    for use in ("allocated", "allocating"):
+        for name, amount in _read_amounts(summary.get(use)).items():
+            if name in free:
+                free[name] -= amount
+    return Capacity(count_amounts(free), _read_resource_models(body, summary)), Capacity(count_amounts(total))
 
 
 def _read_resource_models(body: Body, summary: Body) -> tuple[ModelGrade, ...]:
