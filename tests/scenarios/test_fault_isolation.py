@@ -51,8 +51,8 @@ STAGES = (
     "manifests.parser.find_spans",
     "manifests.schema:SchemaValidator.validate",
     "apis.karmada.engine:KarmadaEngine.decide",
-    "apis.karmada.engine:KarmadaEngine._decide_binding",
-    "apis.karmada.engine:KarmadaEngine.run_passes",
+    "apis.karmada.engine.decide_binding",
+    "apis.karmada.binding.binding_decision.run_passes",
     "decide.rendered_tree.plan_manifest",
 )
 STUBBORN = (

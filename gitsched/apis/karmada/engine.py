@@ -7,34 +7,22 @@ runs for that deadline, so a delayed run writes the same output as a run on time
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import ChangeProposal, Companions, Continuation, ExpiredDocument, HealthReport, SnapshotChanges
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS
-from gitsched.apis.karmada.binding.resource_binding import (
-    SchedulingPass,
-    binding_key,
-    find_decisive_pass,
-    is_rebalance_pending,
-    read_previous,
-)
-from gitsched.apis.karmada.binding.scheduling_pass import list_previous_targets, mark_suspended, run_pass
-from gitsched.apis.karmada.binding.unscheduled_outcomes import (
-    decide_attached,
-    keep_if_overrides_fail,
-    keep_previous,
-    wait_for_prerequisite,
-)
+from gitsched.apis.karmada.binding.binding_decision import decide_binding, run_passes
+from gitsched.apis.karmada.binding.resource_binding import find_decisive_pass
+from gitsched.apis.karmada.binding.scheduling_pass import mark_suspended
+from gitsched.apis.karmada.binding.unscheduled_outcomes import keep_previous
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
-from gitsched.apis.karmada.policy.policy_options import find_missing_prerequisite
-from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
 from gitsched.apis.karmada.state import KarmadaState
-from gitsched.apis.karmada.warnings import find_binding_warnings, find_policy_warnings
+from gitsched.apis.karmada.warnings import find_policy_warnings
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Body, Document, Key
@@ -48,6 +36,7 @@ from gitsched.schedule import pipeline
 from gitsched.schedule.estimator import Capacity
 
 if TYPE_CHECKING:
+    from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
     from gitsched.apis.karmada.continuation.state_continuation import ContinuedState
     from gitsched.model.template_index import TemplateIndex
 
@@ -204,7 +193,7 @@ class KarmadaEngine(PolicyEngine):
         """Decide one workload after the workloads that depend on it."""
         record = self.state.find_record(template)
         attachment = self._find_attachment(template)
-        outcome = self._decide_binding(template, record, attachment)
+        outcome = decide_binding(self.state, self.dependencies, template, record, attachment)
         if outcome is None or not outcome.records:
             return outcome
         outcome = outcome._replace(targets=mark_suspended(outcome.targets, outcome.records[0][1]))
@@ -226,105 +215,6 @@ class KarmadaEngine(PolicyEngine):
     def _find_attachment(self, template: Document) -> Attachment | None:
         """Return what the dependents of an object require; None without dependents."""
         return self.dependencies.find_attachment(template) if self.dependencies is not None else None
-
-    def _decide_binding(self, template: Document, record: Body | None, attachment: Attachment | None) -> Outcome | None:
-        state = self.state
-        policy, claim = state.find_policy(template, record)
-        if policy is None:
-            if claim is not None and claim in state.snapshot.quarantined:
-                return keep_previous(state, template, attachment, f"its policy {claim} is broken")
-            if record is not None and state.snapshot.load_holds is not None:
-                from gitsched.apis.karmada.binding.held_binding import hold_unselected  # few workloads lose their policy
-
-                held_outcome = hold_unselected(state, template, attachment, record)
-                if held_outcome is not None:
-                    return held_outcome
-            return decide_attached(state, template, attachment, record) if attachment else None
-        if policy.has_prerequisites:
-            missing = find_missing_prerequisite(policy, template, state.overrides, state.snapshot.templates)
-            if missing is not None:
-                return wait_for_prerequisite(state, template, policy, attachment, missing)
-        passes = self.run_passes(template, policy, record, attachment)
-        before = list_previous_targets(passes[0].previous.clusters, record)
-        if (
-            state.snapshot.load_holds is not None
-            and not state.snapshot.fixed
-            and (_leaves_clusters(passes, state.fleet.index) or state.snapshot.has_adopted)
-        ):
-            from gitsched.apis.karmada.binding.held_binding import drop_lost_clusters, find_hold, hold_binding  # few workloads move
-
-            scheduled = drop_lost_clusters(state, template, record)
-            if scheduled is not record:
-                passes, record = self.run_passes(template, policy, scheduled, attachment), scheduled
-            held = find_hold(state, template, record, read_previous(passes[-1].outcome.records[0][1]).clusters, passes)
-            if held is not None:
-                requirements = state.read_requirements(template)
-                outcome = hold_binding(state, self.dependencies, template, policy, requirements, record, attachment, held)
-                return outcome._replace(previous_targets=before)
-        if state.overrides.policies:
-            kept = keep_if_overrides_fail(state, template, attachment, [step.outcome for step in passes], record)
-            if kept is not None:
-                return kept
-        trigger = next((found for step in reversed(passes) if (found := self._find_reschedule_trigger(template, step))), "")
-        outcome = passes[-1].outcome
-        more = () if self.dependencies is None else self.dependencies.list_findings(template)
-        return outcome._replace(
-            previous_targets=before,
-            trigger=trigger,
-            released=self._list_released_clusters(template, policy, passes),
-            findings=(*outcome.findings, *find_binding_warnings(state, template, passes), *more),
-        )
-
-    def _list_released_clusters(
-        self, template: Document, policy: PropagationPolicy, passes: Sequence[SchedulingPass]
-    ) -> frozenset[str]:
-        """Return the clusters that lose their copy at once, by the purge mode or because a person ended an eviction."""
-        first = passes[0].previous
-        if not first.clusters and not first.eviction_tasks:
-            return frozenset()
-        failover = self.state.failover
-        released = failover.list_ended_tasks(template, first.eviction_tasks) if first.eviction_tasks else frozenset()
-        released |= {
-            str(task.get("fromCluster"))
-            for step in passes
-            for task in step.current.eviction_tasks
-            if task.get("purgeMode") == "Directly"
-        }
-        return released | {target.name for target in first.clusters} if failover.purges_directly(policy) else released
-
-    def _find_reschedule_trigger(self, template: Document, step: SchedulingPass) -> str:
-        """Return why a pass scheduled without regard to the previous assignment: a requested rebalance, or failback to an earlier group."""
-        if step.decision is None or not step.request.fresh:
-            return ""
-        if is_rebalance_pending(step.current):
-            return self.state.reschedule_triggers.describe_trigger(binding_key(template.key), step.current)
-        return step.trigger or ""
-
-    def run_passes(
-        self, template: Document, policy: PropagationPolicy, record: Body | None, attachment: Attachment | None
-    ) -> list[SchedulingPass]:
-        """Run a pass for the time of the commit and one for each deadline between it and now.
-
-        The filters admit a cluster that already runs the workload where they would reject it otherwise. So after the scheduler removed
-        a cluster the next pass may decide differently. Upstream runs that pass at once because the binding changed; without it the next
-        run would move the workload for no visible reason.
-        """
-        snapshot, requirements = self.state.snapshot, self.state.read_requirements(template)
-        passes = [run_pass(self.state, self.dependencies, template, policy, requirements, record, attachment, snapshot.at)]
-        for _ in range(names.MAX_DEADLINES):
-            last = passes[-1]
-            record = last.outcome.records[0][1]
-            if last.has_removed_cluster and not snapshot.single_cycle:
-                repeated = run_pass(self.state, self.dependencies, template, policy, requirements, record, attachment, last.time)
-                if repeated.outcome.records != last.outcome.records:
-                    passes.append(repeated)
-                    continue
-            if last.outcome.wakeup is None or last.outcome.wakeup > snapshot.now:
-                break
-            passes.append(
-                run_pass(self.state, self.dependencies, template, policy, requirements, record, attachment, last.outcome.wakeup)
-            )
-        return passes
 
     def keep_previous(self, template: Document, why: str) -> Outcome | None:
         outcome = keep_previous(self.state, template, self._find_attachment(template), why)
@@ -379,7 +269,9 @@ class KarmadaEngine(PolicyEngine):
 
         record, attachment = self.state.find_record(template), self._find_attachment(template)
         policy, _ = self.state.find_policy(template, record)
-        passes: Sequence[SchedulingPass] = self.run_passes(template, policy, record, attachment) if policy is not None else ()
+        passes: Sequence[SchedulingPass] = (
+            run_passes(self.state, self.dependencies, template, policy, record, attachment) if policy is not None else ()
+        )
         return explain(self.state, template, passes, attachment, self.decide(template))
 
     def propose(self, template: Document, cluster: str) -> ChangeProposal | None:
@@ -389,7 +281,7 @@ class KarmadaEngine(PolicyEngine):
             return None
         from gitsched.apis.karmada.explanation.proposals import propose
 
-        passes = self.run_passes(template, policy, record, self._find_attachment(template))
+        passes = run_passes(self.state, self.dependencies, template, policy, record, self._find_attachment(template))
         return propose(self.state, template, policy, find_decisive_pass(passes), cluster)
 
     def free_capacity(self) -> Mapping[str, Capacity | None]:
@@ -439,12 +331,3 @@ class KarmadaEngine(PolicyEngine):
         from gitsched.apis.karmada.simulation import describe_remedy
 
         return describe_remedy(self.state, template, kept, rescheduled, expected)
-
-
-def _leaves_clusters(passes: Sequence[SchedulingPass], existing: Container[str]) -> bool:
-    """Return whether the clusters after some passes differ from those before, or one of them has no document."""
-    before = {assignment.name for assignment in passes[0].previous.clusters}
-    if not before:
-        return False
-    after = {str(entry.get("name")) for entry in passes[-1].outcome.records[0][1]["spec"].get("clusters", ())}
-    return before != after or any(name not in existing for name in before)

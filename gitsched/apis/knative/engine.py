@@ -34,7 +34,12 @@ class KnativeEngine(PolicyEngine):
 
     def __init__(self, snapshot: Snapshot, inputs: Mapping[Key, Document] | None = None) -> None:
         """Make all decisions. `inputs` are the templates on which they depend, if these are known: no other template is read then."""
-        self._inputs, self._is_stored, self._templates = inputs, False, snapshot.templates
+        self._inputs = inputs
+        self._schedule(snapshot)
+
+    def _schedule(self, snapshot: Snapshot) -> None:
+        """Make all decisions, whatever was decided before."""
+        inputs, self._is_stored, self._templates = self._inputs, False, snapshot.templates
         if inputs is not None:
             snapshot = snapshot._replace(templates=inputs, input_order=tuple(inputs))
         self.snapshot = snapshot
@@ -95,7 +100,7 @@ class KnativeEngine(PolicyEngine):
         """Continue with other times and records; return False if templates may differ, or if records could be different ones."""
         if self._is_stored or snapshot.templates is not self._templates or any(True for _ in self.records()):
             return False
-        self.__init__(snapshot, self._inputs)  # type: ignore[misc]
+        self._schedule(snapshot)
         return True
 
     def _read_inputs(self) -> Mapping[Key, Document]:

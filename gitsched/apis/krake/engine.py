@@ -46,6 +46,10 @@ class KrakeEngine(PolicyEngine):
     wakeup: datetime | None = None  # every deadline belongs to an application and is part of its outcome
 
     def __init__(self, snapshot: Snapshot) -> None:
+        self._schedule(snapshot)
+
+    def _schedule(self, snapshot: Snapshot) -> None:
+        """Decide all documents of Krake, whatever was decided before."""
         self.snapshot = snapshot
         self._stored_clusters: Mapping[str, ClusterInfo] | None = None
         self.scheduler = KrakeScheduler(snapshot)
@@ -62,7 +66,7 @@ class KrakeEngine(PolicyEngine):
 
     def update(self, snapshot: Snapshot, /) -> bool:
         """Decide all documents of Krake again, which reads no template."""
-        self.__init__(snapshot)  # type: ignore[misc]
+        self._schedule(snapshot)
         return True
 
     def continue_with(self, snapshot: Snapshot, _changes: SnapshotChanges, /) -> Continuation | None:

@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.ocm.names import GROUP
 from gitsched.model.document import Body, Document, Key, get_field, list_objects, read_annotations, read_json
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_document
 from gitsched.model.taints import Taint, parse_taint
 from gitsched.model.time import format_time, parse_time
+
+if TYPE_CHECKING:
+    from gitsched.schedule.fleet import Fleet
 
 AVAILABLE_CONDITION = "ManagedClusterConditionAvailable"
 TAINT_KEYS: Mapping[str, str] = {"False": f"{GROUP}/unavailable", "Unknown": f"{GROUP}/unreachable"}
@@ -88,6 +91,26 @@ def find_availability_findings(clusters: Iterable[tuple[Document, AvailabilityTa
         )
         field = FieldOrigin(document.origin, added.pointer) if document.origin is not None else None
         yield Finding("info", "cluster-taint-added", message, locate_document(document), document.key.resource, field=field)
+
+
+def find_unavailable(fleet: Fleet) -> dict[str, str]:
+    """Return the clusters with a taint that no Placement may select, each with the reason."""
+    found = {}
+    for candidate in fleet.candidates:
+        taint = next((taint for taint in candidate.taints if taint.effect == NO_SELECT), None)
+        if taint is not None:
+            found[candidate.name] = f"it has the taint {taint.key}:{taint.effect}"
+    return found
+
+
+def find_reported_unready(fleet: Fleet) -> frozenset[str]:
+    """Return the clusters whose taints against selection are only those of a condition."""
+    keys = frozenset(TAINT_KEYS.values())
+    return frozenset(
+        candidate.name
+        for candidate in fleet.candidates
+        if (taints := [taint for taint in candidate.taints if taint.effect == NO_SELECT]) and {t.key for t in taints} <= keys
+    )
 
 
 def _write_taint(taint: Taint) -> Body:

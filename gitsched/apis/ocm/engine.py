@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from gitsched.apis.capabilities import ChangeProposal, Continuation, HealthReport, SnapshotChanges
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.ocm import names
-from gitsched.apis.ocm.availability import NO_SELECT, TAINT_KEYS, find_availability_findings, write_cluster_record
+from gitsched.apis.ocm.availability import find_availability_findings, find_reported_unready, find_unavailable, write_cluster_record
 from gitsched.apis.ocm.cel.cluster_expressions import ExpressionCompiler
 from gitsched.apis.ocm.decisions import list_decision_clusters
+from gitsched.apis.ocm.followers import find_record, list_followed, read_followers
 from gitsched.apis.ocm.managed_clusters import ClusterSets, read_managed_clusters
 from gitsched.apis.ocm.manifestworkreplicaset import (
     OcmWorkload,
@@ -33,7 +34,6 @@ from gitsched.apis.ocm.rollout import read_previous_rollout, read_reports
 from gitsched.apis.ocm.scheduling import schedule_placements
 from gitsched.apis.policy_api import EMPTY_SNAPSHOT, PolicyEngine, Snapshot, list_previous_records
 from gitsched.apis.replicas import count_copy_replicas
-from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Body, Document, Key, get_field, read_labels
 from gitsched.model.explanation import Explanation
@@ -55,13 +55,19 @@ class OcmEngine(PolicyEngine):
     def __init__(self, snapshot: Snapshot, before: OcmEngine | None = None) -> None:
         """Schedule all Placements. An engine that continues another one (`before`) takes over which companions follow workloads, and reads
         no template."""
+        self._schedule(snapshot)
+        self._followers: CompanionFollowers | None = (
+            read_followers(snapshot, self._placements) if before is None else before._followers
+        )
+
+    def _schedule(self, snapshot: Snapshot) -> None:
+        """Schedule all Placements, whatever was scheduled before. This reads no template."""
         self.snapshot = snapshot
         self._recorded_decisions: dict[Key, list[Key]] | None = None
         self._clusters = read_managed_clusters(self._documents(names.MANAGED_CLUSTER), snapshot.previous, snapshot.at)
         self.fleet, self._facts, self._is_stored = self._clusters.fleet, self._clusters.facts, False
         placements = [parse_placement(document) for document in self._documents(names.PLACEMENT)]
         self._placements = {document.key: document for document in self._documents(names.PLACEMENT)}
-        self._followers: CompanionFollowers | None = self._read_followers(snapshot) if before is None else before._followers
         self._broken = sorted(key for key in snapshot.quarantined if (key.group, key.kind) == (names.GROUP, names.PLACEMENT))
         placement_names = frozenset(
             (key.namespace, key.name) for key in (*(placement.key for placement in placements), *self._broken)
@@ -108,7 +114,7 @@ class OcmEngine(PolicyEngine):
     def _restore(self, snapshot: Snapshot) -> bool:
         """Schedule the Placements of a stored engine again. Return whether their results are the same."""
         results = self._results
-        self.__init__(snapshot, self)  # type: ignore[misc]
+        self._schedule(snapshot)
         return results == self._results
 
     def update(self, snapshot: Snapshot, /) -> bool:
@@ -191,13 +197,7 @@ class OcmEngine(PolicyEngine):
         return bool(adopted) and self.unavailable_clusters().keys().isdisjoint(clusters)
 
     def unavailable_clusters(self) -> Mapping[str, str]:
-        """Return the clusters with a taint that no Placement may select."""
-        found = {}
-        for candidate in self.fleet.candidates:
-            taint = next((taint for taint in candidate.taints if taint.effect == NO_SELECT), None)
-            if taint is not None:
-                found[candidate.name] = f"it has the taint {taint.key}:{taint.effect}"
-        return found
+        return find_unavailable(self.fleet)
 
     def list_health_reports(self, _workload: Key, /) -> Mapping[str, HealthReport]:
         """Return the reports of clusters about their deliveries; they have none about a single workload."""
@@ -206,12 +206,7 @@ class OcmEngine(PolicyEngine):
 
     def clusters_reported_unready(self) -> frozenset[str]:
         """Return the clusters whose taints against selection are only those of a condition."""
-        keys = frozenset(TAINT_KEYS.values())
-        return frozenset(
-            candidate.name
-            for candidate in self.fleet.candidates
-            if (taints := [taint for taint in candidate.taints if taint.effect == NO_SELECT]) and {t.key for t in taints} <= keys
-        )
+        return find_reported_unready(self.fleet)
 
     def selects(self, template: Document, /) -> bool:
         return self._read_annotated(template) is not None
@@ -265,7 +260,13 @@ class OcmEngine(PolicyEngine):
     def keep_previous(self, template: Document, reason: str) -> Outcome | None:
         is_replica_set = (template.key.group, template.key.kind) == (names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET)
         workload = None if is_replica_set else read_template(template)
-        record = template.key if is_replica_set else workload.record if workload is not None else self._find_record(template.key)
+        record = (
+            template.key
+            if is_replica_set
+            else workload.record
+            if workload is not None
+            else find_record(self._followers, template.key, self._placement_states, self.snapshot.previous)
+        )
         previous = None if record is None else self.snapshot.previous.get(record)
         if record is None or previous is None:
             return None
@@ -333,39 +334,12 @@ class OcmEngine(PolicyEngine):
 
     def _read_annotated(self, template: Document) -> OcmWorkload | None:
         """Read a template with the Placement of its annotation, and with those of the workloads that it follows; None without any."""
-        own, followed = read_template(template), self._list_followed(template)
+        own, followed = read_template(template), list_followed(self._followers, template, self.snapshot.templates, self._placements)
         if not followed:
             return own
         references = dict.fromkeys((*(placement for placement, _ in own.references), *followed) if own else followed)
         record = own.record if own is not None else template_record(template.key, followed[0].namespace)
         return OcmWorkload(template, record, tuple((placement, {}) for placement in references), None, "")
-
-    def _list_followed(self, template: Document) -> list[Key]:
-        """Return the Placements of the workloads that a companion follows, sorted; [] for another object."""
-        if self._followers is None or template.key[:2] not in COMPANION_KINDS:
-            return []
-        found: set[Key] = set()
-        for key in self._followers.list_workloads(template.key):
-            placement = read_placement_annotation(self.snapshot.templates[key])
-            if placement is not None and self._followers.follows(template.key, self._placements.get(placement)):
-                found.add(placement)
-        return sorted(found)
-
-    def _find_record(self, key: Key) -> Key | None:
-        """Return the previous record of a companion whose document is broken, so that its targets are not known."""
-        if self._followers is None or key[:2] not in COMPANION_KINDS:
-            return None
-        records = (template_record(key, namespace) for namespace in sorted({one.namespace for one in self._placement_states}))
-        return next((record for record in records if record in self.snapshot.previous), None)
-
-    def _read_followers(self, snapshot: Snapshot) -> CompanionFollowers | None:
-        """Return which companions follow workloads; None if none does."""
-        if not any(key[:2] in COMPANION_KINDS for key in snapshot.templates):
-            return None
-        from gitsched.apis.companions import CompanionFollowers, has_followers  # only for sources with companions
-
-        wanted = has_followers(snapshot.templates, self._placements.values(), snapshot.config)
-        return CompanionFollowers(snapshot.templates, snapshot.config) if wanted else None
 
     def _make_outcome(self, workload: OcmWorkload) -> Outcome:
         snapshot, previous = self.snapshot, self.snapshot.previous.get(workload.record)

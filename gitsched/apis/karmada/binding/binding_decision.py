@@ -1,0 +1,144 @@
+"""Decide the binding of one workload: the passes of a run, and what follows from them for the clusters that it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from gitsched.apis.karmada import names
+from gitsched.apis.karmada.binding.resource_binding import SchedulingPass, binding_key, is_rebalance_pending, read_previous
+from gitsched.apis.karmada.binding.scheduling_pass import list_previous_targets, run_pass
+from gitsched.apis.karmada.binding.unscheduled_outcomes import (
+    decide_attached,
+    keep_if_overrides_fail,
+    keep_previous,
+    wait_for_prerequisite,
+)
+from gitsched.apis.karmada.dependencies.attached_binding import Attachment
+from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
+from gitsched.apis.karmada.policy.policy_options import find_missing_prerequisite
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
+from gitsched.apis.karmada.state import KarmadaState
+from gitsched.apis.karmada.warnings import find_binding_warnings
+from gitsched.model.document import Body, Document
+from gitsched.model.scheduling import Outcome
+
+
+def decide_binding(
+    state: KarmadaState,
+    dependencies: DependenciesDistributor | None,
+    template: Document,
+    record: Body | None,
+    attachment: Attachment | None,
+) -> Outcome | None:
+    """Decide the binding of a workload with the policy that selects it; None without a policy and without dependents."""
+    policy, claim = state.find_policy(template, record)
+    if policy is None:
+        if claim is not None and claim in state.snapshot.quarantined:
+            return keep_previous(state, template, attachment, f"its policy {claim} is broken")
+        if record is not None and state.snapshot.load_holds is not None:
+            from gitsched.apis.karmada.binding.held_binding import hold_unselected  # few workloads lose their policy
+
+            held_outcome = hold_unselected(state, template, attachment, record)
+            if held_outcome is not None:
+                return held_outcome
+        return decide_attached(state, template, attachment, record) if attachment else None
+    if policy.has_prerequisites:
+        missing = find_missing_prerequisite(policy, template, state.overrides, state.snapshot.templates)
+        if missing is not None:
+            return wait_for_prerequisite(state, template, policy, attachment, missing)
+    passes = run_passes(state, dependencies, template, policy, record, attachment)
+    before = list_previous_targets(passes[0].previous.clusters, record)
+    if (
+        state.snapshot.load_holds is not None
+        and not state.snapshot.fixed
+        and (_leaves_clusters(passes, state.fleet.index) or state.snapshot.has_adopted)
+    ):
+        from gitsched.apis.karmada.binding.held_binding import drop_lost_clusters, find_hold, hold_binding  # few workloads move
+
+        scheduled = drop_lost_clusters(state, template, record)
+        if scheduled is not record:
+            passes, record = run_passes(state, dependencies, template, policy, scheduled, attachment), scheduled
+        held = find_hold(state, template, record, read_previous(passes[-1].outcome.records[0][1]).clusters, passes)
+        if held is not None:
+            requirements = state.read_requirements(template)
+            outcome = hold_binding(state, dependencies, template, policy, requirements, record, attachment, held)
+            return outcome._replace(previous_targets=before)
+    if state.overrides.policies:
+        kept = keep_if_overrides_fail(state, template, attachment, [step.outcome for step in passes], record)
+        if kept is not None:
+            return kept
+    trigger = next((found for step in reversed(passes) if (found := _find_reschedule_trigger(state, template, step))), "")
+    outcome = passes[-1].outcome
+    more = () if dependencies is None else dependencies.list_findings(template)
+    return outcome._replace(
+        previous_targets=before,
+        trigger=trigger,
+        released=_list_released_clusters(state, template, policy, passes),
+        findings=(*outcome.findings, *find_binding_warnings(state, template, passes), *more),
+    )
+
+
+def _list_released_clusters(
+    state: KarmadaState, template: Document, policy: PropagationPolicy, passes: Sequence[SchedulingPass]
+) -> frozenset[str]:
+    """Return the clusters that lose their copy at once, by the purge mode or because a person ended an eviction."""
+    first = passes[0].previous
+    if not first.clusters and not first.eviction_tasks:
+        return frozenset()
+    failover = state.failover
+    released = failover.list_ended_tasks(template, first.eviction_tasks) if first.eviction_tasks else frozenset()
+    released |= {
+        str(task.get("fromCluster"))
+        for step in passes
+        for task in step.current.eviction_tasks
+        if task.get("purgeMode") == "Directly"
+    }
+    return released | {target.name for target in first.clusters} if failover.purges_directly(policy) else released
+
+
+def _find_reschedule_trigger(state: KarmadaState, template: Document, step: SchedulingPass) -> str:
+    """Return why a pass scheduled without regard to the previous assignment: a requested rebalance, or failback to an earlier group."""
+    if step.decision is None or not step.request.fresh:
+        return ""
+    if is_rebalance_pending(step.current):
+        return state.reschedule_triggers.describe_trigger(binding_key(template.key), step.current)
+    return step.trigger or ""
+
+
+def run_passes(
+    state: KarmadaState,
+    dependencies: DependenciesDistributor | None,
+    template: Document,
+    policy: PropagationPolicy,
+    record: Body | None,
+    attachment: Attachment | None,
+) -> list[SchedulingPass]:
+    """Run a pass for the time of the commit and one for each deadline between it and now.
+
+    The filters admit a cluster that already runs the workload where they would reject it otherwise. So after the scheduler removed
+    a cluster the next pass may decide differently. Upstream runs that pass at once because the binding changed; without it the next
+    run would move the workload for no visible reason.
+    """
+    snapshot, requirements = state.snapshot, state.read_requirements(template)
+    passes = [run_pass(state, dependencies, template, policy, requirements, record, attachment, snapshot.at)]
+    for _ in range(names.MAX_DEADLINES):
+        last = passes[-1]
+        record = last.outcome.records[0][1]
+        if last.has_removed_cluster and not snapshot.single_cycle:
+            repeated = run_pass(state, dependencies, template, policy, requirements, record, attachment, last.time)
+            if repeated.outcome.records != last.outcome.records:
+                passes.append(repeated)
+                continue
+        if last.outcome.wakeup is None or last.outcome.wakeup > snapshot.now:
+            break
+        passes.append(run_pass(state, dependencies, template, policy, requirements, record, attachment, last.outcome.wakeup))
+    return passes
+
+
+def _leaves_clusters(passes: Sequence[SchedulingPass], existing: Container[str]) -> bool:
+    """Return whether the clusters after some passes differ from those before, or one of them has no document."""
+    before = {assignment.name for assignment in passes[0].previous.clusters}
+    if not before:
+        return False
+    after = {str(entry.get("name")) for entry in passes[-1].outcome.records[0][1]["spec"].get("clusters", ())}
+    return before != after or any(name not in existing for name in before)
