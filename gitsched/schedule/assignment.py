@@ -226,7 +226,9 @@ def _divide_replicas(request: Request, division: ReplicaDivision) -> ReplicaCoun
     kept = division.assigned
     if not division.weights:
         return kept
-    added = _dispense_replicas(request, division.replicas, sorted(_list_eligible_parties(request, division)))
+    added = _dispense_replicas(
+        request, division.replicas, sorted(_list_eligible_parties(request, division.replicas, division.weights))
+    )
     if not kept:
         return added
     # A candidate with replicas keeps its place in the order, whether or not it gets more.
@@ -234,16 +236,16 @@ def _divide_replicas(request: Request, division: ReplicaDivision) -> ReplicaCoun
     return {i: kept.get(i, 0) + added.get(i, 0) for i in (*order, *sorted(kept.keys() - set(order)))}
 
 
-def _list_eligible_parties(request: Request, division: ReplicaDivision) -> list[tuple[int, int]]:
+def _list_eligible_parties(request: Request, replicas: int, parties: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the parties that can get a seat: a party with less weight gets its first seat after all parties with more weight."""
-    if request.keep_empty or 2 * division.replicas > len(division.weights):
-        return division.weights
-    weights = [weight for _, weight in division.weights]
+    if request.keep_empty or 2 * replicas > len(parties):
+        return parties
+    weights = [weight for _, weight in parties]
     ordered = sorted(weights, reverse=True)
-    least = ordered[division.replicas - 1] if division.replicas > 0 else 0
+    least = ordered[replicas - 1] if replicas > 0 else 0
     if weights == ordered:  # the candidates are ranked by their weights
-        return division.weights[: bisect_right(weights, -least, key=neg)]
-    return [entry for entry in division.weights if entry[1] >= least]
+        return parties[: bisect_right(weights, -least, key=neg)]
+    return [entry for entry in parties if entry[1] >= least]
 
 
 def _dispense_replicas(request: Request, target: int, parties: list[tuple[int, int]]) -> ReplicaCounts:
@@ -260,7 +262,7 @@ def _divide_by_static_weight(request: Request, fleet: Fleet, mask: int) -> tuple
         return [(i, weights[i]) for i in selected if weights[i]]
 
     parties = fleet.get_or_compute(("static weights", request.weights, mask), list_parties)
-    added = _dispense_replicas(request, request.replicas, parties)
+    added = _dispense_replicas(request, request.replicas, _list_eligible_parties(request, request.replicas, parties))
     return _build_targets(request, fleet, ((i, added.get(i, 0)) for i in selected) if request.keep_empty else added.items())
 
 
