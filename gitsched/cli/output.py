@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -116,9 +115,11 @@ def escape_json(text: str) -> str:
 
 def find_width() -> int:
     """Return the width of the terminal, else COLUMNS, else a default."""
-    return (
-        shutil.get_terminal_size((80 if sys.stdout.isatty() else DEFAULT_WIDTH, 24)).columns if _is_width_known() else DEFAULT_WIDTH
-    )
+    if not _is_width_known():
+        return DEFAULT_WIDTH
+    import shutil  # only for a terminal
+
+    return shutil.get_terminal_size((80 if sys.stdout.isatty() else DEFAULT_WIDTH, 24)).columns
 
 
 def _is_width_known() -> bool:
