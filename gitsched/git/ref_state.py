@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -42,3 +43,15 @@ def read_ref_state(location: Path) -> RefState | None:
         return None
     rows = [*(f"{name} {target}".encode() for name, target in refs), *(sha256(data).digest() for data in files)]
     return RefState(found, sha256(b"\0".join(rows)).hexdigest(), frozenset(str(target) for _, target in refs))
+
+
+def has_commits(git_directory: str, commits: Iterable[str]) -> bool:
+    """Return whether commits and their trees can be read."""
+    extension = load_extension()
+    try:
+        repository = extension.Repository(extension.init_file_backend(git_directory, 0))
+        for commit in commits:
+            repository.revparse_single(f"{commit}^{{tree}}")
+    except (extension.GitError, KeyError, OSError, ValueError):
+        return False
+    return True

@@ -75,12 +75,18 @@ def damage(fleet: Fleet) -> None:
     file.write_bytes(file.read_bytes().replace(b"nothing", b"another"))
 
 
+def lose_output(fleet: Fleet) -> None:
+    oid = fleet.git("rev-parse", "placements^{tree}")
+    (fleet.path / ".git/objects" / oid[:2] / oid[2:]).unlink()
+
+
 CHANGES: dict[str, Callable[[Fleet], object]] = {
     "a commit": lambda fleet: fleet.commit({"README.md": "new"}, hour=1),
     "another branch": lambda fleet: fleet.git("branch", "other"),
     "HEAD on another branch": lambda fleet: fleet.git("checkout", "-q", "-b", "other"),
     "an output branch that moved": lambda fleet: fleet.git("update-ref", "refs/heads/placements", "main"),
     "a setting of the repository": lambda fleet: fleet.git("config", "remote.origin.url", "https://example.com"),
+    "a lost object of the output": lose_output,
     "another state of the plan": replace_state,
     "a damaged answer": damage,
     "a cache that others can write to": lambda fleet: fleet.cache.chmod(0o777),

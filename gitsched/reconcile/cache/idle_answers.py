@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitsched.git.ref_state import RefState, read_ref_state
+from gitsched.git.ref_state import RefState, has_commits, read_ref_state
 from gitsched.git.urls import is_url
 from gitsched.model.time import format_time, parse_time
 from gitsched.reconcile.cache.checked_file import read_checked, write_checked
@@ -48,7 +48,11 @@ class IdleAnswers(NamedTuple):
         start, end = parse_time(found["start"]), parse_time(found["end"] or "")
         if start is None or self.now < start or (found["end"] and (end is None or end <= self.now)):
             return None
-        return str(found["text"]) if found["state"] == _identify_file(Path(found["state_file"])) else None
+        if found["state"] != _identify_file(Path(found["state_file"])) or not has_commits(
+            self.refs.git_directory, found["commits"]
+        ):
+            return None
+        return str(found["text"])
 
     def keep(self, run: RunResult, text: str) -> None:
         """Keep what the command wrote to stdout, if another run would do the same."""
@@ -59,6 +63,7 @@ class IdleAnswers(NamedTuple):
         value = {
             "start": format_time(self.now),
             "end": None if run.plan.next_wakeup is None else format_time(run.plan.next_wakeup),
+            "commits": [run.source, run.before],
             "state_file": str(run.state_file),
             "state": _identify_file(run.state_file),
             "text": text,
