@@ -38,11 +38,12 @@ _CACHES = (
     "manifests/parsed_file.py",
     "reconcile/cache/",
     "decide/plan_state.py",
+    "apis/knative/continuation.py",
     "decide/changed_documents.py",
     "decide/template_entries.py",
     "model/template_index.py",
 )
-"""Modules of caches: what fails there costs work, and changes nothing."""
+"""Modules of caches and of incremental plans alone: what fails there costs work, and changes nothing."""
 _NOT_STORED = "while the plan was stored for the next run"
 """What a run logs when its caches called a function of another module that failed: this costs work, too."""
 _UNREADABLE = ("make_raw_document", "make_origin")
