@@ -20,6 +20,7 @@ from gitsched.model.progress import PUBLISHING
 from gitsched.watch import (
     MAX_BACKOFF,
     ReconcileAttempt,
+    RunAborted,
     Wakeup,
     compute_backoff,
     handle_signals,
@@ -237,6 +238,15 @@ def test_a_signal_between_two_runs_aborts_nothing() -> None:
 
         assert shutdown.complete(run)
         assert shutdown.wakeup.stopped
+
+
+def test_an_abort_by_a_second_signal_is_repeated() -> None:
+    """A destructor or a callback may lose the exception of a signal handler."""
+    with handle_signals(Wakeup(), timedelta(hours=1)) as shutdown:
+        shutdown.handle_signal(signal.SIGINT, None)
+        with pytest.raises(RunAborted):
+            shutdown.handle_signal(signal.SIGINT, None)
+        assert all(0 < seconds < 60 for seconds in signal.getitimer(signal.ITIMER_REAL))
 
 
 def test_signals_abort_runs_but_not_the_shutdown_after_them() -> None:
