@@ -1,22 +1,26 @@
-"""Git objects: parse, format and sign commits; write many objects as one packfile. The same inputs give the same commit id on
-every machine."""
+"""Git objects: parse, format and sign commits; write many objects as one packfile, and keep them while `git gc` may run. The same
+inputs give the same commit id on every machine."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
 import struct
 import subprocess
 import tempfile
+import time as clock
 import zlib
 from codecs import lookup
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
+from gitsched.git.trees import BLOB, hash_object
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent, Temporary
 from gitsched.model.time import EPOCH
@@ -25,6 +29,73 @@ if TYPE_CHECKING:
     from gitsched.git.trees import RawObject
 
 _LARGE_OFFSET = 1 << 31
+_PERMANENT_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_pack_counter = count()
+_MAX_COLLECTION_TIME = 12 * 3600.0
+
+
+class WrittenObjects:
+    """The objects that this process has written to a repository since refs were moved to them. `directory` is the one that worktrees
+    share; `path` is the Git directory that errors name."""
+
+    def __init__(self, directory: Path, path: str) -> None:
+        self._directory, self._path = directory, path
+        self._objects: dict[bytes, RawObject] = {}
+
+    def add(self, objects: Iterable[RawObject]) -> None:
+        """Add objects that were written."""
+        self._objects.update((entry[0], entry) for entry in objects)
+
+    def clear(self) -> None:
+        """Forget all objects, because refs lead to them or never will."""
+        self._objects.clear()
+
+    @contextlib.contextmanager
+    def keep(self) -> Iterator[None]:
+        """Move refs to the objects while `git gc` may run, which removes objects to which no ref led when it started.
+
+        They are written again before, because git moves no ref to a missing commit, and after it, when no later `git gc` removes them.
+        """
+        self._write_removed()
+        yield
+        self._write_removed()
+        self.clear()
+
+    def _write_removed(self) -> None:
+        """Write the objects again that `git gc` has removed, or may be about to remove."""
+        is_collecting = self.is_collecting_garbage
+        if self._objects and (is_collecting or not self._are_on_disk()):
+            # `git gc` also removes the packs that it has found when it started. A pack is named by its content, which
+            # is the same in a process with the same decision, so this one gets an object of its own.
+            name = f"pack {next(_pack_counter)} of process {os.getpid()} at {clock.time_ns()}\n".encode()
+            self.write_pack([*self._objects.values(), (hash_object(BLOB, name), BLOB, name)])
+
+    @property
+    def is_collecting_garbage(self) -> bool:
+        """Whether `git gc` runs in the repository. Like git, ignore the file of one that was killed half a day ago."""
+        try:
+            return clock.time() - (self._directory / "gc.pid").stat().st_mtime < _MAX_COLLECTION_TIME
+        except FileNotFoundError:
+            return False
+
+    def _are_on_disk(self) -> bool:
+        import pygit2
+
+        # Open the objects anew: libgit2 counts those that it has read before as available.
+        objects = pygit2.Odb(str(self._directory / "objects"))
+        return all(oid.hex() in objects for oid in self._objects)
+
+    def write_pack(self, objects: Sequence[RawObject]) -> None:
+        """Write objects as one pack. Raise Permanent or Temporary if that fails."""
+        try:
+            write_pack(self._directory / "objects" / "pack", objects)
+        except OSError as error:
+            raise make_write_error(self._path, str(error), permanent=error.errno in _PERMANENT_ERRNOS) from error
+
+
+def make_write_error(path: str, reason: str, *, permanent: bool) -> Permanent | Temporary:
+    """Return the error that objects cannot be written to a repository."""
+    return (Permanent if permanent else Temporary)(f"cannot write objects to {path}: {reason}")
 
 
 def write_pack(directory: Path, objects: Sequence[RawObject]) -> Path:

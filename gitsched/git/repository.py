@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gitsched.git.ancestry import CommitAncestry
 from gitsched.git.libgit2 import open_libgit2
 from gitsched.git.mirrored_refs import MirroredRefs, RepositoryLock
-from gitsched.git.objects import Signer, format_commit, parse_commit, write_pack
+from gitsched.git.objects import Signer, WrittenObjects, format_commit, make_write_error, parse_commit
 from gitsched.git.trees import BLOB, COMMIT, MAX_ENTRIES, TREE, RawObject, TreeEntry, TreeReader, hash_object, is_tree
 from gitsched.model.errors import Permanent, Temporary
 from gitsched.model.planned_files import EditedBlob, ExistingBlob
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     import pygit2
 
     from gitsched.git.kept_blobs import KeptBlobs
@@ -35,9 +32,6 @@ _PACK_THRESHOLD = 100
 _SAMPLE_SIZE = 64
 _OID = re.compile(r"[0-9a-f]{40}")
 _OBJECT_TYPES = {COMMIT: "commit", TREE: "tree", BLOB: "blob"}
-_PERMANENT_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-_pack_counter = count()
-_MAX_COLLECTION_TIME = 12 * 3600.0
 
 
 def open_repository(path: str | Path) -> Repository:
@@ -78,7 +72,7 @@ class Repository(CommitAncestry, MirroredRefs):
         """For a partial clone: makes blobs available that it lacks."""
         self._trees = TreeReader(lambda oid: self._read_object(oid, TREE))
         self._kept_blobs: KeptBlobs | None = None
-        self._written: dict[bytes, RawObject] = {}
+        self._written = WrittenObjects(Path(self.common_dir), self.path)
         self._pending: dict[str, RawObject] = {}
         self._scratch: ScratchObjects | None = None
         self._others: list[Path] = []
@@ -331,7 +325,7 @@ class Repository(CommitAncestry, MirroredRefs):
         if sign is not None:
             data = format_commit(tree, parents, message, name=name, email=email, time=time, signature=sign.sign(data))
         oid = self._write_object(COMMIT, data)
-        self._written[bytes.fromhex(oid)] = (bytes.fromhex(oid), COMMIT, data)
+        self._written.add([(bytes.fromhex(oid), COMMIT, data)])
         return oid
 
     def forget_written_objects(self) -> None:
@@ -339,48 +333,17 @@ class Repository(CommitAncestry, MirroredRefs):
         self._written.clear()
         self._pending.clear()
 
-    @contextmanager
-    def keep_written_objects(self) -> Iterator[None]:
-        """Move refs to what this process has written while `git gc` may run, which removes objects to which no ref led when it started.
-
-        They are written again before, because git moves no ref to a missing commit, and after it, when no later `git gc` removes them.
-        """
-        self._write_removed_objects()
-        yield
-        self._write_removed_objects()
-        self._written.clear()
-
-    def _write_removed_objects(self) -> None:
-        """Write the objects again that `git gc` has removed, or may be about to remove."""
-        is_collecting = self.is_collecting_garbage
-        if self._written and (is_collecting or not self._has_on_disk(self._written)):
-            # `git gc` also removes the packs that it has found when it started. A pack is named by its content, which
-            # is the same in a process with the same decision, so this one gets an object of its own.
-            name = f"pack {next(_pack_counter)} of process {os.getpid()} at {time.time_ns()}\n".encode()
-            self._write_pack([*self._written.values(), (hash_object(BLOB, name), BLOB, name)])
-
-    @property
-    def is_collecting_garbage(self) -> bool:
-        """Whether `git gc` runs in the repository. Like git, ignore the file of one that was killed half a day ago."""
-        try:
-            return time.time() - (Path(self.common_dir) / "gc.pid").stat().st_mtime < _MAX_COLLECTION_TIME
-        except FileNotFoundError:
-            return False
-
-    def _has_on_disk(self, oids: Iterable[bytes]) -> bool:
-        import pygit2
-
-        # Open the objects anew: libgit2 counts those that it has read before as available.
-        objects = pygit2.Odb(str(Path(self.common_dir) / "objects"))
-        return all(oid.hex() in objects for oid in oids)
+    def keep_written_objects(self) -> AbstractContextManager[None]:
+        """Move refs to what this process has written while `git gc` may run: see `WrittenObjects.keep`."""
+        return self._written.keep()
 
     def _write_objects(self, objects: Sequence[RawObject]) -> None:
-        self._written.update((entry[0], entry) for entry in objects)
+        self._written.add(objects)
         own = self._open_own_objects()
         if own is not None:  # libgit2 writes no object that another repository has
             missing = [entry for entry in objects if entry[0].hex() not in own]
             if missing:
-                self._write_pack(missing)
+                self._written.write_pack(missing)
             return
         if len(objects) >= _PACK_THRESHOLD:
             # A new process plans files that already exist. Checking for them costs less than packing them, except in a new
@@ -392,13 +355,7 @@ class Repository(CommitAncestry, MirroredRefs):
             for _, kind, data in objects:
                 self._write_object(kind, data)
             return
-        self._write_pack(objects)
-
-    def _write_pack(self, objects: Sequence[RawObject]) -> None:
-        try:
-            write_pack(Path(self.common_dir) / "objects" / "pack", objects)
-        except OSError as error:
-            raise _make_write_error(self.path, str(error), permanent=error.errno in _PERMANENT_ERRNOS) from error
+        self._written.write_pack(objects)
 
     def _write_object(self, kind: int, data: bytes) -> str:
         import pygit2
@@ -407,7 +364,7 @@ class Repository(CommitAncestry, MirroredRefs):
             return str(self._repo.write(kind, data))
         except (OSError, pygit2.GitError) as error:
             text = str(error)
-            raise _make_write_error(self.path, text, permanent="ermission denied" in text or "Read-only" in text) from error
+            raise make_write_error(self.path, text, permanent="ermission denied" in text or "Read-only" in text) from error
 
     def _read_object(self, oid: str, kind: int) -> bytes:
         import pygit2
@@ -429,15 +386,11 @@ class Repository(CommitAncestry, MirroredRefs):
         message = f"{_OBJECT_TYPES[kind]} {oid} cannot be read from {self.path}: {reason}"
         if self.on_damage is None:
             # While git removes garbage, another process may be about to write what it removed by mistake.
-            if self.is_collecting_garbage:
+            if self._written.is_collecting_garbage:
                 return Temporary(message)
             return LostObject(message, self.path) if isinstance(error, KeyError) else Permanent(message)
         self.on_damage()
         return Temporary(f"{message}; the private clone will be fetched again")
-
-
-def _make_write_error(path: str, reason: str, *, permanent: bool) -> Permanent | Temporary:
-    return (Permanent if permanent else Temporary)(f"cannot write objects to {path}: {reason}")
 
 
 def _find_common_dir(path: Path) -> str:
