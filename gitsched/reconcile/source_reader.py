@@ -1,4 +1,4 @@
-"""Read files of a source: which paths can contain documents, and the documents of each blob with their origins and findings."""
+"""Read files of a source: which files it consists of, and the documents of each blob with their origins and findings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from gitsched.decide.catalog import make_raw_document
 from gitsched.decide.registry import list_ignored_codes
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS, MANY_FILES, FileIssue, ParsedDocument, ParsedFile, reject_large_file
+from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
 from gitsched.model.document import Origin
+from gitsched.model.errors import Permanent
 from gitsched.model.finding import INTERNAL_ERROR, Finding, Location
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile
@@ -45,6 +47,38 @@ def is_manifest_path(path: str) -> bool:
 def list_manifests(entries: Iterable[TreeEntry]) -> list[TreeEntry]:
     """Return the regular files of a tree that can contain documents."""
     return [entry for entry in entries if entry.mode in REGULAR_FILE_MODES and not entry.unsafe and is_manifest_path(entry.path)]
+
+
+def read_ignore_rules(
+    repository: Repository, entries: list[TreeEntry], ignored: tuple[str, ...]
+) -> tuple[SourceIgnore | None, list[Finding]]:
+    """Return the rules of all `.sourceignore` files and of the settings, None where there is neither, and findings about them."""
+    files = [
+        entry
+        for entry in entries
+        if entry.path.rpartition("/")[2] == IGNORE_FILE and entry.mode in REGULAR_FILE_MODES and not entry.unsafe
+    ]
+    if not (files or ignored):
+        return None, []
+    from gitsched.reconcile.ignore_files import parse_ignore_files  # many sources hide nothing
+
+    return parse_ignore_files(repository, files, ignored)
+
+
+def select_entries(
+    entries: list[TreeEntry], manifests: list[TreeEntry], paths: tuple[str, ...], ignore: SourceIgnore | None
+) -> list[TreeEntry]:
+    """Return the manifests below the paths that `.sourceignore` does not hide. Raise Permanent for a path without files."""
+    roots = tuple(f"{path.strip('/')}/" for path in paths if path.strip("./"))
+    for root in roots:
+        if not any(f"{entry.path}/".startswith(root) for entry in entries):
+            raise Permanent(f"the source has no files at {root.rstrip('/')}: an empty plan would empty the output branch")
+    return [
+        entry
+        for entry in manifests
+        if (not roots or entry.path.startswith(roots) or f"{entry.path}/" in roots)
+        and (ignore is None or not ignore.is_ignored(entry.path))
+    ]
 
 
 class SourceReader:

@@ -17,7 +17,6 @@ from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import CHART_FILE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import NOT_YAML
-from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
 from gitsched.model.document import is_known_group
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
@@ -35,7 +34,14 @@ from gitsched.reconcile.config_file import (
 )
 from gitsched.reconcile.remote_policy import decide_remotes
 from gitsched.reconcile.run import BuildContext, Fetched, RunContext
-from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, list_manifests, read_source_file
+from gitsched.reconcile.source_reader import (
+    SourceReader,
+    is_manifest_path,
+    list_manifests,
+    read_ignore_rules,
+    read_source_file,
+    select_entries,
+)
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES, find_path_collisions, find_unread_entries
 
 if TYPE_CHECKING:
@@ -153,16 +159,16 @@ def read_source_tree(
     if len({entry.path.lower() for entry in manifests}) != len(manifests) or not all(entry.path.isascii() for entry in manifests):
         findings += find_path_collisions([entry.path for entry in manifests])
     reader = SourceReader(repository, cache, config, strict=config.source.strict)
-    ignore, limits = _read_ignore_rules(repository, entries, config.source.ignore)
+    ignore, limits = read_ignore_rules(repository, entries, config.source.ignore)
     findings += limits
-    wanted = _select_entries(entries, manifests, paths or config.source.paths, ignore)
+    wanted = select_entries(entries, manifests, paths or config.source.paths, ignore)
     reader.prefetch(wanted)
     followed = wanted if progress is None else follow(wanted, "reading files", progress)
     files = {entry.path: read_source_file(entry.path, entry.blob, reader) for entry in followed}
     if ignore is not None and not has_policy_documents(files.values()):
         from gitsched.reconcile.hidden_sources import find_hidden_sources  # most sources have policies
 
-        every = _select_entries(entries, manifests, paths or config.source.paths, None)
+        every = select_entries(entries, manifests, paths or config.source.paths, None)
         findings += find_hidden_sources(repository, [entry for entry in every if entry.path not in files], ignore, files)
     kustomized = None
     restored, unverified = _restore_last_valid(files, reader, open_history)
@@ -175,8 +181,8 @@ def read_source_tree(
         from gitsched.reconcile.tenant_trees import OwnedFiles, read_tenant_files  # few sources have tenants
 
         def select(rules: list[TreeEntry], those: list[TreeEntry]) -> list[TreeEntry]:
-            found, _ = _read_ignore_rules(repository, rules, config.source.ignore)
-            return _select_entries(entries, those, paths or config.source.paths, found)
+            found, _ = read_ignore_rules(repository, rules, config.source.ignore)
+            return select_entries(entries, those, paths or config.source.paths, found)
 
         owned = OwnedFiles(
             repository,
@@ -385,35 +391,3 @@ def _restore_last_valid(
     from gitsched.reconcile.lost_documents import find_unverified_files
 
     return restored, tuple(dict.fromkeys((*failed, *find_unverified_files(files, restored, open_history()))))
-
-
-def _read_ignore_rules(
-    repository: Repository, entries: list[TreeEntry], ignored: tuple[str, ...]
-) -> tuple[SourceIgnore | None, list[Finding]]:
-    """Return the rules of all `.sourceignore` files and of the settings, None where there is neither, and findings about them."""
-    files = [
-        entry
-        for entry in entries
-        if entry.path.rpartition("/")[2] == IGNORE_FILE and entry.mode in REGULAR_FILE_MODES and not entry.unsafe
-    ]
-    if not (files or ignored):
-        return None, []
-    from gitsched.reconcile.ignore_files import parse_ignore_files  # many sources hide nothing
-
-    return parse_ignore_files(repository, files, ignored)
-
-
-def _select_entries(
-    entries: list[TreeEntry], manifests: list[TreeEntry], paths: tuple[str, ...], ignore: SourceIgnore | None
-) -> list[TreeEntry]:
-    """Return the manifests below the paths that `.sourceignore` does not hide. Raise Permanent for a path without files."""
-    roots = tuple(f"{path.strip('/')}/" for path in paths if path.strip("./"))
-    for root in roots:
-        if not any(f"{entry.path}/".startswith(root) for entry in entries):
-            raise Permanent(f"the source has no files at {root.rstrip('/')}: an empty plan would empty the output branch")
-    return [
-        entry
-        for entry in manifests
-        if (not roots or entry.path.startswith(roots) or f"{entry.path}/" in roots)
-        and (ignore is None or not ignore.is_ignored(entry.path))
-    ]
