@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import HealthReporting
@@ -34,10 +34,11 @@ _DELIVERED = ExistingBlob("")
 def retain_changed_copies(changes: IncrementalChanges, moves: ChangedMoves, find_blob: BlobLookup) -> CopyRetention | None:
     """Return the retained copies of a plan; None if only a complete plan can tell."""
     retained = changes.totals.retained
-    outcomes = _StoredPlacements(changes)
     involved = {key for copy in retained for key in (copy.workload, copy.follows) if key is not None}
     involved |= {move.key for move in moves.moves if move.before}
-    if any(_is_composed(changes, key) for key in involved if key in outcomes) or _is_reported(changes, involved):
+    if any(_is_composed(changes, key) for key in involved if changes.find_outcome(key) is not None) or _is_reported(
+        changes, involved
+    ):
         return None
 
     def is_cluster(name: str) -> bool:
@@ -47,7 +48,7 @@ def retain_changed_copies(changes: IncrementalChanges, moves: ChangedMoves, find
 
     retention = retain_copies(
         RetentionInput(
-            outcomes,
+            lambda key: _find_outcome(changes, key),
             changes.snapshot.templates,
             changes.continued.engines,
             (),
@@ -109,27 +110,14 @@ def list_copy_paths(
     )
 
 
-class _StoredPlacements(Mapping[Key, Outcome]):
-    """The outcomes of a plan, those of workloads that were not decided again as far as retained copies depend on them."""
-
-    def __init__(self, changes: IncrementalChanges) -> None:
-        self._changes = changes
-
-    def __getitem__(self, key: Key) -> Outcome:
-        outcome = self._changes.find_outcome(key)
-        if outcome is None:
-            raise KeyError(key)
-        if key in self._changes.outcomes:
-            return outcome
-        row = self._changes.rows.read_workload(key)
-        records: tuple[tuple[Key, Body], ...] = tuple((record, {}) for record in row.record_keys) if row is not None else ()
-        return outcome._replace(records=records, time=self._changes.snapshot.at)
-
-    def __iter__(self) -> Iterator[Key]:
-        raise NotImplementedError  # reading all rows costs as much as a complete plan
-
-    def __len__(self) -> int:
-        raise NotImplementedError
+def _find_outcome(changes: IncrementalChanges, key: Key) -> Outcome | None:
+    """Return the outcome of a workload, of one that was not decided again as far as retained copies depend on it."""
+    outcome = changes.find_outcome(key)
+    if outcome is None or key in changes.outcomes:
+        return outcome
+    row = changes.rows.read_workload(key)
+    records: tuple[tuple[Key, Body], ...] = tuple((record, {}) for record in row.record_keys) if row is not None else ()
+    return outcome._replace(records=records, time=changes.snapshot.at)
 
 
 def _is_composed(changes: IncrementalChanges, key: Key) -> bool:

@@ -58,13 +58,13 @@ Followers = Mapping[Key, Iterable[RetainedCopy]]
 class RetentionInput(NamedTuple):
     """What the retained copies of a plan depend on.
 
-    `outcomes` and `templates` are those of all workloads, and may be read on demand. `moves` are those of placed workloads, `removed` the
-    workloads that no API places any more, `retained` the copies of the previous output, of which `delivered` finds others. `is_cluster`
-    says whether a cluster has a document. `find_renamed` returns the workloads that continue removed ones. `list_companions` returns the
-    templates that say which of some workloads some moved companions belong to.
+    `find_outcome` returns the outcome of a workload, None if there is none; `templates` may be read on demand. `moves` are those of placed
+    workloads, `removed` the workloads that no API places any more, `retained` the copies of the previous output, of which `delivered`
+    finds others. `is_cluster` says whether a cluster has a document. `find_renamed` returns the workloads that continue removed ones.
+    `list_companions` returns the templates that say which of some workloads some moved companions belong to.
     """
 
-    outcomes: Mapping[Key, Outcome]
+    find_outcome: Callable[[Key], Outcome | None]
     templates: Mapping[Key, Document]
     engines: tuple[PolicyEngine, ...]
     quarantined: Collection[Key]
@@ -89,7 +89,7 @@ def make_retention_input(
 ) -> RetentionInput:
     """Return the input of a complete plan, given its decisions, the `moves` of placed workloads and the `removed` workloads."""
     return RetentionInput(
-        decisions.outcomes,
+        decisions.outcomes.get,
         decisions.templates,
         decisions.engines,
         decisions.quarantined,
@@ -152,7 +152,7 @@ class _Retention:
     def retain(self) -> CopyRetention:
         self._findings += self._add_renamed()
         for key in sorted(self._moves.keys() | self._own.keys() | self._followers.keys()):
-            outcome = self._given.outcomes.get(key)
+            outcome = self._given.find_outcome(key)
             if outcome is not None and (key.group, key.kind) not in RUN_ONCE_KINDS:
                 self._retain_workload(outcome)
         self._retain_dependents()
@@ -223,7 +223,7 @@ class _Retention:
 
     def _is_live(self, copy: RetainedCopy) -> bool:
         """Return whether a workload that follows another one is placed again in the cluster of its copy."""
-        outcome = self._given.outcomes.get(copy.workload)
+        outcome = self._given.find_outcome(copy.workload)
         return outcome is not None and copy.cluster in outcome.replicas_by_cluster
 
     def _continue(self, copy: RetainedCopy, outcome: Outcome, placement: _Placement) -> None:
@@ -293,37 +293,38 @@ class _Retention:
         owners = {
             (record.namespace, record.name): copy.workload
             for copy in self._copies.values()
-            if copy.workload in self._given.outcomes
-            for record, _ in self._given.outcomes[copy.workload].records
+            if (outcome := self._given.find_outcome(copy.workload)) is not None
+            for record, _ in outcome.records
         }
         if not owners:
             return
         for key, entry in self._given.removed.items():
             for owner in sorted({owners[name] for name in entry.workload.required_by & owners.keys()}):
                 self._retain_with(owner, self._list_removed_copies(key, owner))
-        for key in self._list_moved():
-            workload = self._given.delivered.read_previous(self._given.outcomes[key])
+        for outcome in self._list_moved().values():
+            workload = self._given.delivered.read_previous(outcome)
             for owner in sorted({owners[name] for name in (workload.required_by if workload else frozenset()) & owners.keys()}):
-                losses = self._read_placement(self._given.outcomes[key]).losses
+                losses = self._read_placement(outcome).losses
                 self._retain_with(owner, (copy._replace(follows=owner) for copy in losses))
 
     def _retain_companions(self) -> None:
         """Retain companions of retained copies, such as their Services, that would leave the cluster."""
-        moved = sorted(key for key in self._list_moved() if key[:2] in COMPANION_KINDS)
+        moved = {key: outcome for key, outcome in self._list_moved().items() if key[:2] in COMPANION_KINDS}
         if not moved or not self._copies:
             return
         from gitsched.apis.companions import CompanionFollowers  # few companions move
 
         retained = {copy.workload for copy in self._copies.values()}
-        companions = CompanionFollowers(self._given.list_companions(moved, retained), self._given.config)
-        for key in moved:
-            losses = self._read_placement(self._given.outcomes[key]).losses
+        companions = CompanionFollowers(self._given.list_companions(moved.keys(), retained), self._given.config)
+        for key, outcome in moved.items():
+            losses = self._read_placement(outcome).losses
             for owner in retained.intersection(companions.list_workloads(key)) if losses else ():
                 self._retain_with(owner, (copy._replace(follows=owner) for copy in losses))
 
-    def _list_moved(self) -> set[Key]:
-        """Return the placed workloads that move in this run, or have copies of an earlier move."""
-        return {key for key in (*self._moves, *self._own) if key in self._given.outcomes}
+    def _list_moved(self) -> dict[Key, Outcome]:
+        """Return the placed workloads that move in this run, or have copies of an earlier move, sorted."""
+        found = ((key, self._given.find_outcome(key)) for key in sorted(self._moves.keys() | self._own.keys()))
+        return {key: outcome for key, outcome in found if outcome is not None}
 
     def _retain_with(self, owner: Key, copies: Iterable[RetainedCopy]) -> None:
         """Retain copies for as long as those of another workload in the same clusters."""
