@@ -26,7 +26,7 @@ POINTS = (
     ("cache", "gitsched.reconcile.cache.plan_cache", "PlanCache.save"),
     ("list", "gitsched.reconcile.source_diff", "read_source_diff"),
     ("parse", "gitsched.manifests.parser", "parse_file"),
-    ("parse", "gitsched.manifests.subset_parser", "parse_common_object"),
+    ("parse", "gitsched.manifests.record_parser", "RecordParser.parse"),
     ("validate", "gitsched.decide.validation", "validate_source_document"),
     ("schedule", "gitsched.decide.plan", "decide"),
     ("schedule", "gitsched.decide.affected_workloads", "decide_workload"),

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from gitsched.manifests.object_meta import RESOURCE, classify_document, validate_object_meta
 from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile, Validator
 from gitsched.manifests.source_spans import NAMESPACE_MEMBERS
-from gitsched.manifests.yaml_composer import decode_text, has_byte_order_mark
 from gitsched.manifests.yaml_subset import is_common_yaml
 from gitsched.model.document import Body, InsertionPoint, SourceSpans, list_server_owned
 from gitsched.model.system_errors import is_bug
@@ -55,7 +54,7 @@ def parse_common_file(
     try:
         for index, (start, end, content) in enumerate(_split_documents(text)):
             whole = start == 0 and end == len(text)
-            body = _share_texts(yaml_rs.loads(text if whole else text[start:end], parse_datetime=False), shared)
+            body = share_texts(yaml_rs.loads(text if whole else text[start:end], parse_datetime=False), shared)
             if classify_document(body) is not RESOURCE or validate_object_meta(body):
                 return None
             spans = _find_spans(text, _Document(start, end, content), body, editable)
@@ -89,34 +88,17 @@ def _split_documents(text: str) -> Iterator[_Document]:
             raise _Unclear
 
 
-def parse_common_object(data: bytes, shared: dict[str, str]) -> ParsedFile | None:
-    """Parse a file with one object, without its offsets and findings; None for any other file. `shared` as for `parse_file`."""
-    text = None if has_byte_order_mark(data) else decode_text(data)
-    if not isinstance(text, str) or not is_common_yaml(text):
-        return None
-    import yaml_rs
-
-    try:
-        (document,) = _split_documents(text)
-        body = _share_texts(yaml_rs.loads(text[document.start : document.end], parse_datetime=False), shared)
-    except (_Unclear, ValueError):  # yaml_rs.YAMLDecodeError is one, and so is another number of documents
-        return None
-    if classify_document(body) is not RESOURCE:
-        return None
-    return ParsedFile("resources", (ParsedDocument(body, 0, -1, 1, 1, SourceSpans(True, 0, 0, (), ()), False),))
-
-
 _MAX_SHARED_LENGTH = 64
 
 
-def _share_texts(value: Any, shared: dict[str, str]) -> Any:
+def share_texts(value: Any, shared: dict[str, str]) -> Any:
     """Return the value with one object for equal keys, and for equal short texts: documents stay in memory."""
     kind = value.__class__
     if kind is str:
         return shared.setdefault(value, value) if len(value) <= _MAX_SHARED_LENGTH else value
     if kind is dict:
-        return {intern(name): _share_texts(inner, shared) for name, inner in value.items()}
-    return [_share_texts(inner, shared) for inner in value] if kind is list else value
+        return {intern(name): share_texts(inner, shared) for name, inner in value.items()}
+    return [share_texts(inner, shared) for inner in value] if kind is list else value
 
 
 class _Block(NamedTuple):

@@ -20,7 +20,7 @@ from gitsched.render.output_files import (
 )
 
 if TYPE_CHECKING:
-    from gitsched.manifests.parsed_file import ParsedFile
+    from gitsched.manifests.record_parser import RecordParser
     from gitsched.reconcile.cache.caches import ParseCache
 
 _log = logging.getLogger("gitsched.reconcile")
@@ -33,7 +33,7 @@ class OutputRecords(Mapping[Key, Body]):
         self._repository, self._tree, self._prefix = repository, tree, prefix
         self._files, self._bodies = files, bodies
         self._paths: dict[str, str] | None = None
-        self._shared: dict[str, str] | None = None
+        self._parser: RecordParser | None = None
 
     def prefetch(self) -> None:
         """Load all cached records into memory at once."""
@@ -42,7 +42,9 @@ class OutputRecords(Mapping[Key, Body]):
         missing = [blob for key, blob in keys.items() if self._files.get(key) is None]
         self._repository.prefetch(missing)
         if len(missing) >= MANY_FILES:
-            self._shared = {}
+            from gitsched.manifests.record_parser import RecordParser  # most records are cached
+
+            self._parser = RecordParser()
 
     def __getitem__(self, key: Key) -> Body:
         blob = self._find_blob(key)
@@ -101,8 +103,7 @@ class OutputRecords(Mapping[Key, Body]):
         body = self._bodies.get(blob)
         if body is None:
             try:
-                file = self._files.get(_make_record_key(blob)) or self._parse_blob(blob)
-                body = strip_record(file.documents[0].body) if file.documents else {}
+                body = strip_record(self._parse_body(blob))
             except Exception as error:
                 if not is_bug(error):
                     raise
@@ -110,19 +111,19 @@ class OutputRecords(Mapping[Key, Body]):
             self._bodies[blob] = body
         return body
 
-    def _parse_blob(self, blob: str) -> ParsedFile:
-        data = self._repository.blob(blob)
-        file = None
-        if self._shared is not None:
-            from gitsched.manifests.subset_parser import parse_common_object
-
-            file = parse_common_object(data, self._shared)
+    def _parse_body(self, blob: str) -> Body:
+        """Return the body of a record; {} for a file without one. Records that `RecordParser` reads are not cached: that takes as long."""
+        file = self._files.get(_make_record_key(blob))
         if file is None:
+            data = self._repository.blob(blob)
+            body = self._parser.parse(data) if self._parser is not None else None
+            if body is not None:
+                return body
             from gitsched.manifests.parser import parse_file  # loads PyYAML, and most records are cached
 
             file = parse_file(data, path="status.yaml", validate=None)
-        self._files.put(_make_record_key(blob), file)
-        return file
+            self._files.put(_make_record_key(blob), file)
+        return file.documents[0].body if file.documents else {}
 
 
 def _skip_record(blob: str, error: Exception) -> Body:

@@ -10,7 +10,6 @@ import pytest
 from gitsched.manifests import subset_parser
 from gitsched.manifests.parser import parse_file
 from gitsched.manifests.yaml_subset import is_common_yaml
-from gitsched.render.yaml import dump
 from tests.fuzz.yaml_agreement import Difference, compare, mutate
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -132,39 +131,6 @@ def test_a_file_with_a_finding_has_its_position() -> None:
     assert parse_file(text.encode(), path="a.yaml", validate=None, shared={}) == parse_file(
         text.encode(), path="a.yaml", validate=None
     )
-
-
-RECORD = {
-    "apiVersion": "work.karmada.io/v1alpha2",
-    "kind": "ResourceBinding",
-    "metadata": {"name": "web-deployment", "annotations": {"a": '{"b":["c"]}', "on": "yes", "é": "1e3"}},
-    "spec": {
-        "clusters": [{"name": "m1", "replicas": 2}, {"name": "m2"}],
-        "replicas": 2,
-        "text": "a\nb\n",
-        "empty": {},
-        "ratio": 0.5,
-    },
-}
-
-
-def test_a_record_is_read_as_the_other_parser_reads_it() -> None:
-    data = dump(RECORD).encode()
-    file = subset_parser.parse_common_object(data, {})
-    assert file is not None
-    assert [document.body for document in file.documents] == [RECORD]
-    assert parse_file(data, path="status.yaml", validate=None).documents[0].body == RECORD
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        *(b"", b"\xff", b"\xef\xbb\xbfkind: A\n", b"kind: [\n", b"kind: A\nkind: B\n", b"kind: A\n", b"- a\n", b"kind: A\x00\n"),
-        *(OBJECT.encode() * 2, f"{OBJECT}---\n{OBJECT}".encode(), f"{OBJECT}a: &a 1\n".encode(), f"{OBJECT}a: yes\n".encode()),
-    ],
-)
-def test_a_damaged_or_edited_record_is_left_to_the_other_parser(data: bytes) -> None:
-    assert subset_parser.parse_common_object(data, {}) is None
 
 
 def test_equal_texts_of_files_are_one_object() -> None:
