@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from hashlib import sha1
 from typing import Any, NamedTuple
 
 from gitsched.apis.karmada.failover import failback
@@ -81,7 +81,9 @@ def add_hub_bindings(snapshot: Snapshot) -> Snapshot:
     return snapshot._replace(previous=PreviousRecords(snapshot.previous, hub_bindings)) if hub_bindings else snapshot
 
 
-_ID_NAMESPACE = uuid.UUID("5f0f8d5c-6a0e-5a6f-9b0f-0c1d3f6f7a11")
+_ID_NAMESPACE = bytes.fromhex("5f0f8d5c6a0e5a6f9b0f0c1d3f6f7a11")
+_VERSION_BITS, _VERSION_5 = 0xF000C000 << 48, 0x50008000 << 48
+"""The bits of a UUID that are its version and its variant, and their values in a UUID of version 5 (RFC 9562)."""
 
 
 BINDING_ID_LABEL = "resourcebinding.karmada.io/permanent-id"
@@ -198,7 +200,10 @@ def permanent_id_label(kind: str) -> str:
 @lru_cache(maxsize=1 << 15)
 def make_permanent_id(key: Key) -> str:
     """Return a deterministic permanent id: a UUID version 5 of group, kind, namespace and name. Karmada's webhook sets a random UUID."""
-    return str(uuid.uuid5(_ID_NAMESPACE, "/".join(key)))
+    digest = sha1(_ID_NAMESPACE + "/".join(key).encode(), usedforsecurity=False).digest()
+    number = int.from_bytes(digest[:16], "big") & ~_VERSION_BITS | _VERSION_5
+    text = f"{number:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def make_resource_reference(template: Document) -> Body:
