@@ -17,7 +17,7 @@ from gitsched.diff.retained import CommitInput, find_retained
 from gitsched.model.observation import read_observations
 from gitsched.reconcile.cluster_facts import add_all_facts
 from gitsched.reconcile.facts import find_recorded_facts
-from gitsched.reconcile.output_commit import write
+from gitsched.reconcile.output_commit import make_complete_state, write
 from gitsched.reconcile.pipeline import use_plan
 from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, StateUpdate, make_result
 from gitsched.reconcile.source_tree import read_source_at
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gitsched.model.changes import Move, RetainedWorkload
     from gitsched.model.commit import Commit
     from gitsched.model.variants import TemplateVariants
-    from gitsched.reconcile.run import Planned
+    from gitsched.reconcile.run import Planned, Written
 
 
 class PlannedCommit(NamedTuple):
@@ -93,10 +93,45 @@ class CommitComparer(Protocol):
         ...
 
 
+MIN_KEPT_WORKLOADS = 1_000
+"""Workloads from which on it pays to keep the state of a base that was planned without a cache."""
+
+
 class CompleteComparer:
     """Makes complete plans: see `CommitComparer`."""
 
+    def __init__(self) -> None:
+        self._base: tuple[Fetched, PlannedCommit] | None = None
+
+    def plan_base(self, context: RunContext, fetched: Fetched) -> bool:
+        """Plan the base of a comparison. Return whether incremental plans can start from it: if it is reconciled and large, its state is
+        kept in memory until the process ends."""
+        planned, written = use_plan(context, fetched, context.settings.now, partial(write, context, fetched))
+        self._base = fetched, _make_planned_commit(fetched, planned, written)
+        plan = planned.plan
+        if (
+            written.tree != fetched.output_tree
+            or plan.moves
+            or plan.withheld.moves
+            or plan.observations
+            or fetched.facts != Facts()
+        ):
+            return False
+        if len(plan.outcomes) < MIN_KEPT_WORKLOADS:
+            return False
+        from gitsched.reconcile.cache.memory_rows import MemoryRows  # most bases have a state, or are small
+
+        rows = MemoryRows()
+        state = make_complete_state(fetched, planned, written.tree, lambda: rows)
+        if state is None or state.store is not rows:
+            return False
+        state.save()
+        context.caches.base_rows = rows
+        return True
+
     def plan(self, context: RunContext, fetched: Fetched, /) -> PlannedCommit:
+        if self._base is not None and self._base[0] is fetched:
+            return self._base[1]
         return plan_commit(context, fetched, None)
 
     def list_moves(self, earlier: PlannedCommit, later: PlannedCommit, /) -> tuple[Move, ...]:
@@ -159,6 +194,11 @@ class CompleteComparer:
 
 def plan_commit(context: RunContext, fetched: Fetched, planned: Planned | None) -> PlannedCommit:
     """Write the tree of a plan of the commit, which is complete unless it is `planned` already. No ref moves."""
-    planned, written = use_plan(context, fetched, context.settings.now, partial(write, context, fetched), planned)
+    return _make_planned_commit(
+        fetched, *use_plan(context, fetched, context.settings.now, partial(write, context, fetched), planned)
+    )
+
+
+def _make_planned_commit(fetched: Fetched, planned: Planned, written: Written) -> PlannedCommit:
     update = planned.state if isinstance(planned.state, StateUpdate) else None
     return PlannedCommit(make_result(fetched, planned, written, None), fetched, planned.config, planned.tenants, update)

@@ -69,15 +69,24 @@ def compare_plans(settings: RunSettings, base: str | None = None, *, complete: b
     with gc_paused():
         commit = None if base is None else find_commit(context, base)
         fetched = fetch(context, commit)
+        fetched_base = None if commit is None else fetched._replace(source=commit, base_tenants=())
 
         def compare(comparer: CommitComparer) -> PlanComparison:
-            if commit is None or base is None:
+            if fetched_base is None or base is None:
                 return _compare_with_output(context, fetched, comparer)
-            return _compare_with_base(context, fetched, comparer, commit, base)
+            return _compare_with_base(context, fetched, comparer, fetched_base, base)
 
         comparison = None if complete else _compare_incrementally(compare)
+        comparer = CompleteComparer()
+        if (
+            comparison is None
+            and fetched_base is not None
+            and not complete
+            and comparer.plan_base(_omit_releases(context), fetched_base)
+        ):
+            comparison = _compare_incrementally(compare)
         if comparison is None:
-            comparison = compare(CompleteComparer())
+            comparison = compare(comparer)
     context.caches.save()
     return comparison
 
@@ -133,8 +142,15 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
     )
 
 
-def _compare_with_base(context: RunContext, fetched: Fetched, comparer: CommitComparer, base: Commit, name: str) -> PlanComparison:
-    settings, source = context.settings, context.source
+def _omit_releases(context: RunContext) -> RunContext:
+    """Return the context in which the base of a comparison is planned: what the command releases concerns the other commit."""
+    return context._replace(settings=context.settings._replace(released_clusters=()))
+
+
+def _compare_with_base(
+    context: RunContext, fetched: Fetched, comparer: CommitComparer, fetched_base: Fetched, name: str
+) -> PlanComparison:
+    settings, source, base = context.settings, context.source, fetched_base.source
     head, revision, notes = fetched.source, settings.revision or "HEAD", []
     repository, planned = source.repository, head
     if head.oid and not repository.has_ancestor(head.oid, base.oid):
@@ -148,8 +164,7 @@ def _compare_with_base(context: RunContext, fetched: Fetched, comparer: CommitCo
             planned = head._replace(tree=tree, parents=(head.oid, base.oid))
     # The merge will be made after now, however old the commit is, so its time is now, and timers start then.
     fetched = fetched._replace(source=planned._replace(time=settings.now.replace(microsecond=0)))
-    unreleased = context._replace(settings=settings._replace(released_clusters=()))
-    earlier = comparer.plan(unreleased, fetched._replace(source=base, base_tenants=()))
+    earlier = comparer.plan(_omit_releases(context), fetched_base)
     # What both commits build alike is no change, also if no run has recorded its commit yet.
     commits = list_source_commits(earlier.variants)
     later = comparer.plan(context, fetched._replace(source_commits=commits, base_tenants=earlier.tenants))

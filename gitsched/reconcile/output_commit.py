@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gitsched import __version__
@@ -19,7 +19,7 @@ from gitsched.model.planned_files import ExistingBlob, NewBlob, PatchedBlob, Pla
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.caches import Caches, LastWritten
 from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
-from gitsched.reconcile.cache.plan_file import PlanFile
+from gitsched.reconcile.cache.plan_file import PlanFile, RowStore
 from gitsched.reconcile.output_records import open_records
 from gitsched.reconcile.run import CompleteState, Fetched, Planned, Published, RunContext, StateUpdate, Written
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
@@ -221,11 +221,23 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
         )
         cache.update(incremental.changes, header)
         return cache
-    if plan.details is None or not can_continue(plan.details.decisions, plan.details.rendered, plan.totals, state.previous):
+    return make_complete_state(
+        fetched, planned, output_tree, lambda: PlanFile(caches.get_plan_path(fetched.cache_key)), is_settled=is_settled
+    )
+
+
+def make_complete_state(
+    fetched: Fetched, planned: Planned, output_tree: str, open_store: Callable[[], RowStore], *, is_settled: bool = False
+) -> PlanCache | None:
+    """Return the state of a complete plan that led to an output tree; None if the next plan has to be complete."""
+    plan, state = planned.plan, planned.state
+    if not isinstance(state, CompleteState) or plan.details is None or plan.releases is not None:
+        return None
+    if not can_continue(plan.details.decisions, plan.details.rendered, plan.totals, state.previous):
         return None
     decisions = plan.details.decisions
     is_unread = has_new_records(plan.totals.records, state.previous)
-    totals = plan.totals._replace(retained=(), has_new_records=is_unread, observations=observed)
+    totals = plan.totals._replace(retained=(), has_new_records=is_unread, observations=dict(plan.observations))
     api_documents = decisions.catalog.api_documents
     if is_settled:
         totals = totals._replace(unstable=frozenset())
@@ -237,11 +249,11 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
             return None
         totals = totals._replace(unstable=unstable)
     header = PlanCacheHeader(
-        fetched.cache_key, source_tree, output_tree, tuple(api_documents), totals, planned.facts, state.additive
+        fetched.cache_key, fetched.source.tree, output_tree, tuple(api_documents), totals, planned.facts, state.additive
     )
     serializable = {api.name for api in policy_apis.values() if api.serializable}
     persistent = all(engine.name in serializable for engine in decisions.engines)
-    cache = PlanCache(header, PlanFile(caches.get_plan_path(fetched.cache_key)) if persistent else None)
+    cache = PlanCache(header, open_store() if persistent else None)
     cache.fill(make_plan_contents(*plan.details, state.source_paths))
     return cache
 

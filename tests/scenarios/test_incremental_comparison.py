@@ -1,7 +1,7 @@
 """Reports of comparisons that start from the state of the last run are byte-identical to those of complete plans.
 
 A history goes on while runs follow it now and then. After each step, a random one of the last commits is compared with the output branch or
-with another of them, once with the cache of the runs and once without.
+with another of them: by complete plans, and with the cache of the runs or without any.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pytest
 
 from gitsched.apis.gitsched.guard_config import GuardLimit
 from gitsched.cli.output import ReviewRenderer, format_json, format_outputs
+from gitsched.reconcile import compared_plans
 from gitsched.reconcile.comparison import PlanComparison, compare_plans
 from gitsched.report.markdown import write_markdown
 from gitsched.report.saved_plan import serialize_saved_plan
@@ -26,6 +27,12 @@ from tests.scenarios.histories import CLASS, PRIORITY, SCALER, TAINTS, TOLERANT,
 from tests.scenarios.plain_histories import PlainHistory
 from tests.scenarios.test_dependencies import workload
 from tests.scenarios.test_overrides import UNFIT, mirror
+
+
+@pytest.fixture(autouse=True)
+def keep_small_bases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compared_plans, "MIN_KEPT_WORKLOADS", 0)
+
 
 SETTINGS = """\
 apiVersion: gitsched.io/v1alpha1
@@ -202,9 +209,12 @@ def play(
         before = {path: path.read_bytes() for path in fleet.cache.glob("plan-*")}
         found = compare_plans(settings, name)
         assert {path: path.read_bytes() for path in fleet.cache.glob("plan-*")} == before, "a comparison only reads the state"
-        whole = compare_plans(settings._replace(cache=where / f"none-{step}"), name)
+        whole = compare_plans(settings._replace(cache=where / f"complete-{step}"), name, complete=True)
         assert whole.run.plan.complete
         assert write_reports(found) == write_reports(whole), f"step {step}"
+        if step % 4 == 3:  # without a cache, incremental plans start from the complete one of the base
+            uncached = compare_plans(settings._replace(cache=where / f"none-{step}"), name)
+            assert write_reports(uncached) == write_reports(whole), f"step {step} without a cache"
         incremental += not found.run.plan.complete
         explained += not found.run.plan.complete and any(cause.proved for move in found.review.moves for cause in move.causes)
         updates = [one.update for one in (found.earlier, found.later) if one is not None and one.update is not None]
@@ -212,6 +222,18 @@ def play(
         if dice.random() < 0.6:
             fleet.reconcile(hour)
     return incremental, explained, policies
+
+
+def test_a_pull_request_without_a_cache_is_planned_from_its_base(fleet: Fleet, tmp_path: Path) -> None:
+    files = PolicyHistory(Random(3)).files
+    base = fleet.commit(files)
+    fleet.reconcile()
+    head = fleet.commit({"policies/all.yaml": policy("all", PLACES[1])})
+    settings = fleet.settings(1, revision=head)._replace(cache=tmp_path / "none")
+    found, whole = compare_plans(settings, base), compare_plans(settings, base, complete=True)
+    assert not found.run.plan.complete
+    assert whole.run.plan.complete
+    assert write_reports(found) == write_reports(whole)
 
 
 @pytest.mark.parametrize(("start", "seed", "steps"), [(PolicyHistory, 8, 4), (DependentHistory, 202, 4)])

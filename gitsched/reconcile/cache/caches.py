@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gitsched.model.observation import Observations
     from gitsched.model.planned_files import PatchedBlob
     from gitsched.reconcile.cache.build_cache import BuildCache
+    from gitsched.reconcile.cache.memory_rows import MemoryRows
 
 
 class ParseCache:
@@ -116,7 +117,7 @@ class LastWritten(NamedTuple):
 @dataclass(slots=True)
 class Caches:
     """All caches of one process. `plan_size` is the number of parsed files that the last complete plan needed. `builds` is opened by the
-    first build of a kustomize root."""
+    first build of a kustomize root. `base_rows` are the state of a base that this process has planned, for a comparison."""
 
     directory: Path
     files: ParseCache
@@ -124,6 +125,7 @@ class Caches:
     tree: TreeCache | None = None
     decisions: InMemoryCaches = field(default_factory=InMemoryCaches)
     plan: PlanCache | None = None
+    base_rows: MemoryRows | None = None
     last_written: LastWritten | None = None
     metric_values: Observations | None = None
     plan_size: int = 0
@@ -145,6 +147,8 @@ class Caches:
             return cache
         if file is not None:
             file.close()
+        if self.base_rows is not None:
+            return PlanCache.open(self.base_rows, key)
         return open_shared()
 
     def get_plan_path(self, key: str) -> Path:
