@@ -59,12 +59,12 @@ def decide_affected(
             return None  # another workload may render manifests with the same paths
         if outcome.held is not None and outcome.held.lost:
             return None  # it keeps the directory of a cluster without a document
-        if row is None and key[:2] in totals.kind_scopes:
+        if row is None and key[:2] in totals.guessed_kinds:
             return None  # the first workload of a kind may have a finding about its scope
         outcome = _add_move_finding(outcome, document, changes.had_workloads, snapshot)
         workloads[key] = render_workload(outcome, document, False, find_blob, cache)
         (unstable.discard if own is not None or is_unchanged(outcome, snapshot.previous) else unstable.add)(key)
-    if any(key[:2] in totals.kind_scopes for key in removed):
+    if any(key[:2] in totals.guessed_kinds for key in removed):
         return None
     unstable -= {*removed, *gone}
     if _may_leave_data(removed, documents, snapshot) or _have_taken_paths(workloads, rows):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, is_template, resolve_key
@@ -66,17 +66,21 @@ class FileDocuments:
 
 
 def identify_documents(
-    documents: Iterable[RawDocument], kind_scopes: Mapping[tuple[str, str], bool], found: FileDocuments, *, additive: bool
+    documents: Iterable[RawDocument],
+    kind_scopes: Mapping[tuple[str, str], bool],
+    found: FileDocuments,
+    declared: Container[tuple[str, str]] | None = None,
 ) -> bool:
     """Add documents by identity; return False if an identity is unknown or defined twice, or if a document concerns others.
 
-    Documents that may come and go (`additive`) are of kinds whose scope and effect on builds no other document changes.
+    Documents that may come and go are of kinds whose scope and effect on builds no other document changes: of Kubernetes, of a policy API,
+    or `declared`. It is None if none may.
     """
     for document in documents:
         key, kind = resolve_key(document, kind_scopes), (document.group, document.kind)
-        if key is None or document.kind in DEFINITION_KINDS or (additive and may_contain_bundle(document)):
+        if key is None or document.kind in DEFINITION_KINDS or (declared is not None and may_contain_bundle(document)):
             return False
-        if additive and (document.group in TOOL_GROUPS or not is_known_group(document.group)):
+        if declared is not None and (document.group in TOOL_GROUPS or not (is_known_group(document.group) or kind in declared)):
             return False
         target = found.templates if is_template(*kind, reserved_groups) else found.api
         if key in target or kind == BUNDLE_KIND or (target is found.templates and document.group in reserved_groups):

@@ -27,16 +27,22 @@ def is_definition(document: RawDocument) -> bool:
     return (document.api_version, document.kind) == _DEFINITION and not document.broken
 
 
-def check_custom_resources(documents: Iterable[RawDocument], reserved: frozenset[str], severity: Severity) -> CustomResourceResult:
-    """Check every document whose kind a definition among them defines. `reserved` are the groups of policy APIs, which have schemas of
-    their own. All findings have this severity."""
-    documents = list(documents)
-    kinds: dict[tuple[str, str], _CustomKind] = {}
+def list_definitions(documents: Iterable[RawDocument], reserved: frozenset[str]) -> dict[tuple[str, str], RawDocument]:
+    """Return the first definition of each kind by its group and kind; `reserved` are the groups of policy APIs."""
+    found: dict[tuple[str, str], RawDocument] = {}
     for document in documents:
         if is_definition(document):
             group, kind = get_field(document.body, "spec", "group"), get_field(document.body, "spec", "names", "kind")
             if isinstance(group, str) and isinstance(kind, str) and group not in reserved:
-                kinds.setdefault((group, kind), _CustomKind(document))
+                found.setdefault((group, kind), document)
+    return found
+
+
+def check_custom_resources(documents: Iterable[RawDocument], reserved: frozenset[str], severity: Severity) -> CustomResourceResult:
+    """Check every document whose kind a definition among them defines. `reserved` are the groups of policy APIs, which have schemas of
+    their own. All findings have this severity."""
+    documents = list(documents)
+    kinds = {kind: _CustomKind(document) for kind, document in list_definitions(documents, reserved).items()}
     findings: list[Finding] = []
     paths: set[str] = set()
     omitted = 0

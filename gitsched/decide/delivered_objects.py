@@ -54,7 +54,8 @@ class DeliveredObjects:
     """The objects that a plan delivers.
 
     `clusters` are those of each object, `written` those where controllers write it. `requirements` are of all objects, `references` those
-    of each workload by manifest. `owners` are the workloads that contain an object which is not a workload itself.
+    of each workload by manifest. `owners` are the workloads that contain an object which is not a workload itself. `definitions` are the
+    CustomResourceDefinitions of the source by kind.
     """
 
     def __init__(self) -> None:
@@ -63,6 +64,7 @@ class DeliveredObjects:
         self.requirements: list[ReferenceRequirement] = []
         self.references: dict[Key, ManifestReferences] = {}
         self.owners: dict[Key, tuple[Key, ...]] = {}
+        self.definitions: Mapping[tuple[str, str], Key] = {}
 
     def add(self, key: Key, owner: Key, clusters: Clusters) -> None:
         """Add an object that goes to some clusters as a part of the workload `owner`."""
@@ -207,6 +209,7 @@ def _list_changed_bodies(outcome: Outcome) -> Iterator[tuple[Body, Clusters]]:
 def _add_implied(found: DeliveredObjects, templates: Iterable[Document], selected: Container[Key]) -> None:
     """Add what objects require without a field that says so, if the source has it. `selected` are objects that a policy selects."""
     bindings, definitions = _index_bindings_and_definitions(templates, selected)
+    found.definitions = definitions
     if not bindings and not definitions:
         return
     for key, clusters in found.clusters.items():

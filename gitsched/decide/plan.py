@@ -120,7 +120,11 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         else frozenset(),
     )
     has_far_companions = any(is_far(key, features) for key, features in details.companions.features.items())
-    totals = totals._replace(has_far_companions=has_far_companions, has_settled_copies=retention.is_settled)
+    totals = totals._replace(
+        has_far_companions=has_far_companions,
+        has_settled_copies=retention.is_settled,
+        definitions=details.delivered.definitions,
+    )
     last_valid = ((kept_path(path), render_last_valid(file, decisions.outcomes)) for path, file in source.source.last_valid.items())
     return build_plan(
         totals,

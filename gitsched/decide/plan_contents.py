@@ -14,11 +14,14 @@ from gitsched.decide.plan_state import (
     WorkloadRow,
     make_workload_row,
 )
+from gitsched.decide.registry import apis_by_group, policy_apis, reserved_groups
 from gitsched.decide.workload_decision import TWO_CLAIMS
-from gitsched.model.document import Body, Document, Key, parse_api_group
+from gitsched.kinds.companion_kinds import COMPANION_KINDS
+from gitsched.model.document import Body, Document, Key, is_known_group, parse_api_group
 from gitsched.render.output_files import status_path
 
 if TYPE_CHECKING:
+    from gitsched.apis.capabilities import DocumentPair
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.decide.companion_placement import CompanionPlacements
     from gitsched.decide.decisions import DecisionSet
@@ -46,17 +49,15 @@ class PlanContents(NamedTuple):
 def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals, previous: PreviousOutput) -> bool:
     """Return whether the next plan may be an incremental one that starts from this complete plan.
 
-    It may not when a document is broken or defined more than once, also with the same content, when two objects have the same path or
-    several workloads deliver one object, when a finding is about a change of this plan, or
+    It may not when a document of a policy API is broken or defined more than once, or a workload that was placed, when two objects have the
+    same path or several workloads deliver one object, when a finding is about a change of this plan, or
     when all records of a kind are removed.
     """
     catalog = decisions.catalog
     return not (
-        catalog.duplicate_templates
-        or catalog.identical
-        or catalog.broken
-        or catalog.duplicate_api_documents
+        catalog.duplicate_api_documents
         or decisions.quarantined
+        or not _are_ignored(totals.unused, decisions.engines)
         or rendered.findings
         or rendered.has_shared_objects
         or _has_change_findings(totals)
@@ -68,6 +69,38 @@ def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals,
 def has_new_records(records: EngineRecords, previous: PreviousOutput) -> bool:
     """Return whether a plan changes records that belong to no workload, so that the engines have not read what they write."""
     return any(previous.records.get(key) != body for key, body in records)
+
+
+def _are_ignored(unused: Iterable[Key], engines: Iterable[PolicyEngine]) -> bool:
+    """Return whether no engine reads objects that are not placed because their documents are broken or differ, unless it selects them."""
+    kinds = {key[:2] for key in unused}
+    if not kinds:
+        return True
+    if any(group in reserved_groups or not is_known_group(group) for group, _ in kinds) or not kinds.isdisjoint(COMPANION_KINDS):
+        return False
+    names = {engine.name for engine in engines}
+    active = {kind for api in policy_apis.values() for kind in api.active_templates}
+    # An API that does not say what its documents select may select anything.
+    return kinds.isdisjoint(active) and not any(
+        tuple(policy_apis[name].list_selectors([{}])) for name in names & policy_apis.keys()
+    )
+
+
+def may_select(changed: Iterable[DocumentPair], unused: Iterable[Key]) -> bool:
+    """Return whether one of the changed documents may select an object that is not placed, before or after its change."""
+    unused = tuple(unused)
+    if not unused:
+        return False
+    for document in (document for pair in changed for document in pair if document is not None):
+        api = apis_by_group.get(document.key.group)
+        for selector in api.list_selectors([document.body]) if api is not None else ():
+            if any(
+                selector.annotation
+                or (selector.group in ("", key.group) and selector.kind in ("", key.kind) and selector.name in ("", key.name))
+                for key in unused
+            ):
+                return True
+    return False
 
 
 def _has_change_findings(totals: Totals) -> bool:

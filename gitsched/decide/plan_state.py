@@ -133,7 +133,9 @@ class Totals(NamedTuple):
     `unclaimed` is the number of objects that no policy selects. `wakeups` are the times at which a decision about a workload may change
     without a commit. `unstable` are workloads that may be decided differently next time. `first_outcomes` and `first_clusters` are those
     that README.md shows. `records` belong to no workload, `recorded` are decisions that only records
-    show. `kind_scopes` says for kinds that are not built in whether they are namespaced. `varied` are workloads with variants.
+    show. `kind_scopes` says for kinds that are not built in whether they are namespaced, and `guessed_kinds` are those of
+    which nothing says so; `definitions` are the CustomResourceDefinitions of the source by kind. `repeated` are objects with several
+    documents, and `unused` those with different or broken ones, which are not placed. `varied` are workloads with variants.
     `reference_findings` are those about objects that delivered manifests refer to, `creators` the delivered objects that may create an
     object which the source does not have. `has_companions` says whether an object of the source is of a kind of companions. `retained` are
     copies that the output has only for an overlap. `hidden_codes` are those of findings of engines that reports leave out.
@@ -166,6 +168,10 @@ class Totals(NamedTuple):
     records: EngineRecords
     recorded: tuple[RecordedDecision, ...]
     kind_scopes: Mapping[tuple[str, str], bool]
+    guessed_kinds: frozenset[tuple[str, str]] = frozenset()
+    definitions: Mapping[tuple[str, str], Key] = {}
+    repeated: frozenset[Key] = frozenset()
+    unused: frozenset[Key] = frozenset()
     varied: frozenset[Key] = frozenset()
     reference_findings: tuple[LocatedFinding, ...] = ()
     creators: Mapping[Key, frozenset[Key]] = {}
@@ -335,6 +341,9 @@ def compute_totals(
         records=decisions.engine_records,
         recorded=decisions.recorded,
         kind_scopes=decisions.catalog.kind_scopes,
+        guessed_kinds=frozenset(decisions.catalog.guessed_scopes),
+        repeated=decisions.catalog.identical | decisions.catalog.duplicate_templates.keys(),
+        unused=frozenset((*decisions.catalog.duplicate_templates, *decisions.catalog.broken)),
         varied=frozenset(decisions.variants),
         reference_findings=reference_findings,
         creators=creators or {},

@@ -15,12 +15,13 @@ from gitsched.decide.delivered_objects import (
 from gitsched.decide.plan_state import NO_REFERENCE_ROW
 from gitsched.kinds.requirements import BINDING_KINDS
 from gitsched.kinds.written_objects import may_write
+from gitsched.model.document import is_known_group
 from gitsched.model.finding import locate_document
 from gitsched.model.references import RequiredObject
 
 if TYPE_CHECKING:
     from gitsched.decide.incremental_changes import IncrementalChanges
-    from gitsched.decide.plan_state import PlanRows, ReferenceRow, WorkloadRow
+    from gitsched.decide.plan_state import PlanRows, ReferenceRow, Totals, WorkloadRow
     from gitsched.decide.reference_findings import LocatedFinding
     from gitsched.model.document import Document, Key
     from gitsched.model.scheduling import Outcome
@@ -68,7 +69,7 @@ def update_references(changes: IncrementalChanges) -> dict[Key, ReferenceRow] | 
                 return None
             continue
         targets = _list_clusters(outcome)
-        before = row.references if row is not None else NO_REFERENCE_ROW
+        before = row.references if row is not None else _make_first_row(key, changes.totals)
         manifests = list_manifest_references(outcome, document, targets, pod_paths, cache) if targets else ()
         if row is None and (concerns_others(key) or rows.list_referrers(key) or (key[:2] == _ACCOUNT and has_bindings(rows))):
             return None
@@ -99,6 +100,12 @@ def update_references(changes: IncrementalChanges) -> dict[Key, ReferenceRow] | 
         if references is not None and not references.is_required:
             updated[key] = references._replace(is_required=True)
     return updated
+
+
+def _make_first_row(key: Key, totals: Totals) -> ReferenceRow:
+    """Return what an object requires before its fields are read: a custom resource requires its definition, if the source has it."""
+    definition = None if is_known_group(key.group) else totals.definitions.get(key[:2])
+    return NO_REFERENCE_ROW if definition is None else NO_REFERENCE_ROW._replace(implied=(definition,))
 
 
 def update_referrers(rows: PlanRows, workload_rows: Mapping[Key, WorkloadRow | None]) -> dict[Key, tuple[Key, ...] | None]:
@@ -185,7 +192,7 @@ def find_required(
             found.add(key)
         elif not all(is_assumed(key, cluster, changes.totals.config) for cluster in clusters) and (
             required.expected
-            or (required not in known and key in changes.rows.template_index)
+            or (required not in known and (key in changes.rows.template_index or key in changes.totals.unused))
             or key.kind in ("ConfigMap", "Secret")
         ):
             return None

@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE, GROUP
 from gitsched.decide.changed_documents import FileDocuments, SourceDiff, identify_documents, pair_documents
+from gitsched.decide.plan_contents import may_select
+from gitsched.decide.registry import apis_by_group
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import CHART_FILE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.sourceignore import IGNORE_FILE
-from gitsched.model.document import Document, Key
+from gitsched.model.document import Document, Key, parse_api_group
 from gitsched.reconcile.cache.plan_cache import PlanCache
+from gitsched.reconcile.file_selection import FileSelection
 from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, read_source_file
-from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
+from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES, SUBMODULE_MODE
 
 if TYPE_CHECKING:
+    from gitsched.apis.capabilities import DocumentPair
     from gitsched.decide.plan_state import Totals
     from gitsched.reconcile.cache.caches import SourceFile
+    from gitsched.reconcile.cache.reading_rules import ReadingRules
 
 MAX_CHANGED_FILES = 100
 """An incremental plan is made for at most so many changed files and workloads to decide again, and for this share of the workloads: beyond
@@ -72,6 +77,8 @@ def read_source_diff(
     if pairs is None:
         return None
     templates, api_documents = pairs
+    if _hides_policies(api_documents, cache):
+        return None
     documents = {key: after for key, (_, after) in templates.items() if after is not None}
     for key in sorted(due - templates.keys()):
         document = finder.find(key)
@@ -88,15 +95,28 @@ def _read_changed_files(
     repository: Repository, tree: str, changed: list[str], cache: PlanCache, reader: SourceReader
 ) -> list[_FileChange] | None:
     """Return the changed files that can contain documents; None if one of them concerns other files."""
-    additive, versions = cache.header.additive, list[tuple[str, Version, Version]]()
+    header, versions = cache.header, list[tuple[str, Version, Version]]()
+    rules, ignored = header.additive, header.totals.config.source.ignore
+    selection = FileSelection(rules, repository, ignored, header.source_tree, tree) if rules is not None else None
     for path in changed:
-        before, after = (repository.find_entry(at, path) for at in (cache.header.source_tree, tree))
-        if path.endswith(_SPECIAL_NAMES) or not _are_regular(before, after):
+        before, after = (repository.find_entry(at, path) for at in (header.source_tree, tree))
+        if before is not None and after is not None and before[1] == after[1] == SUBMODULE_MODE:
+            continue  # it is not read
+        if path in header.settled or path.endswith(_SPECIAL_NAMES) or not _are_regular(before, after):
             return None
-        if additive and not is_manifest_path(path):
-            continue
-        if not _may_differ(path, before, after, cache):
-            return None
+        is_known = before is not None and cache.has_source_file(path)
+        if selection is None:
+            if not is_known or after is None:
+                return None
+        else:
+            if (before is None or after is None) and not selection.may_come_or_go(path):
+                return None
+            if not is_known and path != FILE and not selection.includes(path):
+                if not (selection.may_change(path) and selection.may_hide(path, is_new=before is None)):
+                    return None
+                continue
+            if not is_known and (before is not None or _PLAIN_PATH.fullmatch(path) is None):
+                return None
         versions.append((path, before, after))
     reader.prefetch(TreeEntry(path, *one) for path, *both in versions for one in both if one is not None)
     files = []
@@ -105,6 +125,8 @@ def _read_changed_files(
         if any(file is not None and not file.independent for file in read):
             return None
         files.append(_FileChange(path, *read))
+    if rules is not None and rules.definitions and not _keep_resource_findings(files, rules, repository, tree, reader):
+        return None
     return files
 
 
@@ -124,33 +146,57 @@ def _are_regular(*versions: Version) -> bool:
     return all(version is None or version[1] in REGULAR_FILE_MODES for version in versions)
 
 
-def _may_differ(path: str, before: Version, after: Version, cache: PlanCache) -> bool:
-    """Return whether a file may come, go or change without an effect on how others are read."""
-    if before is not None and after is not None:
-        return cache.has_source_file(path)
-    if not cache.header.additive:
+def _keep_resource_findings(
+    files: list[_FileChange], rules: ReadingRules, repository: Repository, tree: str, reader: SourceReader
+) -> bool:
+    """Return whether nothing is found about the changed custom resources by the definitions of the source."""
+    found = [
+        (file, {(one.group, one.kind) for read in (file.before, file.after) if read is not None for one in read.documents})
+        for file in files
+    ]
+    for file, kinds in found:
+        paths = {rules.definitions[kind] for kind in kinds if kind in rules.definitions}
+        if not paths:
+            continue
+        from gitsched.reconcile.custom_resources import has_findings  # few changes are of custom resources
+
+        definitions = [read_file_at(repository, tree, path, reader) for path in sorted(paths)]
+        if has_findings([file.before, file.after], definitions):
+            return False
+    return True
+
+
+def _hides_policies(changed: Mapping[Key, DocumentPair], cache: PlanCache) -> bool:
+    """Return whether the last document of a policy API goes, so that files with rules may hide all of them, which is a finding."""
+    gone = {key for key, (_, after) in changed.items() if after is None}
+    rules = cache.header.additive
+    if not gone or rules is None or not (rules.ignore_files or cache.header.totals.config.source.ignore):
         return False
-    if after is None:
-        return cache.has_source_file(path)
-    return _PLAIN_PATH.fullmatch(path) is not None and not cache.has_similar_path(path)
+    kinds = (kind for kind in cache.header.kinds if kind[0] in apis_by_group)
+    return all(document.key in gone for kind in kinds for document in cache.api_documents[kind])
 
 
-def _pair_files(
-    files: list[_FileChange], cache: PlanCache
-) -> tuple[dict[Key, tuple[Document | None, Document | None]], dict[Key, tuple[Document | None, Document | None]]] | None:
+def _pair_files(files: list[_FileChange], cache: PlanCache) -> tuple[dict[Key, DocumentPair], dict[Key, DocumentPair]] | None:
     """Return the changed templates and documents of policy APIs; None if only a complete plan can tell what a change means."""
-    additive, scopes = cache.header.additive, cache.header.totals.kind_scopes
+    rules, totals = cache.header.additive, cache.header.totals
+    scopes = totals.kind_scopes
     before, after = FileDocuments(), FileDocuments()
     for file in files:
-        same = file.before is not None and file.after is not None
-        same = same and [one[3:] for one in file.before.documents] == [one[3:] for one in file.after.documents]  # type: ignore[union-attr]
-        if not same and not (additive and all(one is None or _is_plain(one) for one in (file.before, file.after))):
+        pair = None if file.before is None or file.after is None else (file.before, file.after)
+        same = pair is not None and [one[3:] for one in pair[0].documents] == [one[3:] for one in pair[1].documents]
+        if not same and not (rules is not None and (pair is None or all(map(_is_plain, pair)))):
             return None
         for read, found in ((file.before, before), (file.after, after)):
-            if read is not None and not identify_documents(read.documents, scopes, found, additive=additive and not same):
+            declared = None if rules is None or same else _list_declared(rules, totals)
+            if read is not None and not identify_documents(read.documents, scopes, found, declared):
                 return None
+    several = totals.repeated | totals.unused
+    if any(not several.isdisjoint(found) for side in (before, after) for found in (side.templates, side.api)):
+        return None
     templates, api_documents = pair_documents(before.templates, after.templates), pair_documents(before.api, after.api)
-    if api_documents and not additive:
+    if may_select(api_documents.values(), totals.unused):
+        return None
+    if api_documents and rules is None:
         return None  # other policies may need other builds
     if any(document.key.group == GROUP for pair in api_documents.values() for document in pair if document is not None):
         return None  # Tenants, Rollouts and reports of clusters concern everything
@@ -164,8 +210,18 @@ def _pair_files(
     return templates, api_documents
 
 
+def _list_declared(rules: ReadingRules, totals: Totals) -> frozenset[tuple[str, str]]:
+    """Return the custom kinds of the source whose scope does not depend on how objects are written."""
+    if not totals.kind_scopes:
+        return frozenset()
+    from gitsched.kinds.table import is_namespaced  # many sources have no custom kinds
+
+    declared = rules.declared | {(parse_api_group(kind.api_version), kind.kind) for kind in totals.config.kinds}
+    return frozenset(kind for kind in totals.kind_scopes if kind in declared or is_namespaced(*kind) is not None)
+
+
 def _is_plain(file: SourceFile) -> bool:
-    """Return whether a file has documents only, or nothing."""
+    """Return whether a file has documents only, or nothing: other content in the place of documents leaves these in force."""
     return file.file.status in ("resources", "empty") and not file.file.others
 
 
@@ -191,9 +247,7 @@ class TemplateFinder:
             return {}
         self._reader.prefetch([TreeEntry(path, *entry)])
         file, found = read_source_file(path, entry[0], self._reader), FileDocuments()
-        usable = file.independent and identify_documents(
-            file.documents, self._cache.header.totals.kind_scopes, found, additive=False
-        )
+        usable = file.independent and identify_documents(file.documents, self._cache.header.totals.kind_scopes, found)
         return found.templates if usable else {}
 
 

@@ -38,7 +38,7 @@ def read_changed_settings(before: SourceFile, after: SourceFile, totals: Totals)
 def _find_document(file: SourceFile, totals: Totals) -> Document | None:
     """Return the only document of a file if it is a valid Config about which there is no finding."""
     found = FileDocuments()
-    if file.findings or not file.independent or not identify_documents(file.documents, totals.kind_scopes, found, additive=False):
+    if file.findings or not file.independent or not identify_documents(file.documents, totals.kind_scopes, found):
         return None
     documents = [*found.templates.values(), *found.api.values()]
     return documents[0] if [one.key[:2] for one in documents] == [(GROUP, KIND)] else None

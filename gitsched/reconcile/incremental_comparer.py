@@ -30,11 +30,12 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.observation import Observations, read_observations
 from gitsched.reconcile.changed_files import TemplateFinder, find_limit, read_file_at
 from gitsched.reconcile.compared_plans import ComparedInputs, PlannedCommit, plan_commit
+from gitsched.reconcile.file_selection import FileSelection
 from gitsched.reconcile.output_records import open_records
 from gitsched.reconcile.planned_records import list_planned_records
 from gitsched.reconcile.run import Facts, Fetched, RunContext, StateUpdate
 from gitsched.reconcile.source_diff import LazyTemplates, merge_documents, read_templates
-from gitsched.reconcile.source_reader import SourceReader, is_manifest_path
+from gitsched.reconcile.source_reader import SourceReader
 from gitsched.reconcile.state_plan import NeedsCompletePlan, open_state, plan_from_state
 
 if TYPE_CHECKING:
@@ -206,7 +207,12 @@ class _SourceComparer:
         changed = [] if before == after else self._repository.changed_paths(before, after)
         if len(changed) > 2 * find_limit(header.totals.workload_count):
             raise NeedsCompletePlan("many files differ")
-        paths = [path for path in changed if is_manifest_path(path) or not header.additive]
+        paths = changed
+        if header.additive is not None:
+            selection = FileSelection(
+                header.additive, self._repository, header.totals.config.source.ignore, header.source_tree, after
+            )
+            paths = [path for path in changed if selection.includes(path)]
         old, new = (self._read_documents(tree, paths) for tree in (before, after))
         if any(old[key].origin.path != new[key].origin.path for key in old.keys() & new.keys()):  # type: ignore[union-attr]
             raise NeedsCompletePlan("the order of documents differs")
@@ -218,7 +224,7 @@ class _SourceComparer:
             if self._repository.find_entry(tree, path) is None:
                 continue
             file = read_file_at(self._repository, tree, path, self._reader)
-            if file is None or not identify_documents(file.documents, scopes, found, additive=False):
+            if file is None or not identify_documents(file.documents, scopes, found):
                 raise NeedsCompletePlan(f"{path} has documents that concern others")
             order += (resolve_key(document, scopes) for document in file.documents)
         documents = {**found.templates, **found.api}

@@ -69,7 +69,7 @@ NO_ROOTS = BuiltRoots()
 class KustomizedTree(NamedTuple):
     """The files of a source tree without the parts of kustomizations; the documents among these parts; and findings about paths.
 
-    `replaced` are documents in whose place there is what builds make of them.
+    `replaced` are documents in whose place there is what builds make of them. `has_tools`: delivery tools have documents in the commit.
     """
 
     files: dict[str, SourceFile]
@@ -80,6 +80,19 @@ class KustomizedTree(NamedTuple):
     bundles: BundleParts = NO_PARTS
     variants: TemplateVariants = {}
     replaced: tuple[KustomizedDocument, ...] = ()
+    has_tools: bool = False
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether all documents are objects as their files have them, and nothing is built."""
+        return (self.built, self.bundles) == (NO_ROOTS, NO_PARTS) and not (
+            self.documents
+            or self.replaced
+            or self.variants
+            or self.has_tools
+            or self.parts.has_plugins
+            or self.parts.graph.is_exhausted
+        )
 
     def contains(self, document: RawDocument) -> bool:
         """Return whether a document of an earlier version of a file is a part of a kustomization now."""
@@ -229,6 +242,19 @@ class KustomizeParts:
         self._patched: dict[str, tuple[str, ...] | None] = {}
         self.policies = KustomizedPolicies()
         self._charts, self._wrapped = ChartIndex(blobs), wrapped
+
+    @property
+    def has_plugins(self) -> bool:
+        """Whether plug-ins of other programs read files."""
+        return bool(self._wrapped)
+
+    def list_references(self) -> frozenset[str]:
+        """Return the paths that kustomizations name, whether there is a file or not."""
+        return frozenset(
+            resolve_path(directory, reference.path)
+            for directory, (_, kustomization) in self.kustomizations.items()
+            for reference in kustomization.references
+        )
 
     def find_wrapper(self, path: str) -> str:
         """Return a description of the plug-in of another program that reads a file; "" if there is none, or if settings say so."""

@@ -32,12 +32,12 @@ def read_kustomized_tree(
     last valid ones of broken files.
     """
     patterns = list(config.source.kustomize.build)
-    built, bundles = NO_ROOTS, NO_PARTS
+    built, bundles, has_tools = NO_ROOTS, NO_PARTS, False
     regular = [entry for entry in entries if entry.mode & 0o170000 == _REGULAR and not entry.unsafe]
     if builds is not None:
         from gitsched.reconcile.builds import build_roots  # starts processes
         from gitsched.reconcile.commit_tree import open_commit_tree
-        from gitsched.reconcile.reconciled_paths import NO_PATHS, build_reconciled_paths
+        from gitsched.reconcile.reconciled_paths import NO_PATHS, NOTHING_RECONCILED, build_reconciled_paths
 
         context = builds()
         commit = open_commit_tree(context, entries, reader)
@@ -45,13 +45,14 @@ def read_kustomized_tree(
         reconciled = build_reconciled_paths(commit, files, reader, config, context)
         if patterns:
             built = build_roots(entries, reader, patterns, context, reconciled.directories)
-        if reconciled != NO_PATHS:
+        has_tools = reconciled != NO_PATHS
+        if reconciled not in (NO_PATHS, NOTHING_RECONCILED):
             built = reconciled.add_to(built, frozenset(root for pattern in patterns for root in commit.list_roots(pattern)))
         if has_bundles(documents):
             from gitsched.reconcile.bundles import read_bundles  # few sources have Bundles
 
             bundles = read_bundles(documents, commit, reader, config, context, reconciled.bundled)
-    tree = separate_parts(regular, files, reader, config, built, bundles)
+    tree = separate_parts(regular, files, reader, config, built, bundles)._replace(has_tools=has_tools)
     if builds is None or not config.source.variants:
         return tree
     from gitsched.reconcile.source_variants import separate_variants  # few sources have variants

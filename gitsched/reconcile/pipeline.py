@@ -217,10 +217,9 @@ def plan_source(
     plan, is_sound = _make_plan(made_from, caches, use_made)
     caches.plan_size = len(caches.files)
     tree = caches.tree if can_continue and is_sound else None
-    return complete(
-        plan,
-        CompleteState(made_from.previous, tree.source_paths, tree.additive) if tree is not None and tree.valid else None,
-    )
+    if tree is None or not (tree.valid or tree.additive is not None):
+        return complete(plan)
+    return complete(plan, CompleteState(made_from.previous, tree.source_paths, tree.additive))
 
 
 def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, withholds: bool = False) -> RunInput:

@@ -46,6 +46,7 @@ class ReconciledPaths(NamedTuple):
     `documents` are the objects that were built, `unplaced` those that are not placed, `files` all files whose documents are parts of
     reconciled directories, and `inputs` other files that builds depend on. `directories` are those that are built here.
     `depends_on_policies` says that other policies may need other builds. `bundled` are those that Bundles build.
+    `has_documents`: the commit has documents of tools.
     """
 
     documents: tuple[RawDocument, ...] = ()
@@ -58,6 +59,7 @@ class ReconciledPaths(NamedTuple):
     depends_on_policies: bool = False
     failed: bool = False
     bundled: BundledPaths = NO_BUNDLED_PATHS
+    has_documents: bool = False
 
     def add_to(self, roots: BuiltRoots, named: Container[str]) -> BuiltRoots:
         """Return what settings name and what tools reconcile. Where both build an object, that of a directory in `named` counts."""
@@ -80,7 +82,7 @@ class ReconciledPaths(NamedTuple):
         )
 
 
-NO_PATHS = ReconciledPaths()
+NO_PATHS, NOTHING_RECONCILED = ReconciledPaths(), ReconciledPaths(has_documents=True)
 
 _Identity = tuple[str, str, str]
 
@@ -99,10 +101,10 @@ def build_reconciled_paths(
     paths = ToolPathReader(commit, tool_documents, list(index.list_read_documents()), reader, config)
     found = paths.read_all()
     if not (found or paths.bundled or paths.findings):
-        return NO_PATHS
+        return NOTHING_RECONCILED
     selection = PathSelection(list_selectors(index.list_read_documents()), reader)
     if not found and not paths.bundled:
-        return NO_PATHS if selection.is_empty else NO_PATHS._replace(findings=tuple(dict.fromkeys(paths.findings)))
+        return NOTHING_RECONCILED if selection.is_empty else NO_PATHS._replace(findings=tuple(dict.fromkeys(paths.findings)))
     read_commit = partial(_EarlierCommit, reader, config, context)
     return _PathBuilds(commit, index, paths, selection, reader, context, config.kinds, read_commit).run(found)
 

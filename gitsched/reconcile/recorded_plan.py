@@ -22,6 +22,7 @@ from gitsched.decide.plan_state import PlanTimes, Totals, compute_plan_times
 from gitsched.decide.repeated_decisions import find_unstable, find_unstable_changes
 from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.reconcile.allowances import list_allowed_changes, read_releases
+from gitsched.reconcile.cache.reading_rules import ReadingRules
 from gitsched.reconcile.changed_files import has_same_documents
 from gitsched.reconcile.config_file import read_config
 from gitsched.reconcile.package_digest import compute_package_digest
@@ -106,15 +107,20 @@ def _is_settled(planned: Planned) -> bool:
     state, plan = planned.state, planned.plan
     if isinstance(state, StateUpdate):
         incremental = state.incremental
-        if not state.cache.header.additive or incremental.totals.has_new_records:
+        if not _is_plain(state.cache.header.additive) or incremental.totals.has_new_records:
             return False
         return find_unstable_changes(incremental) == frozenset()
-    if not isinstance(state, CompleteState) or not state.additive or plan.details is None:
+    if not isinstance(state, CompleteState) or not _is_plain(state.additive) or plan.details is None:
         return False
     decisions, rendered, *_ = plan.details
     if has_new_records(plan.totals.records, state.previous) or not can_continue(decisions, rendered, plan.totals, state.previous):
         return False
     return find_unstable(decisions) == frozenset()
+
+
+def _is_plain(rules: ReadingRules | None) -> bool:
+    """Return whether nothing depends on files that can have no documents, nor on earlier versions of files."""
+    return rules is not None and not (rules.links or rules.is_searched or rules.references or rules.charts or rules.settled)
 
 
 def _has_plain_options(context: RunContext, fetched: Fetched) -> bool:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gitsched.model.commit import Commit
     from gitsched.model.finding import Finding
     from gitsched.reconcile.cache.plan_cache import PlanCache
+    from gitsched.reconcile.cache.reading_rules import ReadingRules
     from gitsched.reconcile.run_settings import RunSettings
 
 
@@ -212,7 +213,7 @@ class CompleteState(NamedTuple):
 
     previous: PreviousOutput
     source_paths: Collection[str]
-    additive: bool = False
+    additive: ReadingRules | None = None
 
 
 class RunInput(NamedTuple):

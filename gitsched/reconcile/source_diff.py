@@ -90,7 +90,8 @@ def plan_incrementally(
         rules = {finding.field for finding in made.plan.findings}
         cache.header = header._replace(rule_locations={rule: found for rule, found in locations.items() if rule in rules})
     builds = record.builds if record is not None else NOTHING_BUILT  # no file of a root changed
-    return Planned(plan, config, StateUpdate(cache, made), builds, setting_changes=setting_changes, facts=facts)
+    kept_files = {path: commit for path, commit in header.settled.items() if commit is not None}
+    return Planned(plan, config, StateUpdate(cache, made), builds, kept_files, setting_changes, facts=facts)
 
 
 def _plan_from_cache(
@@ -99,6 +100,12 @@ def _plan_from_cache(
     totals, repository, tree = cache.header.totals, context.source.repository, fetched.source.tree
     if fetched.record is not None:
         totals = totals._replace(retained=fetched.record.retained)  # the state leaves these to the record
+    settled = cache.header.settled
+    if settled:
+        from gitsched.reconcile.settled_files import keeps_versions, stay_settled  # most sources are valid
+
+        if fetched.facts != Facts() or not stay_settled(context, fetched, settled):
+            return None
     reader = SourceReader(repository, context.caches.files, totals.config, strict=totals.config.source.strict)
     finder = TemplateFinder(repository, tree, cache, reader)
     diff = read_source_diff(repository, tree, cache, totals, reader, finder, now)
@@ -128,7 +135,7 @@ def _plan_from_cache(
     state = PlanState(totals, cache, cache.header.kinds, context.settings.guard_limits)
     find_blob, limit = partial(find_output_blob, fetched), find_limit(totals.workload_count)
     made = make_incremental_plan(state, diff, snapshot, find_blob, context.caches.decisions.rendered, limit)
-    if made is None:
+    if made is None or (settled and not keeps_versions(made, settled)):
         return None
     wakeups = [time for time in (made.plan.next_wakeup, facts.wakeup) if time is not None]
     return made._replace(plan=made.plan._replace(next_wakeup=min(wakeups, default=None), observations=observed)), facts

@@ -87,15 +87,24 @@ class SourceHistory:
 
     def list_last_versions(self, path: str) -> Iterator[FileVersion]:
         """Yield the version of a file that the last run had, and the one that the output branch keeps."""
-        repository, fetched = self._source.repository, self._fetched
+        repository = self._source.repository
         if self._last_tree:
             entry = repository.find_entry(self._last_tree, path)
             if entry is not None and entry[1] in REGULAR_FILE_MODES:
                 yield FileVersion(repository, entry[0], self._last)
-        output, tree = fetched.output.repository, fetched.output_tree
-        kept = output.find_entry(tree, f"{fetched.prefix}{kept_path(path)}") if tree else None
+        kept = self._find_kept(path)
         if kept is not None:
-            yield FileVersion(output, kept[0], self._kept_files.get(path, ""))
+            yield kept
+
+    def is_kept(self, path: str, version: FileVersion) -> bool:
+        """Return whether a version of a file is the one that the output branch keeps."""
+        kept = self._find_kept(path)
+        return kept is not None and kept[1:] == version[1:]
+
+    def _find_kept(self, path: str) -> FileVersion | None:
+        output, tree = self._fetched.output.repository, self._fetched.output_tree
+        kept = output.find_entry(tree, f"{self._fetched.prefix}{kept_path(path)}") if tree else None
+        return None if kept is None else FileVersion(output, kept[0], self._kept_files.get(path, ""))
 
     def list_changed_or_kept(self, paths: Iterable[str]) -> list[str]:
         """Return those of the paths whose files changed since the last run, or have a version that the output branch keeps."""

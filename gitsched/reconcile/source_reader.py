@@ -44,20 +44,30 @@ def is_manifest_path(path: str) -> bool:
     return not name.startswith(".") and not directory.startswith(".") and "/." not in directory
 
 
+def is_searched(path: str) -> bool:
+    """Return whether a file is searched for documents of delivery tools if it is not read anyway."""
+    return path.endswith(_SUFFIXES)
+
+
 def list_manifests(entries: Iterable[TreeEntry]) -> list[TreeEntry]:
     """Return the regular files of a tree that can contain documents."""
     return [entry for entry in entries if entry.mode in REGULAR_FILE_MODES and not entry.unsafe and is_manifest_path(entry.path)]
+
+
+def list_ignore_files(entries: Iterable[TreeEntry]) -> list[TreeEntry]:
+    """Return the files with rules that hide others."""
+    return [
+        entry
+        for entry in entries
+        if entry.path.rpartition("/")[2] == IGNORE_FILE and entry.mode in REGULAR_FILE_MODES and not entry.unsafe
+    ]
 
 
 def read_ignore_rules(
     repository: Repository, entries: list[TreeEntry], ignored: tuple[str, ...]
 ) -> tuple[SourceIgnore | None, list[Finding]]:
     """Return the rules of all `.sourceignore` files and of the settings, None where there is neither, and findings about them."""
-    files = [
-        entry
-        for entry in entries
-        if entry.path.rpartition("/")[2] == IGNORE_FILE and entry.mode in REGULAR_FILE_MODES and not entry.unsafe
-    ]
+    files = list_ignore_files(entries)
     if not (files or ignored):
         return None, []
     from gitsched.reconcile.ignore_files import parse_ignore_files  # many sources hide nothing

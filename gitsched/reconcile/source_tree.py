@@ -26,17 +26,20 @@ from gitsched.model.tenants import TENANT
 from gitsched.model.tool_groups import TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
+from gitsched.reconcile.cache.reading_rules import ReadingRules
 from gitsched.reconcile.config_file import (
     OpenHistory,
     make_no_config_finding,
     read_config,
     read_valid_config,
 )
+from gitsched.reconcile.file_selection import make_reading_rules
 from gitsched.reconcile.remote_policy import decide_remotes
 from gitsched.reconcile.run import BuildContext, Fetched, RunContext
 from gitsched.reconcile.source_reader import (
     SourceReader,
     is_manifest_path,
+    list_ignore_files,
     list_manifests,
     read_ignore_rules,
     read_source_file,
@@ -151,7 +154,8 @@ def read_source_tree(
     config, findings, config_valid, last_config = read_valid_config(repository, tree, cache, open_history)
     if strict:
         config = config._replace(source=config.source._replace(strict=True))
-    if any(entry.unsafe or entry.mode not in REGULAR_FILE_MODES for entry in entries):
+    has_odd = any(entry.unsafe or entry.mode not in REGULAR_FILE_MODES for entry in entries)
+    if has_odd:
         findings += find_unread_entries(repository, entries, [entry for entry in entries if is_manifest_path(entry.path)])
     if builds is not None:
         builds = partial(_narrow_remotes, builds, config)
@@ -236,8 +240,24 @@ def read_source_tree(
     made = _make_tree_cache(tree, files, config, findings, last_valid_documents, kept, valid, config_valid)
     if unverified:
         made = made._replace(source_tree=made.source_tree._replace(unverified=unverified))
-    if valid and kustomized is None and ignore is None and not (paths or config.source.paths or _has_definitions(documents)):
-        made = made._replace(additive=True)
+    settled: Mapping[str, str | None] | None = {}
+    if restored and open_history is not None:
+        from gitsched.reconcile.settled_files import list_settled  # most sources are valid
+
+        settled = list_settled(restored, open_history())
+    is_additive = config_valid and not unverified and settled is not None and builds is not None and not config.source.variants
+    if is_additive and settled is not None and (ignore is None or has_policy_documents(files.values())):
+        rules: ReadingRules | None = ReadingRules()
+        roots = paths or config.source.paths
+        if has_odd or roots or ignore is not None or kustomized is not None:
+            rules = make_reading_rules(repository, entries, roots, list_ignore_files(entries), kustomized)
+        if rules is not None:
+            rules = rules._replace(settled=settled)
+        if rules is not None and _has_definitions(documents):
+            from gitsched.reconcile.custom_resources import add_defined_kinds  # many sources have no definitions
+
+            rules = add_defined_kinds(rules, documents)
+        made = made._replace(additive=rules)
     return _check_custom_resources(kustomized.add_to(made) if kustomized is not None else made, repository)
 
 
@@ -288,6 +308,8 @@ def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, la
             return None  # the finding about hidden sources depends on whether there are policy documents
         if last.depends_on_policies and (has_policy_documents([files[path]]) or may_change_builds(files[path])):
             return None
+        if has_tool_documents([files[path], last.files[path]]) or _may_have_bundles(files[path].documents):
+            return None  # they may be built
         custom = [document for document in files[path].documents if not is_known_group(document.group)]
         if _has_definitions(files[path].documents) or (custom and _has_definitions(last.source_tree.documents)):
             return None  # custom resources are checked against their definitions

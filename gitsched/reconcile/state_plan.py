@@ -59,6 +59,8 @@ def plan_from_state(context: RunContext, fetched: Fetched) -> StatePlan:
         raise NeedsCompletePlan("documents of clusters have facts that their files do not have")
     if totals.observations:
         raise NeedsCompletePlan("a report has to query metrics, or to use recorded ones")
+    if cache.header.settled:
+        raise NeedsCompletePlan("a report says which versions of broken files are used")
     if needs_setting_report(context, fetched, totals.config):
         from gitsched.reconcile.setting_findings import report_settings  # few commits change settings
 

@@ -10,9 +10,8 @@ from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import FileReader
-from gitsched.reconcile.source_reader import make_origin
+from gitsched.reconcile.source_reader import is_searched, make_origin
 
-_SUFFIXES = (".yaml", ".yml", ".json")
 _MAX_SIZE = DEFAULT_LIMITS.size
 """Bytes of a file outside of the source's paths that is searched."""
 
@@ -39,9 +38,7 @@ class DocumentIndex:
     def __init__(self, commit: CommitTree, files: Mapping[str, SourceFile], reader: FileReader) -> None:
         self._commit, self._files, self._reader = commit, files, reader
         self._named: dict[tuple[str, str], list[RawDocument]] = {}
-        self._hidden = [
-            path for path in commit.entries if path not in files and path.endswith(_SUFFIXES) and self._is_small_file(path)
-        ]
+        self._hidden = [path for path in commit.entries if path not in files and is_searched(path) and self._is_small_file(path)]
 
     def _is_small_file(self, path: str) -> bool:
         blob, mode = self._commit.entries[path]

@@ -52,8 +52,7 @@ def find_path_collisions(paths: Iterable[str]) -> list[Finding]:
     """Return a warning for each group of paths that are one file where letter case or the Unicode form do not count: macOS, Windows."""
     groups: dict[str, list[str]] = {}
     for path in paths:
-        folded = path.lower() if path.isascii() else unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
-        groups.setdefault(folded, []).append(path)
+        groups.setdefault(fold_path(path), []).append(path)
     findings = []
     for group in groups.values():
         if len(group) > 1:
@@ -64,6 +63,17 @@ def find_path_collisions(paths: Iterable[str]) -> list[Finding]:
             )
             findings.append(Finding("warning", "file-name-collision", message, Location(first, 1, 1)))
     return findings
+
+
+def fold_path(path: str) -> str:
+    """Return a path as file systems compare it where letter case and the Unicode form do not count."""
+    return path.lower() if path.isascii() else unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+
+
+def list_link_targets(repository: Repository, entries: Iterable[TreeEntry]) -> frozenset[str]:
+    """Return the paths that symbolic links lead to, whether there is something or not."""
+    links = (entry for entry in entries if entry.mode == SYMLINK_MODE and not entry.unsafe)
+    return frozenset(_read_target(repository, entry) for entry in links if repository.blob_size(entry.blob) <= _MAX_TARGET)
 
 
 def _list_places(entries: list[TreeEntry]) -> set[str]:
@@ -82,5 +92,9 @@ def _leads_to(repository: Repository, entry: TreeEntry, places: set[str]) -> boo
     """Return whether a link's own target, without links on the way to it, is one of these paths."""
     if repository.blob_size(entry.blob) > _MAX_TARGET:
         return False
+    return _read_target(repository, entry) in places
+
+
+def _read_target(repository: Repository, entry: TreeEntry) -> str:
     target = repository.blob(entry.blob).decode("utf-8", "surrogateescape")
-    return posixpath.normpath(posixpath.join(posixpath.dirname(entry.path), target)) in places
+    return posixpath.normpath(posixpath.join(posixpath.dirname(entry.path), target))

@@ -153,9 +153,11 @@ def write_policy(lane: str, zone: str, kind: str) -> str:
 class PlainHistory:
     """The current content of a repository, one file for each object at first. `kinds` counts the commits of each kind."""
 
-    def __init__(self, dice: Random, *, lenient: bool = False, overlap: str = "0s", apis: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, dice: Random, *, lenient: bool = False, overlap: str = "0s", apis: tuple[str, ...] = (), more: str = ""
+    ) -> None:
         self._dice, self._next = dice, 0
-        self._settings = {**PLAIN, "overlap": overlap, "more": VREPLICAS if "knative" in apis else ""}
+        self._settings = {**PLAIN, "overlap": overlap, "more": more or (VREPLICAS if "knative" in apis else "")}
         self.files: Files = {f"clusters/{name}.yaml": self._write_cluster(name) for name in CLUSTERS[:-1]}
         self.files |= {f"policies/{lane}.yaml": self._write_policy(lane) for lane in LANES}
         self.files["README.md"] = "fleet"
@@ -267,8 +269,16 @@ class PlainHistory:
 
     def go_on(self, kind: str = "") -> Files:
         """Return the changes of the next commit, of a kind if one is given."""
+        apps = self._list_apps()
+        changes = self.list_changes(self._dice.choice(apps) if apps else "blue/none.yaml")
+        self.kind = kind or self._dice.choice([name for name in changes if changes[name]])
+        found = {name: body for name, body in changes[self.kind].items() if body is not None or self.files.get(name) is not None}
+        self.files |= found
+        return found
+
+    def list_changes(self, path: str) -> dict[str, Files]:
+        """Return the changes of each kind; those of one file are of the one with this path."""
         dice, apps = self._dice, self._list_apps()
-        path = dice.choice(apps) if apps else "blue/none.yaml"
         text = str(self.files.get(path) or "")
         other = f"{dice.choice(TEAMS)}/moved{dice.randrange(99)}.yaml"
         stem = path.split("-")[0].removesuffix(".yaml")
@@ -306,7 +316,4 @@ class PlainHistory:
         }
         changes |= self._change_krake() if "krake" in self._apis else {}
         changes |= self._change_knative() if "knative" in self._apis else {}
-        self.kind = kind or dice.choice([name for name in changes if changes[name]])
-        found = {name: body for name, body in changes[self.kind].items() if body is not None or self.files.get(name) is not None}
-        self.files |= found
-        return found
+        return changes

@@ -24,6 +24,7 @@ from tests.scenarios.conftest import Fleet, allow_withheld, deployment
 from tests.scenarios.facts_histories import FactsHistory, commit_branch
 from tests.scenarios.histories import History, differs
 from tests.scenarios.plain_histories import CLUSTER, DEPLOYMENT, NAMESPACE, OBSERVED_METRIC, Files, PlainHistory, write_policy
+from tests.scenarios.source_histories import SourceHistory
 
 APIS = (("ocm",), (), ("ocm", "tenants"), ("knative",), ("ocm", "krake"), ("adopted",))
 STEPS = 12
@@ -277,6 +278,26 @@ def test_facts_that_change_are_planned_from_the_last_state(fleet: Fleet, tmp_pat
         for branch, changed in history.move_facts(step / 4, kind).items() if kind else ():
             commit_branch(fleet, branch, changed, step / 4)
         runs = variants.run(step / 4, kind)
+        complete |= {kind} if kind and any(run.plan.complete for run in runs) else set()
+    assert not complete
+
+
+KEPT = ("add", "hidden again", "old", "other", "not read", "widgets", "cluster", "edit")
+"""Kinds of commits to a repository with hidden files, lists and definitions, each of which is planned from the state of the last run."""
+
+
+def test_files_come_and_go_beside_hidden_ones_lists_and_definitions(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output_commit, "MIN_KEYED_ROWS", 0)  # as in a large source
+    history, variants = SourceHistory(Random(1), "ignore", "lists", "definitions"), ThreeVariants(fleet, tmp_path)
+    (fleet.path / "link.yaml").symlink_to("docs/notes.md")
+    fleet.commit(history.files)
+    complete = set()
+    for step, kind in enumerate(("", "", *KEPT)):
+        if kind:
+            fleet.commit(history.go_on(kind), hour=step)
+        runs = variants.run(step, kind)
         complete |= {kind} if kind and any(run.plan.complete for run in runs) else set()
     assert not complete
 

@@ -13,6 +13,7 @@ from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.ownership import check_cache_directory
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.reconcile.cache.plan_file import PlanFile
+from gitsched.reconcile.cache.reading_rules import ReadingRules
 from gitsched.reconcile.cache.storage import RowFile, identify_build
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class TreeCache(NamedTuple):
     """The last source tree: its files by path and its content. It is `valid` where neither a file nor gitsched.yaml is broken;
     `config_valid` is about gitsched.yaml alone. `source_paths` are the files whose documents depend on no other file,
     `built` the documents that kustomize roots build. `depends_on_policies`: other policies may need other builds. It is
-    `additive` if files may come and go: nothing is built, hidden or checked against definitions of the source."""
+    `additive` if files may come and go as these rules allow: nothing is built or checked against definitions of the source."""
 
     tree: str
     files: Mapping[str, SourceFile]
@@ -104,7 +105,7 @@ class TreeCache(NamedTuple):
     source_paths: Collection[str] = ()
     built: tuple[RawDocument, ...] = ()
     depends_on_policies: bool = False
-    additive: bool = False
+    additive: ReadingRules | None = None
 
 
 class LastWritten(NamedTuple):

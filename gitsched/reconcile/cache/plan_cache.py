@@ -19,6 +19,7 @@ from gitsched.model.document import Document, Key
 from gitsched.model.errors import GitschedError
 from gitsched.model.finding import FieldOrigin, Location
 from gitsched.model.system_errors import is_bug
+from gitsched.reconcile.cache.reading_rules import ReadingRules
 from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize, serialize, serialize_engines
 from gitsched.reconcile.cache.shards import Shards
 from gitsched.reconcile.cache.storage import identify_build
@@ -40,8 +41,8 @@ HEADER = "header"
 class PlanCacheHeader(NamedTuple):
     """`cache_key` identifies the build and the use of the cache. The plan led from `source_tree` to `output_tree`. `kinds` are the kinds of
     the API documents, as (group, kind); `facts` are those of the facts branches. It is `additive` if source files may
-    come and go, because which ones there are concerns no other file. `rule_locations` are the lines of the rules that findings are about,
-    so that no file is parsed for a finding that stays."""
+    come and go, because which ones there are concerns no other file as long as these rules hold. `rule_locations` are the lines of the
+    rules that findings are about, so that no file is parsed for a finding that stays."""
 
     cache_key: str
     source_tree: str
@@ -49,8 +50,13 @@ class PlanCacheHeader(NamedTuple):
     kinds: tuple[tuple[str, str], ...]
     totals: Totals
     facts: AppliedFacts = NO_FACTS
-    additive: bool = False
+    additive: ReadingRules | None = None
     rule_locations: Mapping[FieldOrigin, Location | None] = {}
+
+    @property
+    def settled(self) -> Mapping[str, str | None]:
+        """The broken files, with the source commit of the version of each that the output branch keeps."""
+        return self.additive.settled if self.additive is not None else {}
 
     def is_same_state(self, other: PlanCacheHeader) -> bool:
         """Return whether another header has the same state, whatever the times at which both were checked."""
@@ -155,10 +161,6 @@ class PlanCache:
     def has_source_file(self, path: str) -> bool:
         """Return whether the plan read a source file."""
         return _SEPARATOR not in path and f"{_SEPARATOR}{path}{_SEPARATOR}" in self._load_paths()
-
-    def has_similar_path(self, path: str) -> bool:
-        """Return whether the plan read a source file whose path differs at most in case."""
-        return f"{_SEPARATOR}{path}{_SEPARATOR}".lower() in self._load_paths().lower()
 
     def _load_paths(self) -> str:
         if not self._paths:

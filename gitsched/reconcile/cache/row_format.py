@@ -23,6 +23,7 @@ _ALLOWED_MODULES = (
     "gitsched.render.",
     "gitsched.schedule.",
     "gitsched.reconcile.cache.plan_cache",
+    "gitsched.reconcile.cache.reading_rules",
     "gitsched.reconcile.cache.root_documents",
 )
 """The modules whose classes may be unpickled: those that do no I/O, and those of caches."""
