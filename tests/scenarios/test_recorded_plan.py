@@ -237,9 +237,8 @@ def test_a_run_plans_once_something_is_due(runner: Runner) -> None:
     [
         {"apps/broken.yaml": "kind: ["},
         {"base/kustomization.yaml": "resources: []"},
-        {"apps/crd.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.c}\n"},
     ],
-    ids=["broken", "kustomize", "definitions"],
+    ids=["broken", "kustomize"],
 )
 def test_a_commit_has_no_key_where_files_depend_on_others(runner: Runner, more: dict[str, str]) -> None:
     runner.fleet.commit(FILES | more)
