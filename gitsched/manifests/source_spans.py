@@ -60,8 +60,8 @@ def _find_editable(text: str, tree: YamlDocument, body: Body, editable: tuple[st
 _BLOCK_KEY_END = re.compile(r"[ \t]*:[ \t]*(?:#[^\r\n]*)?(\r\n|\r|\n)")
 """What follows the key of a block mapping whose first member is on a later line."""
 
-_FLOW_START = re.compile(r"\{(?:[ \t\r\n]|(?<=[ \t\r\n])#[^\r\n]*+)*+")
-"""What precedes the first key of a flow mapping."""
+_FLOW_START = re.compile(r"\{(?:[ \t\r\n]|(?<=[ \t\r\n])#[^\r\n]*(?=[\r\n]))*")
+"""What precedes the first key of a flow mapping. Python before 3.11.5 matches a possessive group wrongly."""
 
 
 def _find_insertion_points(text: str, tree: YamlDocument, body: Body, editable: tuple[str, ...]) -> list[InsertionPoint]:
