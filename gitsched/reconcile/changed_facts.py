@@ -50,7 +50,7 @@ def read_changed_facts(
     is_same = facts.digest == fetched.facts.digest and (facts.valid_until is None or now < facts.valid_until)
     if is_same and not any(key[:2] in kinds for key in diff.api_documents):
         return ChangedFacts(diff, totals, facts)
-    if not cache.header.additive:
+    if not cache.header.reading_rules:
         return None
     before = {document.key: document for kind in kinds for document in cache.api_documents.get(kind, ())}
     source = _read_source(context, fetched, cache, diff, before, kinds, totals)

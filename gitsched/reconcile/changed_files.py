@@ -96,7 +96,7 @@ def _read_changed_files(
 ) -> list[_FileChange] | None:
     """Return the changed files that can contain documents; None if one of them concerns other files."""
     header, versions = cache.header, list[tuple[str, Version, Version]]()
-    rules, ignored = header.additive, header.totals.config.source.ignore
+    rules, ignored = header.reading_rules, header.totals.config.source.ignore
     selection = FileSelection(rules, repository, ignored, header.source_tree, tree) if rules is not None else None
     for path in changed:
         before, after = (repository.find_entry(at, path) for at in (header.source_tree, tree))
@@ -131,7 +131,7 @@ def _read_changed_files(
 
 
 def has_same_documents(repository: Repository, old_tree: str, new_tree: str) -> bool:
-    """Return whether two trees of an additive source differ only in files that no plan reads. False where one of them is missing."""
+    """Return whether two trees of a source with reading rules differ only in files that no plan reads. False where one is missing."""
     if old_tree == new_tree:
         return True
     if not (repository.has(old_tree) and repository.has(new_tree)):
@@ -169,7 +169,7 @@ def _keep_resource_findings(
 def _hides_policies(changed: Mapping[Key, DocumentPair], cache: PlanCache) -> bool:
     """Return whether the last document of a policy API goes, so that files with rules may hide all of them, which is a finding."""
     gone = {key for key, (_, after) in changed.items() if after is None}
-    rules = cache.header.additive
+    rules = cache.header.reading_rules
     if not gone or rules is None or not (rules.ignore_files or cache.header.totals.config.source.ignore):
         return False
     kinds = (kind for kind in cache.header.kinds if kind[0] in apis_by_group)
@@ -178,7 +178,7 @@ def _hides_policies(changed: Mapping[Key, DocumentPair], cache: PlanCache) -> bo
 
 def _pair_files(files: list[_FileChange], cache: PlanCache) -> tuple[dict[Key, DocumentPair], dict[Key, DocumentPair]] | None:
     """Return the changed templates and documents of policy APIs; None if only a complete plan can tell what a change means."""
-    rules, totals = cache.header.additive, cache.header.totals
+    rules, totals = cache.header.reading_rules, cache.header.totals
     scopes = totals.kind_scopes
     before, after = FileDocuments(), FileDocuments()
     for file in files:

@@ -28,7 +28,7 @@ def add_custom_resource_findings(cache: TreeCache, repository: Repository) -> Tr
         return cache
     findings = locate_finding_rules(result.findings, repository)
     paths = cache.source_paths
-    if cache.additive is None:
+    if cache.reading_rules is None:
         paths = [path for path in paths if path not in result.paths]
     return cache._replace(source_tree=tree._replace(other_findings=(*tree.other_findings, *findings)), source_paths=paths)
 

@@ -208,9 +208,9 @@ class _SourceComparer:
         if len(changed) > 2 * find_limit(header.totals.workload_count):
             raise NeedsCompletePlan("many files differ")
         paths = changed
-        if header.additive is not None:
+        if header.reading_rules is not None:
             selection = FileSelection(
-                header.additive, self._repository, header.totals.config.source.ignore, header.source_tree, after
+                header.reading_rules, self._repository, header.totals.config.source.ignore, header.source_tree, after
             )
             paths = [path for path in changed if selection.includes(path)]
         old, new = (self._read_documents(tree, paths) for tree in (before, after))

@@ -249,7 +249,7 @@ def make_complete_state(
             return None
         totals = totals._replace(unstable=unstable)
     header = PlanCacheHeader(
-        fetched.cache_key, fetched.source.tree, output_tree, tuple(api_documents), totals, planned.facts, state.additive
+        fetched.cache_key, fetched.source.tree, output_tree, tuple(api_documents), totals, planned.facts, state.reading_rules
     )
     serializable = {api.name for api in policy_apis.values() if api.serializable}
     persistent = all(engine.name in serializable for engine in decisions.engines)

@@ -217,9 +217,9 @@ def plan_source(
     plan, is_sound = _make_plan(made_from, caches, use_made)
     caches.plan_size = len(caches.files)
     tree = caches.tree if can_continue and is_sound else None
-    if tree is None or not (tree.valid or tree.additive is not None):
+    if tree is None or not (tree.valid or tree.reading_rules is not None):
         return complete(plan)
-    return complete(plan, CompleteState(made_from.previous, tree.source_paths, tree.additive))
+    return complete(plan, CompleteState(made_from.previous, tree.source_paths, tree.reading_rules))
 
 
 def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, withholds: bool = False) -> RunInput:

@@ -58,7 +58,7 @@ class PlannedWorkloads:
         plan, changes, header = self.planned.plan, incremental.changes, self._cache.header
         repository = context.source.repository
         paths = repository.changed_paths(header.source_tree, fetched.source.tree)
-        if not header.additive or any(map(is_manifest_path, paths)) or changes.api_documents or plan.moves:
+        if not header.reading_rules or any(map(is_manifest_path, paths)) or changes.api_documents or plan.moves:
             raise NeedsCompletePlan("the commit is not reconciled")
         if plan.totals.own:
             raise NeedsCompletePlan("an API decides workloads itself")

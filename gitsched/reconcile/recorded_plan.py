@@ -107,10 +107,10 @@ def _is_settled(planned: Planned) -> bool:
     state, plan = planned.state, planned.plan
     if isinstance(state, StateUpdate):
         incremental = state.incremental
-        if not _is_plain(state.cache.header.additive) or incremental.totals.has_new_records:
+        if not _is_plain(state.cache.header.reading_rules) or incremental.totals.has_new_records:
             return False
         return find_unstable_changes(incremental) == frozenset()
-    if not isinstance(state, CompleteState) or not _is_plain(state.additive) or plan.details is None:
+    if not isinstance(state, CompleteState) or not _is_plain(state.reading_rules) or plan.details is None:
         return False
     decisions, rendered, *_ = plan.details
     if has_new_records(plan.totals.records, state.previous) or not can_continue(decisions, rendered, plan.totals, state.previous):

@@ -209,11 +209,11 @@ NOTHING_OBSERVED = ObservationResult(Observations())
 
 class CompleteState(NamedTuple):
     """A complete plan that the next plan may start from: the output that it read, and the paths of its source files, which may come and go
-    if the source is `additive`."""
+    as the `reading_rules` allow."""
 
     previous: PreviousOutput
     source_paths: Collection[str]
-    additive: ReadingRules | None = None
+    reading_rules: ReadingRules | None = None
 
 
 class RunInput(NamedTuple):

@@ -245,8 +245,8 @@ def read_source_tree(
         from gitsched.reconcile.settled_files import list_settled  # most sources are valid
 
         settled = list_settled(restored, open_history())
-    is_additive = config_valid and not unverified and settled is not None and builds is not None and not config.source.variants
-    if is_additive and settled is not None and (ignore is None or has_policy_documents(files.values())):
+    has_rules = config_valid and not unverified and builds is not None and not config.source.variants
+    if has_rules and settled is not None and (ignore is None or has_policy_documents(files.values())):
         rules: ReadingRules | None = ReadingRules()
         roots = paths or config.source.paths
         if has_odd or roots or ignore is not None or kustomized is not None:
@@ -257,7 +257,7 @@ def read_source_tree(
             from gitsched.reconcile.custom_resources import add_defined_kinds  # many sources have no definitions
 
             rules = add_defined_kinds(rules, documents)
-        made = made._replace(additive=rules)
+        made = made._replace(reading_rules=rules)
     return _check_custom_resources(kustomized.add_to(made) if kustomized is not None else made, repository)
 
 
@@ -327,7 +327,7 @@ def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, la
         built=last.built,
         source_paths=last.source_paths,
         depends_on_policies=last.depends_on_policies,
-        additive=last.additive,
+        reading_rules=last.reading_rules,
     )
 
 

@@ -94,8 +94,8 @@ class SourceFile(NamedTuple):
 class TreeCache(NamedTuple):
     """The last source tree: its files by path and its content. It is `valid` where neither a file nor gitsched.yaml is broken;
     `config_valid` is about gitsched.yaml alone. `source_paths` are the files whose documents depend on no other file,
-    `built` the documents that kustomize roots build. `depends_on_policies`: other policies may need other builds. It is
-    `additive` if files may come and go as these rules allow: nothing is built or checked against definitions of the source."""
+    `built` the documents that kustomize roots build. `depends_on_policies`: other policies may need other builds.
+    Files may come and go as the `reading_rules` allow; without rules only a complete plan knows what they concern."""
 
     tree: str
     files: Mapping[str, SourceFile]
@@ -105,7 +105,7 @@ class TreeCache(NamedTuple):
     source_paths: Collection[str] = ()
     built: tuple[RawDocument, ...] = ()
     depends_on_policies: bool = False
-    additive: ReadingRules | None = None
+    reading_rules: ReadingRules | None = None
 
 
 class LastWritten(NamedTuple):
