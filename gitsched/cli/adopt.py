@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gitsched.cli import options, output
+from gitsched.cli import exit_codes, options, output
 
 if TYPE_CHECKING:
     from gitsched.reconcile.running_objects import ClusterInput
@@ -88,7 +88,7 @@ def command(
     not_running: tuple[str, ...],
     dry_run: bool,
     form: str,
-    fail_on: output.FailOn,
+    fail_on: exit_codes.FailOn,
     log_format: str,
     location: str,
     output_repository: str | None,
@@ -125,4 +125,4 @@ def command(
         result.objects,
     )
     output.show_as(form, lambda width: write_adoption(report, width), lambda: serialize_adoption(report))
-    return output.get_run_code(result.findings, fail_on)
+    return exit_codes.get_run_code(result.findings, fail_on)

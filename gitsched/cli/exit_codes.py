@@ -1,8 +1,18 @@
-"""Exit codes: their meanings, and the code for an error. That for a result is in `gitsched.cli.output`."""
+"""Exit codes: their meanings, and the code for an error or a result."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
+
 from gitsched.model.errors import Conflict, GitschedError, Temporary
+
+if TYPE_CHECKING:
+    from gitsched.model.finding import Finding
+    from gitsched.report.review import Review
+
+FailOn = Literal["error", "warning", "unschedulable", "none"]
+"""From what on a result fails: values of --fail-on."""
 
 DONE, FINDINGS, USAGE, BUG, TEMPORARY, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 130, 143
 CHANGES = USAGE
@@ -27,3 +37,31 @@ def get_error_code(error: BaseException) -> int:
     if isinstance(error, Temporary | Conflict):
         return TEMPORARY
     return FINDINGS if isinstance(error, GitschedError) else BUG
+
+
+def get_run_code(
+    findings: Iterable[Finding], fail_on: FailOn, *, pending: int = 0, refused: bool = False, changes: bool = False
+) -> int:
+    """Return the exit code for a result; `pending` is the number of unplaced workloads, `changes` is for --detailed-exitcode.
+
+    A refused or withheld change fails regardless of --fail-on, because it was not written. Errors take precedence over changes.
+    """
+    if refused:
+        return FINDINGS
+    failing = () if fail_on == "none" else ("error", "warning") if fail_on == "warning" else ("error",)
+    if any(finding.severity in failing for finding in findings):
+        return FINDINGS
+    if fail_on == "unschedulable" and pending:
+        return FINDINGS
+    return CHANGES if changes else DONE
+
+
+def get_review_code(reviewed: Review, fail_on: FailOn, *, detailed: bool = False) -> int:
+    """Return the exit code for a plan or a reconcile; `detailed` is --detailed-exitcode."""
+    return get_run_code(
+        reviewed.findings,
+        fail_on,
+        pending=reviewed.states["pending"],
+        refused=bool(reviewed.refused or reviewed.withheld.moves),
+        changes=detailed and reviewed.changed,
+    )

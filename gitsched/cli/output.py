@@ -1,4 +1,4 @@
-"""Write results to stdout, reports to files (--report), and logs, progress and CI annotations to stderr; get the exit code of a result."""
+"""Write results to stdout, reports to files (--report), and logs, progress and CI annotations to stderr."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from gitsched.cli import exit_codes
 from gitsched.model.errors import Permanent
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from gitsched.report.review import Review
 
 Rendered = TypeVar("Rendered")
-FailOn = Literal["error", "warning", "unschedulable", "none"]
 DEFAULT_WIDTH = 160
 """The width if stdout is not a terminal and COLUMNS is not set."""
 
@@ -377,31 +375,3 @@ def read_documentation(name: str) -> str:
     package = files("gitsched")
     inside = package.joinpath("docs")
     return (inside if inside.is_dir() else package.joinpath("..", "docs")).joinpath(name).read_text("utf-8")
-
-
-def get_run_code(
-    findings: Iterable[Finding], fail_on: FailOn, *, pending: int = 0, refused: bool = False, changes: bool = False
-) -> int:
-    """Return the exit code for a result; `pending` is the number of unplaced workloads, `changes` is for --detailed-exitcode.
-
-    A refused or withheld change fails regardless of --fail-on, because it was not written. Errors take precedence over changes.
-    """
-    if refused:
-        return exit_codes.FINDINGS
-    failing = () if fail_on == "none" else ("error", "warning") if fail_on == "warning" else ("error",)
-    if any(finding.severity in failing for finding in findings):
-        return exit_codes.FINDINGS
-    if fail_on == "unschedulable" and pending:
-        return exit_codes.FINDINGS
-    return exit_codes.CHANGES if changes else exit_codes.DONE
-
-
-def get_review_code(reviewed: Review, fail_on: FailOn, *, detailed: bool = False) -> int:
-    """Return the exit code for a plan or a reconcile; `detailed` is --detailed-exitcode."""
-    return get_run_code(
-        reviewed.findings,
-        fail_on,
-        pending=reviewed.states["pending"],
-        refused=bool(reviewed.refused or reviewed.withheld.moves),
-        changes=detailed and reviewed.changed,
-    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gitsched.cli import options, output, saved_plan, scenario_options
+from gitsched.cli import exit_codes, options, output, saved_plan, scenario_options
 from gitsched.cli.worktree import NOT_PLANNED, note_uncommitted
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def command(
     worktree: bool,
     detailed: bool,
     form: str,
-    fail_on: output.FailOn,
+    fail_on: exit_codes.FailOn,
     log_format: str,
     location: str,
     output_repository: str | None,
@@ -188,4 +188,4 @@ def command(
         said = saved_plan.save_plan(out, compared)
         if form == "text":
             output.show_text(said)
-    return output.get_review_code(rendered.review, fail_on, detailed=detailed)
+    return exit_codes.get_review_code(rendered.review, fail_on, detailed=detailed)

@@ -80,7 +80,7 @@ def _read_saved(_ctx: click.Context, _parameter: click.Parameter, value: str | N
 @options.LOG
 def command(
     form: str,
-    fail_on: output.FailOn,
+    fail_on: exit_codes.FailOn,
     log_format: str,
     location: str,
     output_repository: str | None,
@@ -126,7 +126,7 @@ def command(
     text = rendered.format_as(form, partial(write_run, paint=output.choose_paint(color), each=each), _serialize)
     output.show(text)
     output.write_reports(wanted, {**rendered.list_writers(), "env": lambda: rendered.render(output.format_outputs)})
-    code = output.get_review_code(rendered.review, fail_on)
+    code = exit_codes.get_review_code(rendered.review, fail_on)
     if answers is not None and code == exit_codes.DONE and count_lines() == logged and rendered.review is found:
         answers.keep(run, text)
     return code

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gitsched.cli import options, output
+from gitsched.cli import exit_codes, options, output
 from gitsched.model.finding import Finding, Location, finding_sort_key
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def command(
     previous: tuple[str, ...],
     now: datetime | None,
     strict: bool,
-    fail_on: output.FailOn,
+    fail_on: exit_codes.FailOn,
     form: str,
     log_format: str,
 ) -> int:
@@ -76,7 +76,7 @@ def command(
     output.log_findings(findings)
     output.show(format_documents(decided.documents, form))
     pending = sum(outcome.state == "pending" for outcome in decided.decisions.outcomes.values())
-    return output.get_run_code(findings, fail_on, pending=pending)
+    return exit_codes.get_run_code(findings, fail_on, pending=pending)
 
 
 def read_documents(names: Iterable[str]) -> tuple[list[Body], list[Finding]]:

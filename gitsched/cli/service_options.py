@@ -81,7 +81,7 @@ class ServiceOptions(NamedTuple):
 class _ReconcilerContext(NamedTuple):
     reconciler: Reconciler
     status: ForgeKind | None
-    fail_on: output.FailOn
+    fail_on: exit_codes.FailOn
 
     def commit_time(self, commit: str) -> datetime:
         return self.reconciler.source.repository.commit(commit).time
@@ -95,7 +95,7 @@ class _ReconcilerContext(NamedTuple):
             return ""
 
     def is_success(self, review: Review) -> bool:
-        return output.get_review_code(review, self.fail_on) == exit_codes.DONE
+        return exit_codes.get_review_code(review, self.fail_on) == exit_codes.DONE
 
     def link_commit(self, review: Review, commit: str) -> str:
         from gitsched.forge.project import link_commit
@@ -103,7 +103,7 @@ class _ReconcilerContext(NamedTuple):
         return link_commit(self.status, review.output_repository, commit) if self.status else ""
 
 
-def open_service(chosen: ServiceOptions, reconciler: Reconciler, wakeup: Wakeup, fail_on: output.FailOn) -> WatchService:
+def open_service(chosen: ServiceOptions, reconciler: Reconciler, wakeup: Wakeup, fail_on: exit_codes.FailOn) -> WatchService:
     """Return the service, which is already listening. Raises a usage error for invalid combinations of options."""
     from gitsched.watch.service import WatchService
 

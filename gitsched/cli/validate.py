@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gitsched.cli import options, output
+from gitsched.cli import exit_codes, options, output
 from gitsched.cli.worktree import find_worktree_root, note_uncommitted
 from gitsched.model.finding import Finding
 
@@ -35,7 +35,7 @@ from gitsched.model.finding import Finding
 def command(
     target: str | None,
     form: str,
-    fail_on: output.FailOn,
+    fail_on: exit_codes.FailOn,
     log_format: str,
     location: str,
     wanted: tuple[output.ReportRequest, ...],
@@ -80,7 +80,7 @@ def command(
     )
     output.write_reports(wanted, output.list_report_writers(findings))
     pending = sum(finding.code == "unschedulable" for finding in findings)
-    return output.get_run_code(findings, fail_on, pending=pending)
+    return exit_codes.get_run_code(findings, fail_on, pending=pending)
 
 
 def filter_below(findings: Iterable[Finding], path: Path, root: Path) -> list[Finding]:

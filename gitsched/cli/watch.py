@@ -58,7 +58,7 @@ def command(
     once: bool,
     grace: float,
     debounce: float,
-    fail_on: output.FailOn,
+    fail_on: exit_codes.FailOn,
     log_format: str,
     location: str,
     output_repository: str | None,
@@ -91,20 +91,20 @@ def command(
 options.add_environment_variables(command)
 
 
-def _run_once(settings: RunSettings, fail_on: output.FailOn) -> int:
+def _run_once(settings: RunSettings, fail_on: exit_codes.FailOn) -> int:
     from gitsched.reconcile import Reconciler
     from gitsched.reconcile.run import make_review
 
     found = make_review(Reconciler(settings).run(settings.now))
     RunLog().write(found)
-    return output.get_review_code(found, fail_on)
+    return exit_codes.get_review_code(found, fail_on)
 
 
 def _run(
     settings: RunSettings,
     chosen: service_options.ServiceOptions,
     shutdown: GracefulShutdown,
-    fail_on: output.FailOn,
+    fail_on: exit_codes.FailOn,
     times: tuple[timedelta, timedelta],
 ) -> None:
     from gitsched.git.urls import redact

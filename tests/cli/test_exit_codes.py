@@ -12,8 +12,7 @@ import pygit2
 import pytest
 
 import gitsched.cli
-from gitsched.cli.exit_codes import get_error_code
-from gitsched.cli.output import FailOn, get_run_code
+from gitsched.cli.exit_codes import FailOn, get_error_code, get_run_code
 from gitsched.model.errors import Conflict, Permanent, Temporary
 from gitsched.model.finding import Finding
 

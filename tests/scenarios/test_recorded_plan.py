@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from gitsched import __version__
-from gitsched.cli.output import format_outputs, get_review_code
+from gitsched.cli.exit_codes import get_review_code
+from gitsched.cli.output import format_outputs
 from gitsched.decide import repeated_decisions
 from gitsched.git.refs import NOTES_REF
 from gitsched.reconcile import Reconciler, RunResult, output_commit, package_digest, pipeline, recorded_plan
