@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from gitsched.apis.capabilities import NearSelecting
+from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.decisions import DecisionSet
 from gitsched.model.document import Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
@@ -43,8 +44,13 @@ def _explain_recorded(decisions: DecisionSet, document: Document) -> Explanation
 def list_near_selections(decisions: DecisionSet, keys: Iterable[Key]) -> dict[Key, str]:
     """Return for objects that no policy selects which policy nearly does, for those that have one."""
     templates = [template for key in keys if (template := decisions.catalog.templates.get(key)) is not None]
+    return describe_near_selections(decisions.engines, templates)
+
+
+def describe_near_selections(engines: Iterable[PolicyEngine], templates: Collection[Document]) -> dict[Key, str]:
+    """Return for templates that no policy selects which policy of the engines nearly does, for those that have one."""
     found: dict[Key, str] = {}
-    for engine in decisions.engines:
+    for engine in engines:
         if isinstance(engine, NearSelecting):
             found = {**engine.describe_near_selections(templates), **found}
     return found

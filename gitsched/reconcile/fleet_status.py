@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gitsched.apis.capabilities import AvailabilityReporting
 from gitsched.decide.cluster_reports import KnownReports
-from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.plan_result import Plan
-from gitsched.decide.workload_explanation import list_near_selections
 from gitsched.git import Repository
 from gitsched.model.document import Key
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, LastReport, WorkloadStatus
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.pipeline import log_ignored_settings, plan_source
+from gitsched.reconcile.pipeline import log_ignored_settings
+from gitsched.reconcile.planned_fleet import PlannedFleet, plan_fleet
 from gitsched.reconcile.rollout_input import list_output_commits
 from gitsched.reconcile.run import Fetched, open_context
 from gitsched.reconcile.run_settings import RunSettings
@@ -23,24 +22,24 @@ from gitsched.render.output_files import CLUSTERS, escape_segment
 def read_fleet_status(settings: RunSettings) -> FleetStatus:
     """Read the status of a fleet. Nothing is written to a branch."""
     context = open_context(settings._replace(all_statuses=True))
-    fetched = fetch(context)
-    plan = plan_source(context, fetched, settings.now, written=False).plan
-    log_ignored_settings(plan)
-    return make_fleet_status(fetched, plan)
+    with gc_paused():
+        fetched = fetch(context)
+        fleet = plan_fleet(context, fetched)
+        log_ignored_settings(fleet.plan)
+        return make_fleet_status(fetched, fleet)
 
 
-def make_fleet_status(fetched: Fetched, plan: Plan) -> FleetStatus:
-    """Return the status of a fleet from a complete plan."""
-    repository, head = fetched.output.repository, fetched.output_head
+def make_fleet_status(fetched: Fetched, fleet: PlannedFleet) -> FleetStatus:
+    """Return the status of a planned fleet."""
+    repository, head, plan = fetched.output.repository, fetched.output_head, fleet.plan
     commits = list_output_commits(repository, head)
-    reports = KnownReports(plan.decisions.catalog, plan.observations, commits)
-    unready = _list_unready(plan.decisions)
-    last = {name: reports.find_last(name) for name in sorted(plan.cluster_facts)}
+    reports = KnownReports(fleet.catalog, plan.observations, commits)
+    last = {name: reports.find_last(name) for name in sorted(fleet.clusters)}
     limit = max((report.age for report in last.values() if report is not None and report.age is not None), default=0)
     behind = _count_changes(repository, fetched, commits[: limit + 1], last)
     clusters = tuple(
-        ClusterStatus(name, unready.get(name, ""), facts.workloads, last[name], behind.get(name))
-        for name, facts in sorted(plan.cluster_facts.items())
+        ClusterStatus(name, fleet.unready.get(name, ""), facts.workloads, last[name], behind.get(name))
+        for name, facts in sorted(fleet.clusters.items())
     )
     commit = repository.commit(head) if head is not None else None
     return FleetStatus(
@@ -51,17 +50,9 @@ def make_fleet_status(fetched: Fetched, plan: Plan) -> FleetStatus:
         clusters,
         plan.rollouts,
         tuple(list_workload_statuses(plan)),
-        unclaimed := plan.decisions.list_unclaimed(),
-        list_near_selections(plan.decisions, unclaimed),
+        fleet.unclaimed,
+        fleet.nearest,
     )
-
-
-def _list_unready(decisions: DecisionSet) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for engine in decisions.engines:
-        if isinstance(engine, AvailabilityReporting):
-            found |= engine.unavailable_clusters()
-    return found
 
 
 def _count_changes(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from functools import partial
 
 from gitsched.decide.companion_explanation import ExplainedCompanions, explain_companions
-from gitsched.decide.plan_result import Plan
+from gitsched.decide.garbage_collection import gc_paused
+from gitsched.decide.plan_result import PlanDetails
 from gitsched.decide.reference_explanation import explain_references
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Key
@@ -14,11 +16,15 @@ from gitsched.model.errors import Permanent
 from gitsched.model.finding import finding_sort_key, format_names
 from gitsched.model.fleet_status import WorkloadStatus
 from gitsched.model.fleet_tree import ClusterTree, WorkloadTree
+from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.fleet_status import list_workload_statuses, make_fleet_status
 from gitsched.reconcile.pipeline import log_ignored_settings, plan_source
-from gitsched.reconcile.run import open_context
+from gitsched.reconcile.planned_fleet import PlannedFleet, plan_fleet
+from gitsched.reconcile.planned_workloads import PlannedWorkloads
+from gitsched.reconcile.run import Fetched, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
+from gitsched.reconcile.state_plan import try_with_state
 
 _CLUSTER_KINDS = ("cluster", "managedcluster")
 MAX_NAMES = 5
@@ -32,28 +38,48 @@ def read_fleet_tree(settings: RunSettings, words: Sequence[str], kind: str = "",
 
     Raise Permanent where nothing or more than one workload has the name.
     """
-    name = words[-1]
     context = open_context(settings._replace(all_statuses=True))
-    fetched = fetch(context)
-    plan = plan_source(context, fetched, settings.now, written=False).plan
-    log_ignored_settings(plan)
+    with gc_paused():
+        fetched = fetch(context)
+        fleet = plan_fleet(context, fetched)
+        log_ignored_settings(fleet.plan)
+        return _read_tree(context, fetched, fleet, words, kind, namespace)
+
+
+def _read_tree(
+    context: RunContext, fetched: Fetched, fleet: PlannedFleet, words: Sequence[str], kind: str, namespace: str
+) -> ClusterTree | WorkloadTree:
+    name = words[-1]
     retained = fetched.record.retained if fetched.record is not None else ()
-    if name in plan.cluster_facts and not namespace and (len(words) == 1 or kind.lower() in _CLUSTER_KINDS):
-        status = make_fleet_status(fetched, plan)
+    if name in fleet.clusters and not namespace and (len(words) == 1 or kind.lower() in _CLUSTER_KINDS):
+        status = make_fleet_status(fetched, fleet)
         workloads = tuple(one for one in status.workloads if name in one.clusters)
         (cluster,) = (one for one in status.clusters if one.name == name)
         return ClusterTree(cluster, workloads, tuple(copy for copy in retained if copy.cluster == name))
-    statuses = {one.key: one for one in list_workload_statuses(plan)}
+    statuses = {one.key: one for one in list_workload_statuses(fleet.plan)}
     found = [key for key in statuses if _selects(key, words, kind, namespace)]
     if len(found) != 1:
-        raise Permanent(_describe_choice(statuses, found, plan.cluster_facts, "/".join(words)))
-    return _make_workload_tree(plan, statuses[found[0]], retained)
+        raise Permanent(_describe_choice(statuses, found, fleet.clusters, "/".join(words)))
+    key, plan = found[0], fleet.plan
+    details = plan.details or try_with_state(partial(_read_details, context, fetched, key))
+    if details is None:
+        plan = plan_source(context, fetched, context.settings.now, written=False).plan
+        details = plan.details
+    assert details is not None, "a complete plan has all references"
+    return _make_workload_tree(plan.outcomes[key], details, statuses[key], retained)
 
 
-def _make_workload_tree(plan: Plan, status: WorkloadStatus, retained: Iterable[RetainedCopy]) -> WorkloadTree:
-    assert plan.details is not None, "only a complete plan has all references"
-    key, outcome = status.key, plan.outcomes[status.key]
-    decisions, _, delivered, missing, companions = plan.details
+def _read_details(context: RunContext, fetched: Fetched, key: Key) -> PlanDetails:
+    """Return what a complete plan has about one workload that the last run has placed."""
+    workloads = PlannedWorkloads(context, fetched)
+    return workloads.describe(key, workloads.decide([key])[0])
+
+
+def _make_workload_tree(
+    outcome: Outcome, details: PlanDetails, status: WorkloadStatus, retained: Iterable[RetainedCopy]
+) -> WorkloadTree:
+    key = status.key
+    decisions, _, delivered, missing, companions = details
     problems = sorted((finding for finding in outcome.findings if finding.severity != "info"), key=finding_sort_key)
     related = explain_companions(companions, decisions, key).get(key, ExplainedCompanions())
     return WorkloadTree(

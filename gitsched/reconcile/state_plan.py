@@ -12,7 +12,7 @@ from gitsched.reconcile.run import NO_SETTING_REPORT, StateUpdate
 from gitsched.reconcile.source_diff import plan_incrementally
 
 if TYPE_CHECKING:
-    from gitsched.reconcile.cache.plan_cache import PlanCache
+    from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
     from gitsched.reconcile.run import Fetched, Planned, RunContext
 
 T = TypeVar("T")
@@ -49,18 +49,19 @@ def open_state(context: RunContext, fetched: Fetched) -> PlanCache:
     return cache
 
 
-def plan_from_state(context: RunContext, fetched: Fetched) -> StatePlan:
-    """Plan the fetched commit. Raise NeedsCompletePlan if only a complete plan has all findings."""
+def plan_from_state(context: RunContext, fetched: Fetched, *, reads_files: bool = True) -> StatePlan:
+    """Plan the fetched commit. Raise NeedsCompletePlan if only a complete plan has all findings.
+
+    Unless the caller `reads_files`, documents may differ from their files, and findings about files from those of the planned commit.
+    """
     cache = open_state(context, fetched)
     totals = cache.header.totals
-    if totals.varied or context.settings.operator.required_tenants or totals.config != fetched.trusted.config:
-        raise NeedsCompletePlan("what builds, tenants and settings change is not in the state")
-    if cache.header.facts.are_timed or cache.header.facts.digest != fetched.facts.digest:
-        raise NeedsCompletePlan("documents of clusters have facts that their files do not have")
+    if context.settings.operator.required_tenants or totals.config != fetched.trusted.config:
+        raise NeedsCompletePlan("what tenants and settings change is not in the state")
     if totals.observations:
         raise NeedsCompletePlan("a report has to query metrics, or to use recorded ones")
-    if cache.header.settled:
-        raise NeedsCompletePlan("a report says which versions of broken files are used")
+    if reads_files:
+        _check_files(cache.header, fetched)
     if needs_setting_report(context, fetched, totals.config):
         from gitsched.reconcile.setting_findings import report_settings  # few commits change settings
 
@@ -70,3 +71,13 @@ def plan_from_state(context: RunContext, fetched: Fetched) -> StatePlan:
     if planned is None or not isinstance(planned.state, StateUpdate):
         raise NeedsCompletePlan("the change is too large for an incremental plan, or a bug shows on a document")
     return StatePlan(planned, planned.state)
+
+
+def _check_files(header: PlanCacheHeader, fetched: Fetched) -> None:
+    """Raise NeedsCompletePlan if documents or findings do not come from the files of the planned commit alone."""
+    if header.totals.varied:
+        raise NeedsCompletePlan("what builds change is not in the state")
+    if header.facts.are_timed or header.facts.digest != fetched.facts.digest:
+        raise NeedsCompletePlan("documents of clusters have facts that their files do not have")
+    if header.settled:
+        raise NeedsCompletePlan("a report says which versions of broken files are used")

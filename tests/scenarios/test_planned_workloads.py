@@ -13,8 +13,12 @@ from gitsched.apis.topology import CLUSTER
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
 from gitsched.model.simulation import FailureDomain
-from gitsched.reconcile import explanation, pipeline, source_simulation
+from gitsched.reconcile import explanation, fleet_tree, pipeline, planned_fleet, source_simulation
+from gitsched.reconcile.fleet_status import read_fleet_status
+from gitsched.reconcile.fleet_tree import read_fleet_tree
 from gitsched.reconcile.run_settings import RunSettings
+from gitsched.report.fleet_status import serialize_fleet_status
+from gitsched.report.fleet_tree import serialize_fleet_tree
 from gitsched.simulate.scenario import Scaling, Scenario
 from tests.scenarios.conftest import Fleet
 from tests.scenarios.histories import WORKLOADS, History
@@ -38,8 +42,17 @@ def simulate(settings: RunSettings, scenario: Scenario) -> object:
         return str(error)
 
 
+def show(settings: RunSettings, *words: str) -> object:
+    """Return the status of the fleet and the tree of a cluster or workload, or its error."""
+    found = serialize_fleet_status(read_fleet_status(settings))
+    try:
+        return found, serialize_fleet_tree(read_fleet_tree(settings, words))
+    except Permanent as error:
+        return found, str(error)
+
+
 def query(settings: RunSettings, dice: Random) -> list[object]:
-    """Explain objects and simulate events."""
+    """Explain objects, simulate events, and show the fleet."""
     why_not = dice.choice(((), (), (dice.choice(PLACES),)))
     domains = tuple(FailureDomain(CLUSTER, name) for name in dice.sample((*PLACES, "fourth"), dice.choice((1, 1, 2))))
     silent = dice.random() < 0.3
@@ -55,7 +68,8 @@ def query(settings: RunSettings, dice: Random) -> list[object]:
         )
     )
     kind, name = dice.choice((("deployment", dice.choice(WORKLOADS)), ("ConfigMap", "conf"), ("cluster", "first")))
-    return [explain(settings, kind, name, why_not=why_not), simulate(settings, scenario)]
+    shown = show(settings, dice.choice((name, *PLACES)))
+    return [explain(settings, kind, name, why_not=why_not), simulate(settings, scenario), shown]
 
 
 def play(fleet: Fleet, where: Path, history: PolicyHistory | History, dice: Random, steps: int) -> None:
@@ -90,9 +104,11 @@ def test_what_the_last_run_has_placed_is_explained_without_a_complete_plan(
     settings, scenario = fleet.settings(0.1, trusted=False), Scenario(lose=(FailureDomain(CLUSTER, "first"),))
 
     def answer(settings: RunSettings) -> list[object]:
-        return [explain(settings, "deployment", "api", why_not=()), simulate(settings, scenario)]
+        shown = [show(settings, word) for word in ("api", "first")]
+        return [explain(settings, "deployment", "api", why_not=()), simulate(settings, scenario), *shown]
 
     whole = answer(settings._replace(cache=tmp_path / "none"))
     assert not any(isinstance(one, str) for one in whole)
-    monkeypatch.setattr(pipeline, "plan_source", None)
+    for module in (pipeline, planned_fleet, fleet_tree):
+        monkeypatch.setattr(module, "plan_source", None)
     assert answer(settings) == whole

@@ -140,6 +140,13 @@ class PlanCache:
             self._clusters[name] = self._select_row(_CLUSTER, name)
         return self._clusters.get(name)
 
+    def list_clusters(self) -> Iterator[tuple[str, ClusterRow]]:
+        """Yield the row of every cluster with a directory, by name."""
+        if not self._complete:
+            rows = [(name, data) for name, data in self._read_all(_CLUSTER) if name not in self._clusters]
+            self._clusters |= {name: self._decode(data) for name, data in rows}
+        yield from sorted((name, row) for name, row in self._clusters.items() if row is not None)
+
     def list_workloads(self) -> Iterator[WorkloadRow]:
         if not self._complete:
             self._load_workloads()
