@@ -32,6 +32,10 @@ UPSTREAM = {
 CONFIG = {"karmada": {"missingFacts": "strict", "taintEviction": False}}
 
 
+ROUNDS = 3
+"""Measurements of each input, of which the fastest counts."""
+
+
 class Rate(NamedTuple):
     """Bindings per CPU second: by the scheduler alone, and from documents to documents (validated, matched, written)."""
 
@@ -58,12 +62,17 @@ def search_regions(count: int) -> float:
 
 
 def main() -> None:
-    print(f"{'input':18} {'clusters':>8} {'scheduler/s':>12} {'total/s':>9} {'Karmada/s':>10} {'ratio':>7}")
+    print(f"{'input':18} {'clusters':>8} {'Karmada/s':>10} {'scheduler/s':>12} {'ratio':>6} {'total/s':>9} {'ratio':>6}")
     for name, rates in UPSTREAM.items():
         for clusters, upstream in rates.items():
             with lzma.open(INPUTS / f"{name}-{clusters}.json.xz", "rt", encoding="utf-8") as file:
-                rate = measure(json.load(file))
-            print(f"{name:18} {clusters:8} {rate.core:12.0f} {rate.total:9.0f} {upstream:10.1f} {rate.core / upstream:7.0f}")
+                case = json.load(file)
+            rates_measured = [measure(case) for _ in range(ROUNDS)]
+            rate = Rate(max(rate.core for rate in rates_measured), max(rate.total for rate in rates_measured))
+            print(
+                f"{name:18} {clusters:8} {upstream:10.1f} {rate.core:12.0f} {rate.core / upstream:6.0f} "
+                f"{rate.total:9.0f} {rate.total / upstream:6.0f}"
+            )
     for count in (10, 20, 40):
         print(f"choice among {count} regions: {search_regions(count) * 1000:.1f} ms")
 

@@ -35,7 +35,8 @@ def validate_document(body: Body, ignored: frozenset[str] = frozenset(), strictn
     api = apis_by_group.get(group)
     try:
         filled = api.apply_defaults(body) if api is not None and api.apply_defaults is not None else body
-        result = _load_schemas().validate(filled, None if filled is body else body, strictness)
+        known = _load_kinds()
+        result = known.schemas.validate(filled, None if filled is body else body, strictness)
     except (TypeError, ValueError) as error:
         found = find_non_json_value(body)
         if found is None and isinstance(error, UnicodeEncodeError):
@@ -45,7 +46,7 @@ def validate_document(body: Body, ignored: frozenset[str] = frozenset(), strictn
         return ValidationResult(body, (found,))
     if strictness == "strict" and result.issues:
         result = result._replace(issues=tuple(issue.as_error() for issue in result.issues))
-    rules = _find_validator(api, group, kind, body)
+    rules = known.find_rules(group, kind, body)
     if rules is None or any(issue.severity == "error" for issue in result.issues):
         return result
     broken = [issue for issue in rules(result.body) if issue.code not in ignored]
@@ -119,7 +120,7 @@ def list_document_findings(body: Body, ignored: frozenset[str] = frozenset(), st
 
 def list_document_choices(body: Body) -> Iterator[Choice]:
     """Yield the selectors and names by which a valid document of a policy API chooses workloads or clusters."""
-    return _load_schemas().list_choices(body)
+    return _load_kinds().schemas.list_choices(body)
 
 
 def split_unread_configs(path: str, documents: Iterable[RawDocument]) -> tuple[tuple[RawDocument, ...], list[Finding]]:
@@ -165,7 +166,8 @@ def _format_pointer(pointer: Iterable[str | int]) -> str:
     return f"{path}: " if path else ""
 
 
-def _find_validator(api: PolicyAPI | None, group: str, kind: str, body: Body) -> DocumentValidator | None:
+def _find_rules(group: str, kind: str) -> DocumentValidator | None:
+    api = apis_by_group.get(group)
     if api is not None and api.find_validator is not None:
         return api.find_validator(group, kind)
     if (group, kind) == (config.GROUP, config.KIND):
@@ -194,7 +196,12 @@ def _find_validator(api: PolicyAPI | None, group: str, kind: str, body: Body) ->
         from gitsched.apis.gitsched.tenant import validate_tenant  # few sources have tenants
 
         return validate_tenant
-    for api in policy_apis.values():
+    return None
+
+
+def _find_named_rules(apis: Iterable[PolicyAPI], body: Body, group: str, kind: str) -> DocumentValidator | None:
+    """Return the rules of an API for objects of other groups, some of which it validates by name."""
+    for api in apis:
         names = api.validated_objects.get((group, kind))
         is_validated = names is not None and (not names or str(get_field(body, "metadata", "name")) in names)
         if is_validated and api.find_validator is not None:
@@ -214,16 +221,44 @@ def _list_config_schemas(apis: Iterable[PolicyAPI]) -> list[Mapping[SchemaKey, B
     return [{key: schema}]
 
 
-_schemas: dict[tuple[PolicyAPI, ...], SchemaValidator] = {}
+class _KnownKinds:
+    """The schemas and the rules of the kinds that gitsched and some policy APIs read. Rules are looked up once for each kind."""
 
+    __slots__ = ("_apis", "_named", "_rules", "schemas")
 
-def _load_schemas() -> SchemaValidator:
-    apis = tuple(policy_apis.values())
-    if apis not in _schemas:
+    def __init__(self, apis: tuple[PolicyAPI, ...]) -> None:
         known = list_schemas([*(api.schemas for api in apis), *_list_config_schemas(apis)])
         with_schema = {(group, kind) for group, _, kind in known}
         others = {
             pair for api in apis for pair in (*api.validated_objects, *api.active_templates) if pair[0] and pair not in with_schema
         }
-        _schemas[apis] = SchemaValidator(known, sorted(others))
-    return _schemas[apis]
+        self.schemas = SchemaValidator(known, sorted(others))
+        self._apis = apis
+        reading = {group for api in apis if api.find_validator is not None for group in api.groups}
+        self._named = frozenset(pair for api in apis for pair in api.validated_objects if pair[0] not in reading)
+        self._rules: dict[tuple[str, str], DocumentValidator | None] = {}
+
+    def find_rules(self, group: str, kind: str, body: Body) -> DocumentValidator | None:
+        """Return the rules for a document that a schema cannot express; None if there are none."""
+        pair = group, kind
+        if pair in self._named:
+            return _find_named_rules(self._apis, body, group, kind)
+        if pair in self._rules:
+            return self._rules[pair]
+        rules = _find_rules(group, kind)
+        if len(self._rules) < _MAX_KINDS:
+            self._rules[pair] = rules
+        return rules
+
+
+_MAX_KINDS = 4096
+"""The kinds whose rules are remembered. The documents name the kinds, so that there is a limit."""
+_kinds: dict[tuple[PolicyAPI, ...], _KnownKinds] = {}
+
+
+def _load_kinds() -> _KnownKinds:
+    apis = tuple(policy_apis.values())
+    known = _kinds.get(apis)
+    if known is None:
+        known = _kinds[apis] = _KnownKinds(apis)
+    return known

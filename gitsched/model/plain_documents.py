@@ -85,8 +85,11 @@ def describe_unreadable(body: Any) -> str:
 
 def describe_kind(body: Mapping[str, Any]) -> str:
     """Return what the kind of a document has that no file could have; "" if there is nothing."""
-    identity = (body.get("apiVersion"), body.get("api"), body.get("kind"))
-    return next(("the kind has a lone surrogate" for text in identity if isinstance(text, str) and _has_surrogate(text)), "")
+    for name in ("apiVersion", "api", "kind"):
+        text = body.get(name)
+        if isinstance(text, str) and not text.isascii() and _has_surrogate(text):
+            return "the kind has a lone surrogate"
+    return ""
 
 
 def describe_defect(body: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -85,12 +84,12 @@ def _parse_text(text: str) -> Quantity | None:
 def count_quantity(resource: str, quantity: Quantity) -> int:
     """Return the amount of a resource as schedulers count it: cpu in thousandths, everything else in whole units, both rounded
     up."""
-    return -(-quantity.nano // (10**6 if resource == "cpu" else NANO))
+    return -(-quantity.nano // get_unit(resource))
 
 
-def count_amounts(amounts: Mapping[str, int]) -> dict[str, int]:
-    """Return amounts by resource, in units of a nano, as `count_quantity` does."""
-    return {resource: -(-nano // (10**6 if resource == "cpu" else NANO)) for resource, nano in amounts.items()}
+def get_unit(resource: str) -> int:
+    """Return the unit in which schedulers count a resource, in nanos: a thousandth of a cpu, and 1 of everything else."""
+    return 10**6 if resource == "cpu" else NANO
 
 
 def format_resource_amount(resource: str, count: int, *, binary: bool) -> str:

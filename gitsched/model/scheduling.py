@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -69,7 +68,7 @@ class Assignment(NamedTuple):
 
 def make_assignments(pairs: Iterable[tuple[str, int]]) -> tuple[Assignment, ...]:
     """Return assignments of names and replicas. A NamedTuple's own constructor is slow, and a workload may go to a thousand clusters."""
-    return tuple(map(partial(tuple.__new__, Assignment), pairs))
+    return tuple(map(tuple.__new__, repeat(Assignment), pairs))
 
 
 class CandidateVariant(NamedTuple):
@@ -178,7 +177,8 @@ def make_full_targets(assignments: Iterable[Assignment]) -> list[TargetCluster]:
         return []
     names, replicas = zip(*assignments, strict=True)
     counts = replicas if all(replicas) else [count or None for count in replicas]
-    return list(map(partial(tuple.__new__, TargetCluster), zip(names, counts, *map(repeat, _TARGET_DEFAULTS), strict=False)))
+    columns = zip(names, counts, *map(repeat, _TARGET_DEFAULTS), strict=False)
+    return list(map(tuple.__new__, repeat(TargetCluster), columns))
 
 
 class RecordTarget(NamedTuple):

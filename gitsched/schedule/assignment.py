@@ -99,8 +99,23 @@ ReplicaCounts = dict[int, int]
 _MODE_MESSAGES = {"fresh": "do fresh scale", "scale up": "scale up", "scale down": "scale down"}
 
 
+class WeightedCandidates(NamedTuple):
+    """Candidates with their weights, as two columns; `descending` marks those known to be ordered by weight, the largest first."""
+
+    candidates: Sequence[int]
+    weights: Sequence[int]
+    descending: bool = False
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        return list(zip(self.candidates, self.weights, strict=True))
+
+
+_NO_CANDIDATES = WeightedCandidates((), ())
+
+
 class ReplicaDivision(NamedTuple):
-    """One use of the dispenser: `replicas` by `weights` (candidate, weight), in addition to `assigned`.
+    """One use of the dispenser: `replicas` by weight among `weighted` candidates, in addition to `assigned`.
 
     `mode` is "fresh", "kept" (nothing is dispensed), "scale up" or "scale down".
     """
@@ -108,7 +123,7 @@ class ReplicaDivision(NamedTuple):
     mode: str
     assigned: ReplicaCounts
     replicas: int
-    weights: list[tuple[int, int]]
+    weighted: WeightedCandidates
 
 
 class Unschedulable(Exception):
@@ -176,26 +191,25 @@ def _plan_division(request: Request, fleet: Fleet, ranked: RankedCandidates, sel
         kept = {fleet.index[t.name]: t.replicas for t in request.previous if fleet.index.get(t.name) in selected_set}
     assigned = sum(kept.values())
     if request.fresh:
-        allocatable, assigned_before = ranked.allocatable_replicas, ranked.assigned
-        return _select_weights(
-            request, ReplicaDivision("fresh", {}, replicas, [(i, allocatable[i] + assigned_before.get(i, 0)) for i in selected])
-        )
+        weighted = WeightedCandidates(selected, list(map(ranked.available_replicas, selected)))
+        return _select_weights(request, ReplicaDivision("fresh", {}, replicas, weighted))
     if assigned == replicas:
-        return ReplicaDivision("kept", kept, 0, [])
+        return ReplicaDivision("kept", kept, 0, _NO_CANDIDATES)
     if assigned > replicas:
-        return _select_weights(request, ReplicaDivision("scale down", {}, replicas, list(kept.items())))
+        weighted = WeightedCandidates(list(kept), list(kept.values()))
+        return _select_weights(request, ReplicaDivision("scale down", {}, replicas, weighted))
     return _select_weights(
         request, ReplicaDivision("scale up", kept, replicas - assigned, _weigh_by_capacity(fleet, ranked, selected))
     )
 
 
-def _weigh_by_capacity(fleet: Fleet, ranked: RankedCandidates, selected: list[int]) -> list[tuple[int, int]]:
-    """Return the selected candidates with their capacities. Workloads with the same ranking share the list of all candidates."""
-
-    def weigh() -> list[tuple[int, int]]:
-        return list(zip(selected, map(ranked.allocatable_replicas.__getitem__, selected), strict=True))
-
+def _weigh_by_capacity(fleet: Fleet, ranked: RankedCandidates, selected: list[int]) -> WeightedCandidates:
+    """Return the selected candidates with their capacities. Workloads with the same ranking share the columns of all candidates."""
     shares = ranked.ranking is not None and selected is ranked.order
+
+    def weigh() -> WeightedCandidates:
+        return WeightedCandidates(selected, list(map(ranked.allocatable_replicas.__getitem__, selected)), shares)
+
     return fleet.get_or_compute(("weights", ranked.ranking), weigh) if shares else weigh()
 
 
@@ -203,7 +217,7 @@ def _select_weights(request: Request, division: ReplicaDivision) -> ReplicaDivis
     """Return the division with the weights that apply: for aggregated, as few candidates as are sufficient, previous ones first."""
     # Karmada adds in 32 bits, and the capacity for a workload without replicas is unlimited: the sum can overflow and become
     # negative.
-    weights = [weight for _, weight in division.weights]
+    candidates, weights, descending = division.weighted
     total = (sum(weights) + 2**31) % 2**32 - 2**31
     if total < division.replicas:
         raise Unschedulable(
@@ -211,41 +225,45 @@ def _select_weights(request: Request, division: ReplicaDivision) -> ReplicaDivis
         )
     if request.division != "aggregated":
         return division
-    order = go_sort_descending(weights)
+    order = range(len(weights)) if descending else go_sort_descending(weights)
     if division.assigned:
-        order.sort(key=lambda position: not division.assigned.get(division.weights[position][0]))
+        order = sorted(order, key=lambda position: not division.assigned.get(candidates[position]))
     total = 0
     for count, position in enumerate(order, 1):
         total += weights[position]
         if total >= division.replicas:
-            return division._replace(weights=[division.weights[chosen] for chosen in order[:count]])
+            chosen = order[:count]
+            sufficient = WeightedCandidates([candidates[i] for i in chosen], [weights[i] for i in chosen])
+            return division._replace(weighted=sufficient)
     return division
 
 
 def _divide_replicas(request: Request, division: ReplicaDivision) -> ReplicaCounts:
     kept = division.assigned
-    if not division.weights:
+    candidates = division.weighted.candidates
+    if not candidates:
         return kept
     added = _dispense_replicas(
-        request, division.replicas, sorted(_list_eligible_parties(request, division.replicas, division.weights))
+        request, division.replicas, sorted(_list_eligible_parties(request, division.replicas, division.weighted))
     )
     if not kept:
         return added
     # A candidate with replicas keeps its place in the order, whether or not it gets more.
-    order = sorted({*added, *(i for i, _ in division.weights if i in kept)})
+    order = sorted({*added, *(i for i in candidates if i in kept)})
     return {i: kept.get(i, 0) + added.get(i, 0) for i in (*order, *sorted(kept.keys() - set(order)))}
 
 
-def _list_eligible_parties(request: Request, replicas: int, parties: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _list_eligible_parties(request: Request, replicas: int, weighted: WeightedCandidates) -> list[tuple[int, int]]:
     """Return the parties that can get a seat: a party with less weight gets its first seat after all parties with more weight."""
-    if request.keep_empty or 2 * replicas > len(parties):
-        return parties
-    weights = [weight for _, weight in parties]
-    ordered = sorted(weights, reverse=True)
+    candidates, weights, descending = weighted
+    if request.keep_empty or 2 * replicas > len(candidates):
+        return weighted.pairs
+    ordered = weights if descending else sorted(weights, reverse=True)
     least = ordered[replicas - 1] if replicas > 0 else 0
-    if weights == ordered:  # the candidates are ranked by their weights
-        return parties[: bisect_right(weights, -least, key=neg)]
-    return [entry for entry in parties if entry[1] >= least]
+    if descending:
+        count = bisect_right(weights, -least, key=neg)
+        return list(zip(candidates[:count], weights[:count], strict=True))
+    return [entry for entry in zip(candidates, weights, strict=True) if entry[1] >= least]
 
 
 def _dispense_replicas(request: Request, target: int, parties: list[tuple[int, int]]) -> ReplicaCounts:
@@ -257,9 +275,10 @@ def _dispense_replicas(request: Request, target: int, parties: list[tuple[int, i
 def _divide_by_static_weight(request: Request, fleet: Fleet, mask: int) -> tuple[Assignment, ...]:
     selected = fleet.cached_members(mask)
 
-    def list_parties() -> list[tuple[int, int]]:
+    def list_parties() -> WeightedCandidates:
         weights = compute_static_weights(request, fleet, selected)
-        return [(i, weights[i]) for i in selected if weights[i]]
+        parties = [i for i in selected if weights[i]]
+        return WeightedCandidates(parties, [weights[i] for i in parties])
 
     parties = fleet.get_or_compute(("static weights", request.weights, mask), list_parties)
     added = _dispense_replicas(request, request.replicas, _list_eligible_parties(request, request.replicas, parties))

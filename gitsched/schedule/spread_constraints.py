@@ -69,6 +69,13 @@ def _score_divided_region(
     """Score by how much of the region's share of the replicas fits on its first members."""
     target = -(-request.replicas // region.minimum)
     enough = max(region.minimum, cluster.minimum)
+    if not ranked.assigned:  # no member has a score, and its capacity is what is allocatable
+        capacity = 0
+        for count, allocatable in enumerate(map(ranked.allocatable_replicas.__getitem__, members), 1):
+            capacity += allocatable
+            if count >= enough and capacity >= target:
+                return _WEIGHT_UNIT * target
+        return _WEIGHT_UNIT * min(capacity, target)
     capacity = scores = 0
     for count, index in enumerate(members, 1):
         capacity += ranked.available_replicas(index)
@@ -185,7 +192,8 @@ def _select_by_region(
 def _fill_regions(path: list[Region], ranked: RankedCandidates, maximum: int) -> list[int]:
     """Select the best candidate of each region, then the best of all others up to the maximum."""
     first_of_each = [region.members[0] for region in path]
-    remaining_members = {index for region in path for index in region.members[1:]}
-    extra = min(len(first_of_each) + len(remaining_members), maximum) - len(first_of_each)
+    extra = max(min(sum(len(region.members) for region in path), maximum) - len(first_of_each), 0)
+    # The members of a region are in the order of all candidates, so that none after the first ones can be among the best.
+    remaining_members = {index for region in path for index in region.members[1 : 1 + extra]}
     other_members = (index for index in ranked.order if index in remaining_members)
-    return first_of_each + list(islice(other_members, max(extra, 0)))
+    return first_of_each + list(islice(other_members, extra))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from operator import is_
 from typing import Any, NamedTuple
 
 from gitsched.model.document import Body, get_field, parse_api_group
@@ -27,27 +28,32 @@ def normalize_object(body: Body, shape: ObjectShape, *, typed: bool) -> Body:
 
     Returns the same object when nothing changes.
     """
+    defaults, zero, keep, parts = shape
     changes: dict[str, Any] = {}
-    for name, part in shape.parts.items():
-        value = body.get(name)
-        if value is not None and (normalized := _normalize_member(value, part, typed=typed)) is not value:
-            changes[name] = normalized
+    if parts:
+        for name, value in body.items():
+            if name in parts and value is not None and (changed := _normalize_member(value, parts[name], typed=typed)) is not value:
+                changes[name] = changed
     removed: Collection[str] = ()
     if not all(body.values()):
-        kept = (*shape.zero, *shape.keep)
         removed = {
             name
             for name, value in body.items()
-            if not value and (value is None or (typed and value in ("", []) and name not in kept))
+            if not value and (value is None or (typed and value in ("", []) and name not in zero and name not in keep))
         }
-    missing: Mapping[str, Any] = {}
-    if shape.defaults:
-        missing = {name: value for name, value in shape.defaults.items() if body.get(name) is None or name in removed}
-    if typed and shape.zero:
-        missing = {**missing, **{name: value for name, value in shape.zero.items() if body.get(name) is None}}
+    missing: dict[str, Any] = {}
+    for name, value in defaults.items():
+        if body.get(name) is None or name in removed:
+            missing[name] = value
+    if typed and zero:
+        for name, value in zero.items():
+            if body.get(name) is None:
+                missing[name] = value
     if not (changes or removed or missing):
         return body
-    return {**{name: changes.get(name, value) for name, value in body.items() if name not in removed}, **missing}
+    if removed:
+        body = {name: value for name, value in body.items() if name not in removed}
+    return {**body, **changes, **missing}
 
 
 def _normalize_member(value: Any, shape: ObjectShape, *, typed: bool) -> Any:
@@ -55,7 +61,7 @@ def _normalize_member(value: Any, shape: ObjectShape, *, typed: bool) -> Any:
         return normalize_object(value, shape, typed=typed)
     if isinstance(value, list):
         items = [normalize_object(item, shape, typed=typed) if isinstance(item, dict) else item for item in value]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        return value if all(map(is_, items, value)) else items
     return value
 
 

@@ -242,9 +242,11 @@ def find_suspended_policies(policies: Iterable[PropagationPolicy]) -> list[Findi
     return findings
 
 
-def find_binding_warnings(state: KarmadaState, template: Document, passes: Sequence[SchedulingPass]) -> Iterator[Finding]:
+def find_binding_warnings(
+    state: KarmadaState, template: Document, passes: Sequence[SchedulingPass], *, attached: bool
+) -> Iterator[Finding]:
     """Yield the warnings about a binding after the passes of a run. The one about a cluster that is not ready is the same for all its
-    workloads."""
+    workloads. A workload is `attached` if others depend on it, which take it to further clusters."""
     last = passes[-1]
     if state.unready_clusters:
         clusters = last.outcome.replicas_by_cluster
@@ -262,7 +264,7 @@ def find_binding_warnings(state: KarmadaState, template: Document, passes: Seque
     variants = state.read_variant_requirements(template)
     if variants is not None and variants.variants.lacking:
         yield from _find_lacking_clusters(state, template, last, variants.variants)
-    if not state.fleet.has_capacity:
+    if not (state.fleet.has_capacity and (last.may_exceed or attached)):
         return
     exceeded = read_exceeded_capacity(read_annotations(last.outcome.records[0][1]))
     targets, group = last.outcome.targets, last.outcome.group

@@ -74,7 +74,7 @@ def decide_binding(
         previous_targets=before,
         trigger=trigger,
         released=_list_released_clusters(state, template, policy, passes),
-        findings=(*outcome.findings, *find_binding_warnings(state, template, passes), *more),
+        findings=(*outcome.findings, *find_binding_warnings(state, template, passes, attached=attachment is not None), *more),
     )
 
 

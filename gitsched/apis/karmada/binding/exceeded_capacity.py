@@ -79,8 +79,8 @@ def annotate_exceeded_capacity(
 ) -> dict[str, str]:
     """Return the annotation of a binding about clusters without capacity for the replicas added since their summary was reported.
 
-    `clusters` are the assignments after the pass, `allocatable` is what each cluster with a summary has in total. Nothing is returned if
-    there are no such clusters.
+    `clusters` are the assignments after the pass, or those of them that `list_uncertain_fits` returns; `allocatable` is what each cluster
+    with a summary has in total. Nothing is returned if there are no such clusters.
     """
     if request.division not in _DIVISIONS:
         return {}
@@ -88,8 +88,7 @@ def annotate_exceeded_capacity(
     known = read_exceeded_capacity(previous.annotations)
     find_estimate = _make_estimate_lookup(fleet, request, allocatable)
     exceeded = {}
-    find_fit, wanted = _list_certain_fits(fleet, request, allocatable).get, request.replicas
-    for name, replicas in [pair for pair in clusters if find_fit(pair[0], -1) < wanted or pair[1] != wanted or pair[0] in known]:
+    for name, replicas in clusters:
         estimate = find_estimate(name)
         recorded = known.get(name) if name in before else None
         added = replicas - before.get(name, 0)
@@ -101,6 +100,19 @@ def annotate_exceeded_capacity(
         if added > estimate.fits:
             exceeded[name] = UncountedReplicas(added, digest)
     return _write_exceeded_capacity(exceeded)
+
+
+def list_uncertain_fits(
+    fleet: Fleet, request: Request, previous: PreviousState, clusters: Iterable[Assignment], allocatable: Mapping[str, Capacity]
+) -> list[Assignment]:
+    """Return the assignments to clusters that may be full, or that are recorded as such: the other ones certainly have capacity for all
+    of their replicas."""
+    if request.division not in _DIVISIONS:
+        return []
+    find_fit = _list_certain_fits(fleet, request, allocatable).get
+    uncertain = [pair for pair in clusters if find_fit(pair[0], 0) < (pair[1] or 1)]
+    known = read_exceeded_capacity(previous.annotations)
+    return uncertain if not known else list(clusters)
 
 
 def find_full_clusters(
@@ -123,8 +135,8 @@ def find_full_clusters(
     later = ", ".join(groups[groups.index(group) + 1 :] if group in groups else ())
     stays = f"it does not go to group {later}" if later else "no other cluster gets its replicas"
     find_estimate = _make_estimate_lookup(fleet, request, allocatable)
-    find_fit, wanted = _list_certain_fits(fleet, request, allocatable).get, request.replicas
-    for target in [one for one in targets if find_fit(one[0], -1) < wanted or one[1] != wanted or one[0] in exceeded]:
+    find_fit = _list_certain_fits(fleet, request, allocatable).get
+    for target in [one for one in targets if find_fit(one[0], 0) < (one[1] or 1) or one[0] in exceeded]:
         name, replicas = target.cluster, target.replicas or 0
         if target.evicting:
             continue
@@ -165,12 +177,8 @@ def _parse_entry(value: Any) -> UncountedReplicas | None:
 
 
 def _list_certain_fits(fleet: Fleet, request: Request, allocatable: Mapping[str, Capacity]) -> Mapping[str, int]:
-    """Return how many replicas of a workload certainly have capacity on a cluster, by the estimates that ranked them.
-
-    A cluster that is not in the result has to be looked at: for a static weight that is each, because it ranks none.
-    """
-    if request.division != "duplicated" or not request.replicas:
-        return {}
+    """Return how many replicas of a workload certainly have capacity on a cluster. A cluster where none fits, or that is not in the
+    result, has to be looked at."""
 
     def list_fits() -> dict[str, int]:
         pooled, estimates = _find_pooled(fleet, allocatable), fleet.estimate_for(request)

@@ -266,7 +266,8 @@ class SchedulingPass(NamedTuple):
     """One pass over a workload at a time.
 
     `previous` is the binding before the pass, `current` the binding after evictions, `request` the scheduler's input, `trigger` why
-    the scheduler was called (None: it was not necessary) and `decision` its result (None: it was not called).
+    the scheduler was called (None: it was not necessary) and `decision` its result (None: it was not called). `may_exceed` says that one of
+    its clusters may have no capacity for it.
     """
 
     time: datetime
@@ -276,6 +277,7 @@ class SchedulingPass(NamedTuple):
     trigger: str | None
     decision: Decision | None
     outcome: Outcome
+    may_exceed: bool
 
     @property
     def has_removed_cluster(self) -> bool:

@@ -3,13 +3,13 @@ target cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import find_scaled_per_cluster
-from gitsched.apis.karmada.binding.exceeded_capacity import annotate_exceeded_capacity
+from gitsched.apis.karmada.binding.exceeded_capacity import annotate_exceeded_capacity, list_uncertain_fits
 from gitsched.apis.karmada.binding.reported_status import add_reported_status
 from gitsched.apis.karmada.binding.resource_binding import (
     PreviousState,
@@ -75,8 +75,12 @@ def run_pass(
     result = make_schedule_result(attempt.decision, policy, previous, current, time)
     result = result._replace(failback_timers=find_failback_timers(state, template, policy, requirements, current, result, time))
     annotations = failover.write_annotations(template, policy, previous, result, time) if failover is not None else {}
+    uncertain: list[Assignment] = []
     if state.fleet.has_capacity:
-        annotations |= annotate_exceeded_capacity(state.fleet, request, previous, result.clusters, state.inventory.allocatable)
+        allocatable = state.inventory.allocatable
+        uncertain = list_uncertain_fits(state.fleet, request, previous, result.clusters, allocatable)
+        if uncertain:
+            annotations |= annotate_exceeded_capacity(state.fleet, request, previous, uncertain, allocatable)
     result = result._replace(annotations=annotations)
     body = write_binding(template, policy, requirements, current, result)
     if dependencies is not None:
@@ -84,7 +88,7 @@ def run_pass(
     if failover is not None and (reports := failover.list_reports(template.key)):
         add_reported_status(body, record, reports, time)
     outcome = build_outcome(state, failover, template, policy, requirements, result, body, time, attachment)
-    return SchedulingPass(time, previous, current, *attempt, outcome)
+    return SchedulingPass(time, previous, current, *attempt, outcome, bool(uncertain))
 
 
 def is_scheduling_skipped(policy: PropagationPolicy, current: PreviousState) -> bool:
@@ -214,7 +218,9 @@ def find_target_clusters(
             if variants is None
             else variants.revise_replicas(assignments, descending)
         )
-    present = [pair for pair in assignments if pair[0] in existing]
+    present: Sequence[Assignment] = assignments
+    if not all(map(existing.__contains__, [pair[0] for pair in assignments])):
+        present = [pair for pair in assignments if pair[0] in existing]
     targets = (
         [TargetCluster(a.name, a.replicas or None, False, edits.get(a.name, ())) for a in present]
         if edits

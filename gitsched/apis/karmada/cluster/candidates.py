@@ -24,7 +24,7 @@ from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_annotations, read_json
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.planned_files import ClusterInfo
-from gitsched.model.quantity import count_amounts, count_quantity, parse_quantity
+from gitsched.model.quantity import count_quantity, get_unit, parse_quantity
 from gitsched.model.taints import NO_EXECUTE, Taint, parse_taint
 from gitsched.model.time import format_time, parse_time
 from gitsched.schedule.estimator import Capacity, ModelGrade
@@ -105,13 +105,21 @@ def _read_capacity(body: Body, assume_facts: bool) -> tuple[Capacity | None, Cap
     summary = _read_status(body).get("resourceSummary")
     if not isinstance(summary, dict):
         return None if assume_facts else Capacity({}), None
-    total = _read_amounts(summary.get("allocatable"))
-    free = total.copy()
-    for use in ("allocated", "allocating"):
-        for name, amount in _read_amounts(summary.get(use)).items():
-            if name in free:
-                free[name] -= amount
-    return Capacity(count_amounts(free), _read_resource_models(body, summary)), Capacity(count_amounts(total))
+    allocatable = summary.get("allocatable")
+    used = [use for use in (summary.get("allocated"), summary.get("allocating")) if isinstance(use, dict)]
+    total: dict[str, int] = {}
+    free: dict[str, int] = {}
+    for name, text in allocatable.items() if isinstance(allocatable, dict) else ():
+        quantity = parse_quantity(text)
+        if quantity is None:
+            continue
+        nano, unit = quantity.nano, get_unit(name)
+        total[name] = -(-nano // unit)
+        for use in used:
+            if name in use and (part := parse_quantity(use[name])) is not None:
+                nano -= part.nano
+        free[name] = -(-nano // unit)
+    return Capacity(free, _read_resource_models(body, summary)), Capacity(total)
 
 
 def _read_resource_models(body: Body, summary: Body) -> tuple[ModelGrade, ...]:
@@ -129,16 +137,6 @@ def _read_resource_models(body: Body, summary: Body) -> tuple[ModelGrade, ...]:
 def _read_minimum(model: Body) -> tuple[tuple[str, int], ...]:
     minima = {str(entry.get("name")): parse_quantity(entry.get("min")) for entry in model.get("ranges") or ()}
     return tuple((name, count_quantity(name, minimum)) for name, minimum in minima.items() if minimum is not None)
-
-
-def _read_amounts(value: Any) -> dict[str, int]:
-    """Return amounts by resource, in billionths."""
-    amounts: dict[str, int] = {}
-    for name, text in value.items() if isinstance(value, dict) else ():
-        quantity = parse_quantity(text)
-        if quantity is not None:
-            amounts[str(name)] = quantity.nano
-    return amounts
 
 
 def _set_time_added(taint: Taint, since: Mapping[str, datetime]) -> Taint:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gitsched.apis.karmada.policy.propagation_policy import parse_affinity
 from gitsched.apis.karmada.settings import KarmadaConfig
-from gitsched.model.document import Body, Document, Key, get_field, read_annotations, read_json
+from gitsched.model.document import Body, Document, Key, get_field, list_objects, read_annotations, read_json
 from gitsched.model.finding import Finding, Location, Severity, format_names, locate_document
 from gitsched.model.scheduling import Affinity
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, parse_taint
@@ -85,10 +85,10 @@ def derive_readiness_taints(conditions: Mapping[str, str], assume: bool, evict: 
 
 def find_unready_reason(cluster: Body) -> str:
     """Return why a Cluster is not ready; "" when it is ready or the condition is missing."""
-    conditions = read_conditions(cluster)
-    return (
-        derive_readiness_taints(conditions, assume=True).reason if conditions.get(READY_CONDITION) in ("False", "Unknown") else ""
-    )
+    entries = get_field(cluster, "status", "conditions")
+    named = (entry for entry in list_objects(entries) if entry.get("type") == READY_CONDITION)
+    status = next((str(value) for entry in named if isinstance(value := entry.get("status"), (str, bool))), "")
+    return derive_readiness_taints({READY_CONDITION: status}, assume=True).reason if status in ("False", "Unknown") else ""
 
 
 def parse_match_conditions(entries: Any) -> tuple[MatchCondition, ...]:

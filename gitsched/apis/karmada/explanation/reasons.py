@@ -107,7 +107,7 @@ def describe_division(
     all_weights: dict[int, int] = {}
     for number, division in enumerate(divisions):
         lines += _describe_group_division(request, fleet, division, number, len(ranked.tiers) > 1)
-        all_weights |= dict(division.weights)
+        all_weights |= dict(division.weighted.pairs)
     shares = (
         ReplicaShare(fleet.names[i], all_weights.get(i), assigned.get(fleet.names[i], 0)) for i in sorted({*all_weights, *chosen})
     )
@@ -126,7 +126,7 @@ def _describe_group_division(request: Request, fleet: Fleet, division: ReplicaDi
     kept = ", ".join(f"{fleet.names[i]} {count}" for i, count in sorted(division.assigned.items()))
     stays = f" (stays: {kept})" if kept else ""
     text = f"{where}{kind}. {_MODE_TEXTS[division.mode]}{stays}. {_describe_dispenser(request, division.replicas)}"
-    return [text, *_describe_rounds(request, fleet, division.replicas, division.weights)]
+    return [text, *_describe_rounds(request, fleet, division.replicas, division.weighted.pairs)]
 
 
 def _describe_dispenser(request: Request, replicas: int) -> str:
