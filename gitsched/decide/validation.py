@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.built_in_schemas import load_built_in_kinds
@@ -224,7 +225,7 @@ def _list_config_schemas(apis: Iterable[PolicyAPI]) -> list[Mapping[SchemaKey, B
 class _KnownKinds:
     """The schemas and the rules of the kinds that gitsched and some policy APIs read. Rules are looked up once for each kind."""
 
-    __slots__ = ("_apis", "_named", "_rules", "schemas")
+    __slots__ = ("_apis", "_find_rules", "_named", "schemas")
 
     def __init__(self, apis: tuple[PolicyAPI, ...]) -> None:
         known = list_schemas([*(api.schemas for api in apis), *_list_config_schemas(apis)])
@@ -236,23 +237,15 @@ class _KnownKinds:
         self._apis = apis
         reading = {group for api in apis if api.find_validator is not None for group in api.groups}
         self._named = frozenset(pair for api in apis for pair in api.validated_objects if pair[0] not in reading)
-        self._rules: dict[tuple[str, str], DocumentValidator | None] = {}
+        self._find_rules = lru_cache(maxsize=1024)(_find_rules)
 
     def find_rules(self, group: str, kind: str, body: Body) -> DocumentValidator | None:
         """Return the rules for a document that a schema cannot express; None if there are none."""
-        pair = group, kind
-        if pair in self._named:
+        if (group, kind) in self._named:
             return _find_named_rules(self._apis, body, group, kind)
-        if pair in self._rules:
-            return self._rules[pair]
-        rules = _find_rules(group, kind)
-        if len(self._rules) < _MAX_KINDS:
-            self._rules[pair] = rules
-        return rules
+        return self._find_rules(group, kind)
 
 
-_MAX_KINDS = 4096
-"""The kinds whose rules are remembered. The documents name the kinds, so that there is a limit."""
 _kinds: dict[tuple[PolicyAPI, ...], _KnownKinds] = {}
 
 
