@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.decide.delivered_objects import NO_CLUSTERS, Clusters
@@ -14,13 +14,14 @@ from gitsched.model.document import Document, Key
 
 if TYPE_CHECKING:
     from gitsched.decide.incremental_changes import IncrementalChanges
-    from gitsched.kinds.requirements import PodPaths
     from gitsched.model.scheduling import Outcome
 
 NEVER_RELATED = frozenset(
     ("", kind) for kind in ("ConfigMap", "LimitRange", "Namespace", "ResourceQuota", "Secret", "ServiceAccount")
 )
 """Kinds that are neither companions nor targets of companions."""
+MAX_UNSELECTED = 200
+"""Objects that no policy selects whose documents are read, beside changed ones in the same namespaces."""
 
 
 def update_companions(changes: IncrementalChanges) -> dict[Key, CompanionRow] | None:
@@ -31,14 +32,13 @@ def update_companions(changes: IncrementalChanges) -> dict[Key, CompanionRow] | 
         return None if any(key[:2] in COMPANION_KINDS for key in came_or_went) else {}
     pod_paths, kept = totals.config.pod_paths, dict[Key, CompanionRow]()
     changed: dict[Key, CompanionFeatures] = dict.fromkeys(changes.removed, NO_FEATURES)
+    changed |= dict.fromkeys((key for key in came_or_went if key not in changes.documents), NO_FEATURES)
     for key, document in changes.documents.items():
         row, outcome = rows.read_workload(key), changes.outcomes.get(key)
         features = read_features(key, document.body, pod_paths)
         if outcome is None:
-            before = changes.templates[key][0] if key in changes.templates else document
-            same = row is None and before is not None and read_features(key, before.body, pod_paths) == features
-            if features != NO_FEATURES and not same:
-                return None
+            if row is not None or features != _read_features_before(changes, key, document):
+                changed[key] = features
             continue
         companions = row.companions if row is not None else NO_COMPANION_ROW
         was_placed = row is not None and bool(row.outcome.targets)
@@ -47,12 +47,10 @@ def update_companions(changes: IncrementalChanges) -> dict[Key, CompanionRow] | 
         elif companions.is_reported and (outcome.policy, outcome.state) != (row.outcome.policy, row.outcome.state):
             return None
         kept[key] = companions
-    went = (key for key in came_or_went if key not in changes.documents and key not in changes.removed)
-    if any(_had_features(changes.templates[key][0], pod_paths) for key in went):
-        return None  # a companion that no policy selected is gone
-    changed = {key: features for key, features in changed.items() if _matters(rows, key, features)}
+    before = {key: _read_features_before(changes, key) for key in changed}
+    changed = {key: features for key, features in changed.items() if features != NO_FEATURES or before[key] != NO_FEATURES}
     if changed:
-        relations = None if totals.has_far_companions else _relate(changes, changed)
+        relations = None if totals.has_far_companions else _relate(changes, changed, before)
         if relations is None:
             return None
         kept |= relations
@@ -64,44 +62,37 @@ def update_companions(changes: IncrementalChanges) -> dict[Key, CompanionRow] | 
     return kept
 
 
-def _matters(rows: PlanRows, key: Key, features: CompanionFeatures) -> bool:
-    """Return whether an object can be a companion or target, or was one."""
-    row = rows.read_workload(key)
-    return features != NO_FEATURES or (row is not None and row.companions.features not in (None, NO_FEATURES))
+def _read_features_before(changes: IncrementalChanges, key: Key, unchanged: Document | None = None) -> CompanionFeatures:
+    """Return the features that an object had in the last plan. `unchanged` is its document if that did not change."""
+    row = changes.rows.read_workload(key)
+    if row is not None:
+        return row.companions.features or NO_FEATURES
+    document = changes.templates[key][0] if key in changes.templates else unchanged
+    return NO_FEATURES if document is None else read_features(key, document.body, changes.totals.config.pod_paths)
 
 
-def _had_features(document: Document | None, pod_paths: PodPaths) -> bool:
-    return document is not None and read_features(document.key, document.body, pod_paths) != NO_FEATURES
-
-
-def _relate(changes: IncrementalChanges, changed: Mapping[Key, CompanionFeatures]) -> dict[Key, CompanionRow] | None:
+def _relate(
+    changes: IncrementalChanges, changed: Mapping[Key, CompanionFeatures], before: Mapping[Key, CompanionFeatures]
+) -> dict[Key, CompanionRow] | None:
     """Return the rows of objects with changed features, and of all whose companions or targets they are or were; None if objects of other
-    namespaces, or some that no policy selects, may be among these."""
-    rows, namespaces = changes.rows, {key.namespace for key in changed}
+    namespaces may be among these, or some that no policy selects are."""
+    rows = changes.rows
+    others = _list_others(changes, changed)
+    if others is None or any(is_far(key, features) for key, features in changed.items()):
+        return None
     index: CompanionIndex[Key] = CompanionIndex()
-    known: dict[Key, CompanionRow] = {}
-    for key, entry in rows.template_index.items():
-        if key.namespace not in namespaces or key in changed:
-            continue
-        row = rows.read_workload(key) if entry.placement is not None else None
-        if row is None:
-            if key[:2] not in NEVER_RELATED:
-                return None  # what no policy selects may be a companion or a target as well
-        elif row.companions.features is not None:
-            known[key] = row.companions
-            index.add(key, key, row.companions.features)
-    before = {one for key in changed for one in _list_relations(rows, key)}
-    for key, features in changed.items():
-        if is_far(key, features):
-            return None
+    for key, features in (*others.items(), *changed.items()):
         if features != NO_FEATURES:
             index.add(key, key, features)
-    related = {*changed, *before, *index.list_related(changed)}
+    related = {*changed, *(one for key in changed for one in _list_relations(rows, key)), *index.list_related(changed)}
+    if _concern_unselected(index, related, lambda key: changes.find_outcome(key) is not None):
+        return None
     targets = {one: index.list_targets(one) for one in sorted(related) if _is_compared(changes, index, one)}
     touched = {*related, *(one for found in targets.values() for one in found)} - {key for key in related if key in changes.removed}
     result = {}
     for key in sorted(touched):
-        stored = known.get(key, NO_COMPANION_ROW)
+        row = rows.read_workload(key) if key in others else None
+        stored = row.companions if row is not None else NO_COMPANION_ROW
         if stored.is_reported:
             return None
         served = [one for one in stored.companions if one not in related]
@@ -109,7 +100,44 @@ def _relate(changes: IncrementalChanges, changed: Mapping[Key, CompanionFeatures
         own_features = changed.get(key) or stored.features
         own = tuple(sorted(targets.get(key, ()))) if key in related else stored.targets
         result[key] = CompanionRow(None if own_features == NO_FEATURES else own_features, own, tuple(sorted(served)), False)
-    return result
+    for key in changed:
+        index.add(key, key, before[key])
+    were_related = {*changed, *index.list_related(changed)}
+    return None if _concern_unselected(index, were_related, lambda key: rows.read_workload(key) is not None) else result
+
+
+def _list_others(changes: IncrementalChanges, changed: Collection[Key]) -> dict[Key, CompanionFeatures] | None:
+    """Return the features of all other objects in the namespaces of changed ones; None if too many of them have no row."""
+    namespaces, pod_paths = {key.namespace for key in changed}, changes.totals.config.pod_paths
+    found: dict[Key, CompanionFeatures] = {}
+    unselected = 0
+    for key, entry in changes.rows.template_index.items():
+        if key.namespace not in namespaces or key in changed:
+            continue
+        row = changes.rows.read_workload(key) if entry.placement is not None else None
+        if row is not None:
+            found[key] = row.companions.features or NO_FEATURES
+        elif key[:2] not in NEVER_RELATED and (document := changes.snapshot.templates.get(key)) is not None:
+            unselected += 1
+            if unselected > MAX_UNSELECTED:
+                return None
+            found[key] = read_features(key, document.body, pod_paths)
+    return found
+
+
+def _concern_unselected(index: CompanionIndex[Key], keys: Iterable[Key], is_selected: Callable[[Key], bool]) -> bool:
+    """Return whether one of some companions, or one of its targets, is not selected by a policy while the other is, which may be a
+    finding."""
+    for key in keys:
+        features = index.find_features(key)
+        if features is None or not features.is_companion:
+            continue
+        if is_selected(key):
+            if not all(map(is_selected, index.list_targets(key))):
+                return True
+        elif any(map(is_selected, index.list_workloads(key))):
+            return True
+    return False
 
 
 def _is_compared(changes: IncrementalChanges, index: CompanionIndex[Key], key: Key) -> bool:
