@@ -46,6 +46,8 @@ class Snapshot(NamedTuple):
     `tenancy` says which tenant owns which document; None without tenants. Engines do not read it: they get the documents that one owner
     may use, and `elsewhere` are the workloads of the source that others decide. `broken` are quarantined documents of which no version
     was valid; what can be read of them may hold workloads that have no decision yet. In one cycle of the scheduler they do not count.
+    `part_kinds` are the kinds of objects that kustomizations change and that are not placed; where they are not empty, `quarantined` does
+    not have these objects.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -67,6 +69,7 @@ class Snapshot(NamedTuple):
     tenancy: Tenancy | None = None
     elsewhere: frozenset[Key] = frozenset()
     broken: Mapping[Key, Document] = {}
+    part_kinds: frozenset[tuple[str, str]] = frozenset()
 
 
 EMPTY_SNAPSHOT = Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)

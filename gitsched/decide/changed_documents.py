@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, is_template, resolve_key
+from gitsched.decide.catalog import DEFINITION_KINDS, KustomizedDocument, RawDocument, is_template, resolve_key
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.document import Document, Key, get_field, is_known_group, list_objects, parse_api_group
 from gitsched.model.tool_groups import TOOL_GROUPS
@@ -26,12 +26,27 @@ class ChangedSettings(NamedTuple):
     after: Document
 
 
+class ChangedParts(NamedTuple):
+    """Objects that kustomizations change, so that they are not placed.
+
+    `changed` are those that came, went or differ. `checked` are those that a policy may select although none did before, and `reported` the
+    findings about those that one did select: if there are any, all objects are checked.
+    """
+
+    changed: frozenset[Key] = frozenset()
+    checked: tuple[tuple[Document, KustomizedDocument], ...] = ()
+    reported: frozenset[Finding] = frozenset()
+
+
+NO_PARTS = ChangedParts()
+
+
 class SourceDiff(NamedTuple):
     """The changes of a source tree.
 
     `documents` are the templates to decide again, and `findings` those of each changed file. `templates` and `api_documents` are the
     documents before and after their change. `added_paths` and `removed_paths` are files. `settings` are those of gitsched.yaml if its text
-    changed.
+    changed. `parts` are objects that are not placed because kustomizations change them.
     """
 
     documents: Mapping[Key, Document]
@@ -41,6 +56,7 @@ class SourceDiff(NamedTuple):
     added_paths: frozenset[str] = frozenset()
     removed_paths: frozenset[str] = frozenset()
     settings: ChangedSettings | None = None
+    parts: ChangedParts = NO_PARTS
 
     @property
     def stored_documents(self) -> Mapping[Key, DocumentPair]:

@@ -29,9 +29,13 @@ V = TypeVar("V")
 
 
 def update_totals(
-    changes: IncrementalChanges, cluster_rows: Mapping[str, ClusterRow], copy_findings: tuple[Finding, ...] | None
+    changes: IncrementalChanges,
+    cluster_rows: Mapping[str, ClusterRow],
+    copy_findings: tuple[Finding, ...] | None,
+    part_findings: Iterable[Finding] = (),
 ) -> Totals:
-    """Return the totals with what was decided again. `copy_findings` are those about retained copies; None if they stay as they are."""
+    """Return the totals with what was decided again. `copy_findings` are those about retained copies; None if they stay as they are.
+    `part_findings` are about objects that kustomizations change and that policies select."""
     totals, rows, diff, continued = changes.totals, changes.rows, changes.diff, changes.continued
     states, wakeups = dict(totals.state_counts), dict(totals.wakeups)
     by_workload, by_file = dict(totals.findings_by_workload), dict(totals.findings_by_file)
@@ -63,13 +67,14 @@ def update_totals(
         cluster_count=totals.cluster_count + new_clusters,
         held=held if held == totals.held else dict(sorted(held.items(), key=lambda entry: workload_sort_key(entry[0]))),
         engine_findings=continued.findings,
-        other_findings=_update_other_findings(changes, unclaimed, copy_findings),
+        other_findings=(*_update_other_findings(changes, unclaimed, copy_findings), *part_findings),
         records=continued.records,
         recorded=continued.recorded,
         document_count=totals.document_count + _count_new(diff.api_documents),
         template_count=totals.template_count + _count_new(diff.templates),
         has_new_records=continued.records != totals.records,
         own=changes.own,
+        part_kinds=changes.snapshot.part_kinds,
     )
 
 
@@ -100,7 +105,9 @@ def _update_other_findings(
     """Return the findings that belong to no file or workload. Those about selectors, annotations and retained copies are updated."""
     continued, snapshot = changes.continued, changes.snapshot
     passed = RENAME_CODES if copy_findings is None else (*RENAME_CODES, COPY_CODE)
-    findings = tuple(finding for finding in changes.totals.other_findings if finding.code not in passed) + (copy_findings or ())
+    reported = changes.diff.parts.reported
+    known = (finding for finding in changes.totals.other_findings if finding.code not in passed and finding not in reported)
+    findings = (*known, *(copy_findings or ()))
     if changes.diff.api_documents:
         findings = update_selector_findings(findings, snapshot.documents, continued.engines, continued.findings)
     if not unclaimed:

@@ -50,6 +50,7 @@ def continue_engines(
     """Return the engines for a new snapshot; None if only a complete plan can tell what they decide."""
     before = rows.engines
     is_new = bool(diff.api_documents or diff.came_or_went) or totals.has_new_records or snapshot.observations != totals.observations
+    is_new = is_new or snapshot.part_kinds != totals.part_kinds
     facts = collect_cluster_facts(before) if diff.api_documents else {}
     if is_new and not _are_same_active(before, rows, diff, snapshot, old_kinds):
         return None

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.affected_workloads import decide_affected
 from gitsched.decide.changed_clusters import update_cluster_rows
+from gitsched.decide.changed_documents import NO_PARTS
 from gitsched.decide.changed_moves import list_changed_moves
 from gitsched.decide.changed_namespaces import list_rows_with_objects, update_namespace_manifests
 from gitsched.decide.changed_output import NO_COPY_PATHS, has_record_conflict, list_changed_files
+from gitsched.decide.changed_parts import find_changed_parts
 from gitsched.decide.changed_totals import UPDATED_CODES, update_totals
 from gitsched.decide.companion_changes import update_companions
 from gitsched.decide.continued_engines import ContinuedEngines, continue_engines
@@ -87,6 +89,9 @@ def make_incremental_plan(
     changes = _make_idle_changes(state, diff, snapshot) if is_idle else _change(state, diff, snapshot, find_blob, cache, limit)
     if changes is None or _keeps_findings_about_changes(changes) or has_record_conflict(changes, find_blob):
         return None
+    part_findings = find_changed_parts(changes) if diff.parts != NO_PARTS else ()
+    if part_findings is None:
+        return None
     references, companions = update_references(changes.without_objects), update_companions(changes.without_objects)
     if references is not None and not is_idle and (changes.own or totals.own):
         from gitsched.decide.own_objects import update_own_objects  # few sources have such workloads
@@ -111,7 +116,7 @@ def make_incremental_plan(
     workload_rows = _list_workload_rows(changes, references, companions)
     decided_rows = {key: workload_rows[key] for key in (*changes.outcomes, *changes.removed)}
     cluster_rows = update_cluster_rows(rows, decided_rows, changes.continued.clusters, copies)
-    new = update_totals(changes, cluster_rows, None if is_idle else retention.findings)._replace(
+    new = update_totals(changes, cluster_rows, None if is_idle else retention.findings, part_findings)._replace(
         namespace_manifests=update_namespace_manifests(totals, diff.templates),
         reference_findings=reference_findings,
         retiring=retiring,
@@ -143,7 +148,9 @@ def _may_continue(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
     """Return whether the changed files and the time leave everything in force that an incremental plan keeps."""
     if any(held.lost for held in totals.held.values()) or snapshot.at < totals.source_time:
         return False
-    other = (finding for finding in totals.other_findings if finding.code not in UPDATED_CODES)
+    other = (
+        finding for finding in totals.other_findings if finding.code not in UPDATED_CODES and finding not in diff.parts.reported
+    )
     return not any(_is_about(finding, diff.findings) for finding in other)
 
 
@@ -155,7 +162,7 @@ def _is_idle(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
     """
     if diff.documents or diff.api_documents or diff.findings or snapshot.observations:
         return False
-    if snapshot.at != totals.source_time or totals.engine_wakeups is None:
+    if snapshot.at != totals.source_time or totals.engine_wakeups is None or diff.parts != NO_PARTS:
         return False
     if totals.retained and not totals.has_settled_copies:
         return False

@@ -8,6 +8,9 @@ from gitsched.decide.catalog import Catalog, KustomizedDocument, resolve_key
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, locate_document
 
+PART_CODES = frozenset(("kustomized", "chart-template", "reconciled-path"))
+"""Codes of the findings that a policy selects such a document."""
+
 
 def resolve_parts(kustomized: Iterable[KustomizedDocument], catalog: Catalog) -> list[tuple[Document, KustomizedDocument]]:
     """Return the parts of kustomizations with their identities, without those that are objects elsewhere in the commit."""

@@ -146,6 +146,7 @@ class Totals(NamedTuple):
     engines have not read them yet. `has_far_companions` says whether an object may be the companion of objects in other namespaces.
     `own` are the workloads that policy APIs decide themselves: each run that is not idle decides them all.
     `observations` are the values that metrics providers returned.
+    `part_kinds` are the kinds of objects that kustomizations change, and that are not placed.
     `has_settled_copies` says that the next plan retains the same copies as long as nothing moves and no end of theirs passes.
     """
 
@@ -186,6 +187,7 @@ class Totals(NamedTuple):
     has_far_companions: bool = False
     has_settled_copies: bool = False
     own: frozenset[Key] = frozenset()
+    part_kinds: frozenset[tuple[str, str]] = frozenset()
     observations: Mapping[ObservationKey, Observation] = {}
 
     @property
@@ -354,6 +356,7 @@ def compute_totals(
         document_count=sum(map(len, decisions.catalog.api_documents.values())),
         template_count=len(decisions.catalog.templates),
         own=decisions.own_workloads,
+        part_kinds=frozenset(key[:2] for key in decisions.kustomized),
     )
 
 

@@ -175,6 +175,11 @@ def _list_requirements(
     yield from ((RequiredObject(key, False), targets) for key in before.implied)
 
 
+def _may_be_missing(key: Key, changes: IncrementalChanges) -> bool:
+    """Return whether the source may have an object that is not placed."""
+    return key[:2] in changes.snapshot.part_kinds or key in changes.totals.unused or key in changes.rows.template_index
+
+
 def find_required(
     changes: IncrementalChanges, before: ReferenceRow, requirements: list[tuple[RequiredObject, Clusters]]
 ) -> set[Key] | None:
@@ -191,9 +196,7 @@ def find_required(
                 return None
             found.add(key)
         elif not all(is_assumed(key, cluster, changes.totals.config) for cluster in clusters) and (
-            required.expected
-            or (required not in known and (key in changes.rows.template_index or key in changes.totals.unused))
-            or key.kind in ("ConfigMap", "Secret")
+            required.expected or (required not in known and _may_be_missing(key, changes)) or key.kind in ("ConfigMap", "Secret")
         ):
             return None
     return found

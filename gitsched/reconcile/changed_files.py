@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE, GROUP
@@ -22,6 +21,8 @@ from gitsched.reconcile.source_reader import SourceReader, is_manifest_path, rea
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES, SUBMODULE_MODE
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from gitsched.apis.capabilities import DocumentPair
     from gitsched.decide.plan_state import Totals
     from gitsched.reconcile.cache.caches import SourceFile
@@ -50,16 +51,25 @@ def find_limit(workload_count: int) -> int:
     return MAX_CHANGED_FILES + workload_count // _SHARE
 
 
+def list_due(totals: Totals, now: datetime) -> frozenset[Key]:
+    """Return the workloads that are decided again whether anything changed or not."""
+    return frozenset(key for key, wakeup in totals.wakeups.items() if wakeup <= now and key not in totals.own) | totals.unstable
+
+
 def read_source_diff(
-    repository: Repository, tree: str, cache: PlanCache, totals: Totals, reader: SourceReader, finder: TemplateFinder, now: datetime
+    repository: Repository,
+    tree: str,
+    cache: PlanCache,
+    totals: Totals,
+    reader: SourceReader,
+    finder: TemplateFinder,
+    due: frozenset[Key],
 ) -> SourceDiff | None:
-    """Return the documents that changed since the last plan with some `totals`, and those to decide anyway; None if anything else
-    changed."""
+    """Return the documents that changed since the last plan with some `totals`, and those that are `due`; None if anything else changed."""
     last_tree = cache.header.source_tree
     if not repository.has(last_tree):
         return None
     changed = repository.changed_paths(last_tree, tree)
-    due = {key for key, wakeup in totals.wakeups.items() if wakeup <= now and key not in totals.own} | totals.unstable
     if len(changed) + len(due) > find_limit(totals.workload_count):
         return None
     files = _read_changed_files(repository, tree, changed, cache, reader)

@@ -294,6 +294,7 @@ class _CounterfactualDecisions:
             totals.source_time,
             totals.now,
             load_holds=holds,
+            part_kinds=totals.part_kinds,
         )
         engines, dirty = self._continue_engines(snapshot, documents, api_changes)
         for tracker in list_dependency_trackers(engines):

@@ -78,7 +78,9 @@ def run(
 
             check_signature(context, fetched)
         cached = None if complete else take_plan(context, fetched)
-        planned = plan_incrementally(context, fetched, cached, now, plan_source) if cached is not None else None
+        planned = None
+        if cached is not None:
+            planned = plan_incrementally(context, fetched, cached, now, plan_source, reads_trees=True)
         if cached is None and reads_record and not complete:
             planned = _find_recorded_plan(context, fetched, now)
 

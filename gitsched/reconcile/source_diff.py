@@ -21,7 +21,7 @@ from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.allowances import read_releases
 from gitsched.reconcile.cache.plan_cache import LazyDocuments, PlanCache
 from gitsched.reconcile.cache.row_format import CorruptCacheError
-from gitsched.reconcile.changed_files import TemplateFinder, find_limit, read_source_diff
+from gitsched.reconcile.changed_files import TemplateFinder, find_limit, list_due, read_source_diff
 from gitsched.reconcile.fetch import find_output_blob
 from gitsched.reconcile.observations import observe_metrics_again
 from gitsched.reconcile.output_records import open_records
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gitsched.decide.changed_documents import SourceDiff
     from gitsched.model.changes import SettingChange
     from gitsched.model.template_index import TemplateIndex
+    from gitsched.reconcile.tree_diff import TreeDiff
 
 
 def plan_incrementally(
@@ -44,8 +45,13 @@ def plan_incrementally(
     cache: PlanCache,
     now: datetime,
     plan_source: Callable[[RunContext, Fetched, datetime], Planned],
+    *,
+    reads_trees: bool = False,
 ) -> Planned | None:
-    """Plan only what changed since the plan in the cache; None if a complete plan is needed, which `plan_source` makes."""
+    """Plan only what changed since the plan in the cache; None if a complete plan is needed, which `plan_source` makes.
+
+    With `reads_trees`, all files are read where the changed ones concern others.
+    """
     header, record = cache.header, fetched.record
     if fetched.frozen or context.settings.allowed:
         return None  # the guard has more to say than whether limits are exceeded
@@ -64,7 +70,7 @@ def plan_incrementally(
     if read_releases(context, fetched) is not None:
         return None  # a release may concern any workload
     try:
-        found = _plan_from_cache(context, fetched, now, cache)
+        found = _plan_from_cache(context, fetched, now, cache, reads_trees=reads_trees)
     except CorruptCacheError:
         return None
     except Exception as error:
@@ -73,7 +79,7 @@ def plan_incrementally(
         return None  # the complete plan finds the document on which a bug shows
     if found is None:
         return None
-    made, facts = found
+    made, facts, tree_diff = found
     outcomes = RecoverableOutcomes(made.plan.outcomes, lambda: plan_source(context, fetched, now).plan.outcomes)
     plan, config = made.plan._replace(outcomes=outcomes), made.totals.config
     setting_changes: tuple[SettingChange, ...] = ()
@@ -90,13 +96,16 @@ def plan_incrementally(
         rules = {finding.field for finding in made.plan.findings}
         cache.header = header._replace(rule_locations={rule: found for rule, found in locations.items() if rule in rules})
     builds = record.builds if record is not None else NOTHING_BUILT  # no file of a root changed
+    if tree_diff is not None:
+        builds = tree_diff.builds
+        cache.header = cache.header._replace(reading_rules=tree_diff.reading_rules)
     kept_files = {path: commit for path, commit in header.settled.items() if commit is not None}
     return Planned(plan, config, StateUpdate(cache, made), builds, kept_files, setting_changes, facts=facts)
 
 
 def _plan_from_cache(
-    context: RunContext, fetched: Fetched, now: datetime, cache: PlanCache
-) -> tuple[IncrementalPlan, AppliedFacts] | None:
+    context: RunContext, fetched: Fetched, now: datetime, cache: PlanCache, *, reads_trees: bool
+) -> tuple[IncrementalPlan, AppliedFacts, TreeDiff | None] | None:
     totals, repository, tree = cache.header.totals, context.source.repository, fetched.source.tree
     if fetched.record is not None:
         totals = totals._replace(retained=fetched.record.retained)  # the state leaves these to the record
@@ -108,7 +117,15 @@ def _plan_from_cache(
             return None
     reader = SourceReader(repository, context.caches.files, totals.config, strict=totals.config.source.strict)
     finder = TemplateFinder(repository, tree, cache, reader)
-    diff = read_source_diff(repository, tree, cache, totals, reader, finder, now)
+    due, limit = list_due(totals, now), find_limit(totals.workload_count)
+    find: Callable[[Key], Document | None] = finder.find
+    diff, trees = read_source_diff(repository, tree, cache, totals, reader, finder, due), None
+    if diff is None and reads_trees:
+        from gitsched.reconcile.tree_diff import read_tree_diff  # most files concern no others
+
+        trees = read_tree_diff(context, fetched, cache, due, limit)
+        if trees is not None:
+            diff, find = trees.changes, trees.find
     if diff is None or (diff.api_documents and _are_observed(diff, cache)):
         return None  # whom documents name to be queried is reported
     facts = cache.header.facts
@@ -124,7 +141,7 @@ def _plan_from_cache(
     if diff.settings is not None:
         totals = totals._replace(config=diff.settings.config)
     removed = frozenset(key for key, (_, after) in diff.templates.items() if after is None)
-    templates = LazyTemplates(diff.documents, removed, cache.template_index, finder.find, partial(read_templates, context, fetched))
+    templates = LazyTemplates(diff.documents, removed, cache.template_index, find, partial(read_templates, context, fetched))
     records = open_records(context, fetched)
     holds = make_holds_loader(templates) if totals.config.guard.hold_stateful else None
     documents = merge_documents(cache.api_documents, diff.stored_documents)
@@ -132,13 +149,15 @@ def _plan_from_cache(
     if observed is None:
         return None
     snapshot = Snapshot(documents, templates, frozenset(), records, totals.config, *times, observations=observed, load_holds=holds)
+    snapshot = snapshot._replace(part_kinds=totals.part_kinds if trees is None else trees.part_kinds)
     state = PlanState(totals, cache, cache.header.kinds, context.settings.guard_limits)
-    find_blob, limit = partial(find_output_blob, fetched), find_limit(totals.workload_count)
+    find_blob = partial(find_output_blob, fetched)
     made = make_incremental_plan(state, diff, snapshot, find_blob, context.caches.decisions.rendered, limit)
     if made is None or (settled and not keeps_versions(made, settled)):
         return None
     wakeups = [time for time in (made.plan.next_wakeup, facts.wakeup) if time is not None]
-    return made._replace(plan=made.plan._replace(next_wakeup=min(wakeups, default=None), observations=observed)), facts
+    made = made._replace(plan=made.plan._replace(next_wakeup=min(wakeups, default=None), observations=observed))
+    return made, facts, trees
 
 
 def merge_documents(

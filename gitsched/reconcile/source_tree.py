@@ -64,6 +64,15 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
 
     With `check_output`, raise Permanent if gitsched.yaml is broken and might have named another output.
     """
+    caches = context.caches
+    caches.tree = read_tree(context, fetched, fetched.source.tree, caches.tree)
+    if check_output:
+        _check_output_config(context, fetched, caches.tree)
+    return caches.tree.source_tree
+
+
+def read_tree(context: RunContext, fetched: Fetched, tree: str, last: TreeCache | None) -> TreeCache:
+    """Read a tree as the run reads its source commit. `last` is another tree that was read: what both have is not read again."""
     caches, tenants = context.caches, fetched.base_tenants
     if tenants is None:
         tenants = fetched.record.tenants if fetched.record is not None else ()
@@ -74,13 +83,13 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
 
         return SourceHistory(context, fetched)
 
-    caches.tree = read_source_tree(
+    return read_source_tree(
         context.source.repository,
-        fetched.source.tree,
+        tree,
         caches.files,
         open_history,
         context.settings.paths,
-        caches.tree,
+        last,
         lambda: BuildContext(
             context.source.repository,
             caches,
@@ -94,9 +103,6 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
         context.settings.strict,
         context.settings.progress,
     )
-    if check_output:
-        _check_output_config(context, fetched, caches.tree)
-    return caches.tree.source_tree
 
 
 def read_source_at(context: RunContext, commit: Commit) -> SourceTree:

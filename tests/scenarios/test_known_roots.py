@@ -89,7 +89,7 @@ def test_only_roots_with_changed_files_are_read(fleet: Fleet, monkeypatch: pytes
     monkeypatch.setattr(OriginLocator, "read", record)
     fleet.commit(CHANGES["one root"], hour=1)
     assert fleet.reconcile(1).changed
-    assert read == ["overlays/a"]
+    assert set(read) == {"overlays/a"}
     read.clear()
     fleet.commit(CHANGES["a new file that no root reads"], hour=2)
     fleet.reconcile(2)

@@ -297,6 +297,19 @@ def test_caches_that_are_full_change_no_result(make_fleet: Callable[[str], Fleet
     assert trees[0] == trees[1]
 
 
+def test_many_objects_without_a_policy_change_no_result(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: default}\nspec: {selector: {app: %s}}\n"
+    fleet.commit({"x.yaml": service % ("x", "x"), "a.yaml": deployment("a"), "one.yaml": cluster("one"), "all.yaml": policy("one")})
+    process, complete = Reconciler(fleet.settings()), []
+    for hour, maximum in ((0, 1), (1, 1), (2, 0)):
+        monkeypatch.setattr("gitsched.decide.companion_changes.MAX_UNSELECTED", maximum)
+        fleet.commit({f"new{hour}.yaml": deployment(f"new{hour}")}, hour=hour)
+        run = process.run(fleet.settings(hour).now)
+        complete.append(run.plan.complete)
+    assert complete == [True, False, True]
+    assert not fleet.preview(hour, cache=fleet.path.parent / "none").changed
+
+
 def test_a_file_of_rules_that_is_too_large_is_an_error(fleet: Fleet, limit: Patch) -> None:
     fleet.commit(
         {".sourceignore": "/hidden\n", "hidden/web.yaml": deployment("web"), "all.yaml": policy(), "one.yaml": cluster("one")}

@@ -51,7 +51,7 @@ class KarmadaEngine(PolicyEngine):
         templates, and reads none."""
         before, made = continued if continued is not None else (None, None)
         state = self.state = KarmadaState(snapshot) if made is None else made.state
-        kinds = (*snapshot.documents, *((key.group, key.kind) for key in snapshot.quarantined))
+        kinds = (*snapshot.documents, *((key.group, key.kind) for key in snapshot.quarantined), *snapshot.part_kinds)
         self._policy_warnings = find_policy_warnings(
             state.policies.policies.values(),
             state.settings.preemption,

@@ -91,7 +91,7 @@ class KnativeEngine(PolicyEngine):
 
     def continue_with(self, snapshot: Snapshot, changes: SnapshotChanges, /) -> Continuation | None:
         """Place the vreplicas of all sources again, which reads only changed templates. No other workload depends on it."""
-        if not is_plain(snapshot) or not can_select_inputs(snapshot.config):
+        if not is_plain(snapshot) or snapshot.part_kinds or not can_select_inputs(snapshot.config):
             return None
         inputs = update_inputs(self._read_inputs(), changes.templates, snapshot.config)
         return Continuation(KnativeEngine(snapshot, inputs), frozenset())

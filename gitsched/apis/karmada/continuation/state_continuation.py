@@ -57,6 +57,7 @@ def _can_continue(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCha
         and not before.reschedule_triggers.pending
         and before.has_settings_of(snapshot.config)
         and not any(key[:2] == _REBALANCER for key in changes.api_documents)
+        and not (snapshot.part_kinds and _REBALANCER in snapshot.documents)
         and keeps_followers(snapshot, changes, has_followers=before.has_followers)
     )
 

@@ -1,0 +1,86 @@
+"""Changes below kustomizations are planned from the state of the last run, with the result of a complete plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import pytest
+
+from gitsched.reconcile import builds, output_commit
+from tests.scenarios.conftest import Fleet
+from tests.scenarios.plain_histories import DEPLOYMENT, SERVICE, Files, PlainHistory, write_policy
+from tests.scenarios.test_incremental_plan import ThreeVariants
+
+BUILD = "  source: {kustomize: {build: [apps/*]}}\n"
+FLUX = """\
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: %(name)s, namespace: flux-system}
+spec: {interval: 10m, path: ./apps/%(name)s, targetNamespace: %(name)s, sourceRef: {kind: GitRepository, name: flux-system}}
+"""
+FEATURES = ("built", "reconciled", "not placed")
+
+
+def write_app(name: str, number: int = 1, lane: str = "one") -> Files:
+    """Return a Deployment and its Service."""
+    values = {"name": name, "team": "apps", "lane": lane, "number": number, "more": ""}
+    return {f"apps/web/{name}.yaml": DEPLOYMENT % values, f"apps/web/{name}-service.yaml": SERVICE % values}
+
+
+def write_kustomization(*names: str, more: str = "namespace: web\n") -> Files:
+    """Return a kustomization that lists applications."""
+    listed = "".join(f"- {name}.yaml\n- {name}-service.yaml\n" for name in names)
+    return {"apps/web/kustomization.yaml": f"{more}resources:\n{listed}"}
+
+
+def list_changes(feature: str) -> dict[str, Files]:
+    """Return the changes of each commit, each of which is planned from the state of the last run."""
+    gone: Files = dict.fromkeys(write_app("new"))
+    changes = {
+        "a manifest": write_app("app", 5),
+        "a manifest with its entry": {**write_app("new"), **write_kustomization("app", "new")},
+        "the policies": {"policies/one.yaml": write_policy("one", "west", "Duplicated")},
+        "no manifest and no entry": {**gone, **write_kustomization("app")},
+        "the kustomization": write_kustomization("app", more="namespace: web\nimages: [{name: app, newTag: v2}]\n"),
+        "a file beside": {"red/other.yaml": DEPLOYMENT % {"name": "o", "team": "red", "lane": "two", "number": 1, "more": ""}},
+    }
+    return {**changes, "the tool": {"flux/web.yaml": f"# Apps\n{FLUX % {'name': 'web'}}"}} if feature == "reconciled" else changes
+
+
+@pytest.fixture(autouse=True)
+def shared_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build the same files once for all caches."""
+    known: dict[str, Any] = {}
+    run_builds = builds.run_builds
+
+    def run(wanted: Mapping[str, Any], *rest: Any) -> dict[str, Any]:
+        known.update(run_builds({key: one for key, one in wanted.items() if key not in known}, *rest))
+        return {key: known[key] for key in wanted}
+
+    monkeypatch.setattr(builds, "run_builds", run)
+
+
+@pytest.mark.kubectl
+@pytest.mark.parametrize("feature", FEATURES)
+def test_changes_below_kustomizations_are_planned_from_the_last_state(
+    fleet: Fleet, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, feature: str
+) -> None:
+    monkeypatch.setattr(output_commit, "MIN_KEYED_ROWS", 0)  # as in a large source
+    history = PlainHistory(Random(4), lenient=True, more=BUILD if feature == "built" else "")
+    files = {**history.files, **write_app("app"), **write_kustomization("app")}
+    fleet.commit(files | ({"flux/web.yaml": FLUX % {"name": "web"}} if feature == "reconciled" else {}))
+    variants, complete = ThreeVariants(fleet, tmp_path_factory.mktemp("caches")), set()
+    variants.run(0, "first")
+    variants.run(0, "second")
+    for hour, (kind, changes) in enumerate(list_changes(feature).items(), 1):
+        fleet.commit(changes, hour=hour)
+        runs = variants.run(hour, kind)
+        complete |= {kind} if any(run.plan.complete for run in runs) else set()
+    assert not complete
+    placed = [(key.namespace, key.kind) for key in runs[0].plan.outcomes if key.name == "app"]
+    reported = [found.resource for found in runs[0].plan.findings if found.code == "kustomized"]
+    objects = ("Service", "Deployment")
+    assert placed == ([] if feature == "not placed" else [("web", kind) for kind in objects])
+    assert reported == ([(kind, "apps", "app") for kind in objects] if feature == "not placed" else [])
