@@ -285,12 +285,13 @@ class KustomizeParts:
         if not removed:
             return file._replace(kustomized=path in self._built or self.graph.may_change(path))
         names, origins = {_identify(document) for document in removed}, {document.origin for document in removed}
+        has_other_errors = any(issue.severity == "error" and issue.resource not in names for issue in file.file.issues)
         return SourceFile(
             file.blob,
             file.file._replace(documents=tuple(kept)),
             tuple(document for document in file.documents if document.origin not in origins),
             tuple(finding for finding in file.findings if finding.resource not in names and finding.code != "generated-name"),
-            file.file.unreadable or any(parsed.broken for parsed in kept),
+            (file.file.unreadable and has_other_errors) or any(parsed.broken for parsed in kept),
             True,
         )
 

@@ -20,6 +20,8 @@ kind: Kustomization
 metadata: {name: %(name)s, namespace: flux-system}
 spec: {interval: 10m, path: ./apps/%(name)s, targetNamespace: %(name)s, sourceRef: {kind: GitRepository, name: flux-system}}
 """
+UNNAMED = "apiVersion: v1\nkind: Namespace\nmetadata: {name: _}\n"
+"""A Namespace that kustomize gives its name."""
 FEATURES = ("built", "reconciled", "not placed")
 
 
@@ -32,7 +34,7 @@ def write_app(name: str, number: int = 1, lane: str = "one") -> Files:
 def write_kustomization(*names: str, more: str = "namespace: web\n") -> Files:
     """Return a kustomization that lists applications."""
     listed = "".join(f"- {name}.yaml\n- {name}-service.yaml\n" for name in names)
-    return {"apps/web/kustomization.yaml": f"{more}resources:\n{listed}"}
+    return {"apps/web/kustomization.yaml": f"{more}resources:\n- namespace.yaml\n{listed}"}
 
 
 def list_changes(feature: str) -> dict[str, Files]:
@@ -69,7 +71,7 @@ def test_changes_below_kustomizations_are_planned_from_the_last_state(
 ) -> None:
     monkeypatch.setattr(output_commit, "MIN_KEYED_ROWS", 0)  # as in a large source
     history = PlainHistory(Random(4), lenient=True, more=BUILD if feature == "built" else "")
-    files = {**history.files, **write_app("app"), **write_kustomization("app")}
+    files = {**history.files, "apps/web/namespace.yaml": UNNAMED, **write_app("app"), **write_kustomization("app")}
     fleet.commit(files | ({"flux/web.yaml": FLUX % {"name": "web"}} if feature == "reconciled" else {}))
     variants, complete = ThreeVariants(fleet, tmp_path_factory.mktemp("caches")), set()
     variants.run(0, "first")
