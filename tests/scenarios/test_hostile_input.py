@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.reconcile import RunResult
 
 from .conftest import Fleet, cluster, deployment, execute, policy
@@ -19,7 +20,7 @@ TRAPS: dict[str, str | bytes] = {
     "traps/bomb.yaml": BOMB,
     "traps/brackets.yaml": "[" * 100_000,
     "traps/braces.yaml": "{a: " * 100_000,
-    "traps/big.yaml": b"# " + b"x" * (50 * 1024 * 1024) + b"\n",
+    "traps/big.yaml": b"# " + b"x" * DEFAULT_LIMITS.size + b"\n",
     "traps/twice.yaml": f"{HEAD}  name: twice\n  name: thrice\n",
     "traps/latin.yaml": b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: caf\xe9}\n",
     "traps/name.yaml": f"{HEAD}  name: ../../x\n  namespace: default\nspec: {{replicas: 1}}\n",
