@@ -18,6 +18,7 @@ from benchmarks.meter import Stage
 from benchmarks.repository import commit_change, create, environment, git, read_files
 
 ROOT = Path(__file__).parents[1]
+PYTHON = Path(sys.executable)
 
 Stages = dict[str, Stage]
 
@@ -107,7 +108,7 @@ def profile(size: Size, seed: int, rounds: int, scratch: Path, into: Path) -> No
 
 
 def _child(mode: str, directory: Path, *more: object) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.child", mode, str(directory), *map(str, more)]
+    command = [str(PYTHON), "-m", "benchmarks.child", mode, str(directory), *map(str, more)]
     done = subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, check=True)
     value: dict[str, Any] = json.loads(done.stdout)
     return value

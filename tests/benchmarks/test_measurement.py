@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks import commands, measurement
+from benchmarks.__main__ import main
 from benchmarks.commands import CHANGES
 from benchmarks.meter import STAGES
-from benchmarks.repository import environment
+from tests import fork_server
 
-ROOT = Path(__file__).parents[2]
-TINY = ("--manifests", "40", "--clusters", "9", "--policies", "4", "--rounds", "2")
-
-
-def bench(*options: str) -> str:
-    command = [sys.executable, "-m", "benchmarks", *TINY, *options]
-    return subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True, check=True).stdout
+TINY = ("python -m benchmarks", "--manifests", "40", "--clusters", "9", "--policies", "4", "--rounds", "2")
+CHILD = "import sys; from benchmarks.child import main; main(sys.argv[3:])"
+"""What follows `python -m benchmarks.child`."""
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with the figures of one measurement, and beside it profile.txt."""
+    """A file with the figures of one measurement, whose processes are forks, and beside it profile.txt."""
     directory = tmp_path_factory.mktemp("figures")
-    (directory / "figures.json").write_text(bench("--json", "--profile", str(directory / "profile.txt")))
+    fork_server.write_script(directory / "gitsched")
+    fork_server.write_script(directory / "python", CHILD)
+    with pytest.MonkeyPatch.context() as patch, (directory / "figures.json").open("w") as file:
+        patch.setattr(commands, "GITSCHED", directory / "gitsched")
+        patch.setattr(measurement, "PYTHON", directory / "python")
+        patch.setattr("sys.argv", [*TINY, "--json", "--profile", str(directory / "profile.txt")])
+        patch.setattr("sys.stdout", file)
+        main()
     return directory / "figures.json"
 
 
@@ -43,8 +47,12 @@ def test_every_stage_of_every_kind_of_run_is_measured(written: Path) -> None:
     assert written.with_name("profile.txt").read_text().count("one manifest changed") == 2
 
 
-def test_the_figures_are_shown_as_tables_with_ratios(written: Path) -> None:
-    lines = bench("--show", str(written)).splitlines()
+def test_the_figures_are_shown_as_tables_with_ratios(
+    written: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", [*TINY, "--show", str(written)])
+    main()
+    lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines if line.startswith((*STAGES, "total"))] == [*STAGES, "total"]
     assert sum("aim:" in line for line in lines) == 3
     for change in (*CHANGES, "cluster leaves its pool"):
@@ -59,7 +67,11 @@ def test_the_figures_are_shown_as_tables_with_ratios(written: Path) -> None:
         assert any(line.startswith(f"gitsched {command}") for line in lines), command
 
 
-def test_a_repository_can_be_generated_without_measuring(tmp_path: Path) -> None:
-    commit = bench("--generate", str(tmp_path / "fleet")).strip()
+def test_a_repository_can_be_generated_without_measuring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", [*TINY, "--generate", str(tmp_path / "fleet")])
+    main()
+    commit = capsys.readouterr().out.strip()
     head = subprocess.run(["git", "rev-parse", "main"], cwd=tmp_path / "fleet", stdout=subprocess.PIPE, text=True, check=True)
     assert head.stdout.strip() == commit
