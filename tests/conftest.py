@@ -11,11 +11,15 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
+import pygit2
 import pytest
 import yaml
 from hypothesis import HealthCheck, settings
+from pygit2.enums import ConfigLevel
 
 import gitsched.decide.registry  # noqa: F401 - registers the policy APIs, as every command does
+from gitsched.build import scratch
+from tests.builders.remembered_builds import remember_builds
 from tests.metrics.conftest import Server
 from tests.search_depth import count_examples
 
@@ -98,6 +102,8 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.Mo
         (home / "gitconfig").write_text(_GIT_CONFIG.format(template=tmp_path_factory.mktemp("template")))
         patch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
+            pygit2.settings.search_path[level] = str(home)  # libgit2 has looked up the home directory when it was loaded
         if os.environ.get("PYTHONDONTWRITEBYTECODE"):
             # Without bytecode each process of a test compiles gitsched again, which takes half of its time.
             patch.delenv("PYTHONDONTWRITEBYTECODE")
@@ -106,6 +112,14 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.Mo
         for name, value in _COMMITS.items():
             patch.setenv(name, value)
         yield patch
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _builds() -> Iterator[None]:
+    """Build the same files once; tests/build are about the processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scratch, "run_isolated", remember_builds(scratch.run_isolated))
+        yield
 
 
 @pytest.fixture

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pygit2
 import pytest
 
 from tests import fork_server
+from tests.builders import worktree
 from tests.builders.ocm import bound_global_set, managed_cluster, to_yaml
 from tests.local import PATIENCE
 
@@ -109,24 +111,24 @@ def git(environment: dict[str, str]) -> Callable[..., str]:
 
 
 @pytest.fixture
-def commit(git: Callable[..., str]) -> Callable[..., None]:
-    """Write files (None: remove) and commit them."""
+def commit(environment: dict[str, str]) -> Callable[..., None]:
+    """Write files (None: remove) and commit them, ten seconds after the last commit of the repository."""
 
     def make(at: Path, **files: str | None) -> None:
         for name, text in files.items():
             path = at / f"{name}.yaml"
             path.unlink() if text is None else path.write_text(text)
-        git("add", "--all", ".", at=at)
-        git("commit", "-qm", "Change", at=at)
+        repository = pygit2.Repository(str(at))
+        worktree.stage(repository)
+        worktree.record(repository, environment, "Change", (worktree.find_last_time(repository) or FIRST_COMMIT) + 10)
 
     return make
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, git: Callable[..., str], commit: Callable[..., None]) -> Path:
+def fleet(tmp_path: Path, commit: Callable[..., None]) -> Path:
     path = tmp_path / "fleet"
-    path.mkdir()
-    git("init", "-q", "-b", "main", ".", at=path)
+    worktree.init(path)
     commit(
         path,
         one=CLUSTER.format(name="one", owner="private"),

@@ -46,12 +46,14 @@ def test_an_invalid_output_branch_in_the_settings_is_reported_with_its_location(
 
 
 def test_a_repository_with_sha256_ids_is_refused_by_path_and_by_url(
-    gitsched: Run, environment: dict[str, str], tmp_path: Path, git: Callable[..., str], commit: Callable[..., None]
+    gitsched: Run, environment: dict[str, str], tmp_path: Path, git: Callable[..., str]
 ) -> None:
     place = tmp_path / "long"
     place.mkdir()
     git("init", "-q", "-b", "main", "--object-format=sha256", ".", at=place)
-    commit(place, web="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    (place / "web.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    git("add", "web.yaml", at=place)
+    git("commit", "-qm", "Change", at=place)
     for location in (str(place), place.as_uri()):
         done = gitsched("plan", "-C", location)
         assert (done.returncode, "works with SHA-1 repositories only" in done.stderr) == (1, True), done.stderr

@@ -23,6 +23,7 @@ from gitsched.reconcile import RunResult, RunSettings, preview, reconcile
 from gitsched.render.output_files import relative_path
 from gitsched.render.retained_copies import read_retained_copy
 from tests import fork_server
+from tests.builders import worktree
 
 LOCAL: tuple[tuple[HostRule, ...], ...] = ((HostRule("127.0.0.1"), HostRule("localhost")),)
 LOCAL_SERVERS: dict[str, Any] = {
@@ -57,8 +58,7 @@ class Fleet:
 
     def __init__(self, path: Path, cache: Path) -> None:
         self.path, self.cache = path, cache
-        path.mkdir(parents=True, exist_ok=True)
-        self.git("init", "-q", "-b", "main", ".")
+        worktree.init(path)
 
     def git(self, *arguments: str, data: bytes | None = None, environment: Mapping[str, str] | None = None) -> str:
         return execute(*arguments, at=self.path, data=data, environment=environment)
@@ -75,21 +75,12 @@ class Fleet:
 
     def commit(self, files: Mapping[str, str | bytes | None] | None = None, *, hour: float = 0, message: str = "Change") -> str:
         self.write(files or {})
-        self.git("add", "-A")
+        worktree.stage(self.repository)
         return self.record(hour, message)
 
     def record(self, hour: float, message: str = "Change") -> str:
         """Commit the index; its parents are the branch and what is being merged."""
-        repository, time = self.repository, int(at_hour(hour).timestamp())
-        author, committer = (
-            pygit2.Signature(os.environ[f"GIT_{role}_NAME"], os.environ[f"GIT_{role}_EMAIL"], time, 60)
-            for role in ("AUTHOR", "COMMITTER")
-        )
-        parents = [] if repository.head_is_unborn else [repository.head.target, *repository.listall_mergeheads()]
-        text = message.rstrip("\n") + "\n"
-        commit = repository.create_commit("HEAD", author, committer, text, repository.index.write_tree(), parents)
-        repository.state_cleanup()
-        return str(commit)
+        return worktree.record(self.repository, os.environ, message, int(at_hour(hour).timestamp()), 60)
 
     @property
     def repository(self) -> pygit2.Repository:
