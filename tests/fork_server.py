@@ -27,6 +27,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, NoReturn
 
+from tests import in_process
+
 ROOT = Path(__file__).parents[1]
 COMMAND_LINE = "import sys; from gitsched.cli import main; sys.exit(main())"
 LOADED_ON_USE = ("click._textwrap", "grp", "pwd", "pygit2", "sqlite3", "tarfile")
@@ -158,11 +160,16 @@ def run(
     program: str = COMMAND_LINE,
     fork: bool = True,
 ) -> subprocess.CompletedProcess[str]:
-    """Run gitsched, or other Python code, and return its exit code and what it wrote."""
+    """Run gitsched, or other Python code, and return its exit code and what it wrote. gitsched runs in this process if it can."""
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         stdin.write((data or "").encode())
         stdin.seek(0)
-        code = start(arguments, cwd, environment, [stdin, stdout, stderr], program=program, fork=fork).wait()
+        files = [stdin, stdout, stderr]
+        same = fork and program == COMMAND_LINE and _list_start_variables(environment) == _list_start_variables(os.environ)
+        if same and in_process.can_run(arguments):
+            code = in_process.run(arguments, cwd, environment, files)
+        else:
+            code = start(arguments, cwd, environment, files, program=program, fork=fork).wait()
         return subprocess.CompletedProcess(["gitsched", *arguments], code, _read_text(stdout), _read_text(stderr))
 
 
