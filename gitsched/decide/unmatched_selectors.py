@@ -44,6 +44,10 @@ class ClusterVocabulary(NamedTuple):
             self.claims.setdefault(name, set()).add(value)
 
 
+_ChoosingDocuments = Mapping[tuple[str, str], list[tuple[Document, tuple[Choice, ...]]]]
+"""The documents that choose something, by (group, kind) in order, with what they choose."""
+
+
 class _Requirement(NamedTuple):
     """One condition of a selector, with the place of its key and of its values."""
 
@@ -65,26 +69,32 @@ def list_unmatched(
 
     `documents` are those of policy APIs and the Bundles, by kind, `broken` the keys of broken ones; `found` are the other findings.
     """
+    choosing = _list_choosing(documents)
     found = tuple(found)
     named = {finding.resource for finding in found if finding.resource and finding.code.endswith("-cluster-unknown")}
     refused = {finding.resource for finding in found if finding.resource and finding.severity == "error"}
-    yield from _list_invalid(documents, refused)
-    yield from UnmatchedSelectors(documents, broken).find(frozenset(named))
+    yield from _list_invalid(choosing, refused)
+    yield from UnmatchedSelectors(documents, broken).find(choosing, frozenset(named))
     yield from _list_similar_clusters(engines)
 
 
-def _list_invalid(
-    documents: Mapping[tuple[str, str], Iterable[Document]], refused: Container[tuple[str, str, str]]
-) -> Iterator[Finding]:
+def _list_choosing(documents: Mapping[tuple[str, str], Iterable[Document]]) -> _ChoosingDocuments:
+    """Return the documents with selectors and names, by kind."""
+    return {
+        kind: [(document, choices) for document in entries if (choices := tuple(list_document_choices(document.body)))]
+        for kind, entries in sorted(documents.items())
+    }
+
+
+def _list_invalid(documents: _ChoosingDocuments, refused: Container[tuple[str, str, str]]) -> Iterator[Finding]:
     """Yield a warning for each selector that matches nothing since it is invalid. Documents that are `refused` have an error."""
-    for _, entries in sorted(documents.items()):
-        for document in entries:
-            for choice in list_document_choices(document.body) if document.key.resource not in refused else ():
-                wrong = describe_invalid_expression(choice.value) if choice.chosen in _LABEL_CHOICES else None
-                if wrong is not None:
-                    at, message = wrong
-                    text = f"{document.key.title}: the selector matches nothing: {message}"
-                    yield _make_finding(document, INVALID_CODE, text, (*choice.pointer, *at))
+    for document, choices in (pair for entries in documents.values() for pair in entries):
+        for choice in choices if document.key.resource not in refused else ():
+            wrong = describe_invalid_expression(choice.value) if choice.chosen in _LABEL_CHOICES else None
+            if wrong is not None:
+                at, message = wrong
+                text = f"{document.key.title}: the selector matches nothing: {message}"
+                yield _make_finding(document, INVALID_CODE, text, (*choice.pointer, *at))
 
 
 def _make_finding(document: Document, code: str, message: str, pointer: Pointer) -> Finding:
@@ -117,11 +127,13 @@ class UnmatchedSelectors:
         self._documents, self._broken = documents, frozenset(key[:2] for key in broken)
         self._lookups = 0
 
-    def find(self, reported: frozenset[tuple[str, str, str] | None]) -> Iterator[Finding]:
+    def find(self, choosing: _ChoosingDocuments, reported: frozenset[tuple[str, str, str] | None]) -> Iterator[Finding]:
         """Yield a warning for each value that no cluster has. The names of clusters of `reported` documents are skipped."""
         by_group = {group: api for api in policy_apis.values() for group in api.groups}
         collected: dict[str, ClusterVocabulary | None] = {}
-        for (group, _), documents in sorted(self._documents.items()):
+        for (group, _), documents in choosing.items():
+            if not documents:
+                continue
             api = by_group.get(group)
             name = api.name if api is not None else ""
             if name not in collected:
@@ -129,8 +141,8 @@ class UnmatchedSelectors:
             known = collected[name]
             if known is None or not known.names:
                 continue
-            for document in documents:
-                for choice in list_document_choices(document.body):
+            for document, choices in documents:
+                for choice in choices:
                     if choice.chosen == "cluster-names" and document.key.resource in reported:
                         continue
                     for pointer, message in self._check(choice, known, names_all=group in by_group):

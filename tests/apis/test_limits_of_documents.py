@@ -17,7 +17,7 @@ from gitsched.apis.knative.scheduler import AdapterState, VpodSchedulingInput, V
 from gitsched.apis.knative.settings import AutoscalerConfig
 from gitsched.apis.knative.vpods import AdapterPods
 from gitsched.apis.ocm.export import make_export
-from gitsched.decide.unmatched_selectors import UnmatchedSelectors
+from gitsched.decide.unmatched_selectors import list_unmatched
 from gitsched.decide.validation import validate_document
 from gitsched.manifests.parser import parse_file
 from gitsched.model.document import Body, Document, Key
@@ -300,7 +300,7 @@ def test_values_beyond_the_lookups_of_a_run_are_counted(monkeypatch: pytest.Monk
         key = Key(group, kind, body["metadata"].get("namespace", ""), body["metadata"]["name"])
         documents.setdefault((group, kind), []).append(Document(key, body["apiVersion"], body))
     monkeypatch.setattr("gitsched.decide.unmatched_selectors._MAX_LOOKUPS", 1)
-    found = [(finding.severity, finding.message) for finding in UnmatchedSelectors(documents, ()).find(frozenset())]
+    found = [(finding.severity, finding.message) for finding in list_unmatched(documents, (), (), ())]
     assert [severity for severity, _ in found] == ["warning", "info"]
     assert found[0][1].endswith("no cluster has the label enviroment; did you mean environment?")
     assert found[1][1].startswith("2 further values in selectors that no cluster has can be misspelt")

@@ -16,7 +16,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
     read_claim,
     read_previous,
 )
-from gitsched.apis.karmada.cluster.candidates import read_clusters
+from gitsched.apis.karmada.cluster.candidates import ClusterReadings, read_clusters
 from gitsched.apis.karmada.cluster.taints import NO_TAINT_POLICIES, find_unready_clusters, read_taint_policies
 from gitsched.apis.karmada.failover.failover import Failover
 from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE
@@ -80,6 +80,7 @@ class KarmadaState:
         "other_clusters",
         "overrides",
         "policies",
+        "readings",
         "reschedule_triggers",
         "settings",
         "snapshot",
@@ -103,6 +104,7 @@ class KarmadaState:
             if documents or quarantined
             else NO_TAINT_POLICIES
         )
+        self.readings: ClusterReadings = before.readings if before is not None else ClusterReadings()
         self.inventory = read_clusters(
             snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ()),
             snapshot.quarantined,
@@ -111,13 +113,14 @@ class KarmadaState:
             snapshot.at,
             self.taint_policies,
             settings.failover == "cluster",
+            self.readings,
         )
         self.fleet = self.inventory.fleet
         self.other_clusters = _count_other_clusters(snapshot) if not self.fleet.names else {}
         self.added_taints = self.inventory.added_taints
-        reporting = self.inventory.reporting
-        self.unready_clusters = find_unready_clusters(reporting, self.fleet, settings) if reporting else {}
-        self.inventory = self.inventory._replace(reporting=())  # their documents belong to a snapshot
+        unready = self.inventory.unready
+        self.unready_clusters = find_unready_clusters(unready, self.fleet, settings) if unready else {}
+        self.inventory = self.inventory._replace(unready=())  # their documents belong to a snapshot
         self.leaving_clusters = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.deleting)
         kinds = (names.BINDING, names.CLUSTER_BINDING)
         self._reported_bindings = [document for kind in kinds for document in snapshot.documents.get((names.WORK_GROUP, kind), ())]

@@ -1,4 +1,7 @@
-"""Read Clusters into scheduling candidates with labels, taints, API enablements and free capacity."""
+"""Read Clusters into scheduling candidates with labels, taints, API enablements and free capacity.
+
+A process that keeps its state reads each document once.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,19 @@ from typing import Any, NamedTuple
 
 from gitsched.apis.karmada.cluster.taints import (
     NO_TAINT_CHANGES,
-    NO_TAINT_POLICIES,
     TAINTS_ADDED,
     AddedTaint,
     ClusterTaintPolicies,
     TaintChanges,
     apply_taints,
     derive_cluster_taints,
+    find_unready_reason,
+    read_conditions,
     report_taint_changes,
     write_added_taints,
 )
 from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
+from gitsched.apis.policy_api import RecordsByKind
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_annotations, read_json
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.planned_files import ClusterInfo
@@ -51,14 +56,72 @@ class _SharedApis:
         return apis
 
 
-def parse_cluster(
-    document: Document, assume_facts: bool, since: Mapping[str, datetime], capacity: Capacity | None, shared: _SharedApis
-) -> Candidate:
-    """Read a Cluster with a free capacity into a scheduling candidate.
+class ClusterReading(NamedTuple):
+    """What a document says at any time and whatever its record is. `total` is the capacity of the Cluster without what is in use, `undated`
+    are the NoExecute taints without timeAdded, `unready` says why it is not ready, or is "", and `has_facts` whether it has
+    status.apiEnablements and status.resourceSummary."""
 
-    With `assume_facts` a Cluster without status.apiEnablements supports every API, else none. `since` says when a NoExecute taint
-    without timeAdded was first seen, by its text.
-    """
+    document: Document
+    candidate: Candidate
+    total: Capacity | None
+    undated: tuple[Taint, ...]
+    conditions: Mapping[str, str]
+    reports_conditions: bool
+    unready: str
+    info: ClusterInfo
+    has_facts: tuple[bool, bool]
+
+
+class ClusterReadings:
+    """The Clusters that a process has read last. It is stored without them."""
+
+    __slots__ = ("_assume_facts", "_known", "_shared")
+
+    def __init__(self) -> None:
+        self._known: dict[str, ClusterReading] = {}
+        self._shared, self._assume_facts = _SharedApis(), True
+
+    def __reduce__(self) -> tuple[type[ClusterReadings], tuple[()]]:
+        return ClusterReadings, ()
+
+    def read(self, documents: Iterable[Document], assume_facts: bool) -> list[ClusterReading]:
+        """Read Clusters. A document that is the same object as for the last call is not read again.
+
+        With `assume_facts` a Cluster without status.apiEnablements supports every API, else none.
+        """
+        known = self._known if self._assume_facts == assume_facts else {}
+        found = []
+        for document in documents:
+            reading = known.get(document.key.name)
+            if reading is None or reading.document is not document:
+                reading = _read_cluster(document, assume_facts, self._shared)
+            found.append(reading)
+        self._known, self._assume_facts = {reading.document.key.name: reading for reading in found}, assume_facts
+        return found
+
+
+def _read_cluster(document: Document, assume_facts: bool, shared: _SharedApis) -> ClusterReading:
+    body = document.body
+    free, total = _read_capacity(body, assume_facts)
+    candidate, status = _parse_cluster(document, assume_facts, free, shared), _read_status(body)
+    spec, conditions = body.get("spec") or {}, read_conditions(body) if status.get("conditions") else {}
+    return ClusterReading(
+        document,
+        candidate,
+        total,
+        tuple(taint for taint in candidate.taints if taint.effect == NO_EXECUTE and taint.since is None)
+        if candidate.taints
+        else (),
+        conditions,
+        bool(status.get("conditions")),
+        find_unready_reason(conditions) if conditions else "",
+        ClusterInfo(document.key.name, candidate.labels, str(spec.get("region") or ""), str(spec.get("provider") or "")),
+        (bool(status.get("apiEnablements")), bool(status.get("resourceSummary"))),
+    )
+
+
+def _parse_cluster(document: Document, assume_facts: bool, capacity: Capacity | None, shared: _SharedApis) -> Candidate:
+    """Read a Cluster with a free capacity into a scheduling candidate."""
     body = document.body
     spec = body.get("spec") or {}
     metadata = body["metadata"]
@@ -72,29 +135,16 @@ def parse_cluster(
             "region": _as_values(spec.get("region")),
             "zone": tuple(spec.get("zones") or _as_values(spec.get("zone"))),
         },
-        tuple(_set_time_added(parse_taint(entry), since) for entry in taints) if taints else (),
+        tuple(map(parse_taint, taints)) if taints else (),
         shared.read(enablements) if enablements or not assume_facts else None,
         bool(metadata.get("deletionTimestamp")),
         capacity=capacity,
     )
 
 
-def has_status_facts(body: Body) -> tuple[bool, bool]:
-    """Return whether a Cluster has status.apiEnablements, and whether it has status.resourceSummary."""
-    status = _read_status(body)
-    return bool(status.get("apiEnablements")), bool(status.get("resourceSummary"))
-
-
 def _read_status(body: Body) -> Body:
     status = body.get("status")
     return status if isinstance(status, dict) else {}
-
-
-def list_undated_taints(body: Body) -> list[Taint]:
-    """Return the NoExecute taints without timeAdded; their time is when they were first seen."""
-    entries = (body.get("spec") or {}).get("taints")
-    taints = map(parse_taint, entries) if entries else ()
-    return [taint for taint in taints if taint.effect == NO_EXECUTE and taint.since is None]
 
 
 def _read_capacity(body: Body, assume_facts: bool) -> tuple[Capacity | None, Capacity | None]:
@@ -140,6 +190,7 @@ def _read_minimum(model: Body) -> tuple[tuple[str, int], ...]:
 
 
 def _set_time_added(taint: Taint, since: Mapping[str, datetime]) -> Taint:
+    """Return a taint with the time at which it was first seen, by its text, if it is an undated NoExecute taint."""
     return taint if taint.since or taint.effect != NO_EXECUTE else taint._replace(since=since.get(str(taint)))
 
 
@@ -164,8 +215,8 @@ _CLUSTER_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 class ClusterInventory(NamedTuple):
     """All Clusters of a commit.
 
-    `records` are status documents of Clusters with undated NoExecute taints or with `added_taints`, which are by cluster. `reporting` are
-    the Clusters that report conditions, such as Ready. `allocatable` is what the Clusters with a summary of resources have in total.
+    `records` are status documents of Clusters with undated NoExecute taints or with `added_taints`, which are by cluster. `unready` are
+    the Clusters that report that they are not ready. `allocatable` is what the Clusters with a summary of resources have in total.
     """
 
     fleet: Fleet
@@ -173,7 +224,7 @@ class ClusterInventory(NamedTuple):
     findings: tuple[Finding, ...]
     records: tuple[tuple[Key, Body], ...]
     added_taints: Mapping[str, tuple[AddedTaint, ...]]
-    reporting: tuple[Document, ...] = ()
+    unready: tuple[Document, ...] = ()
     allocatable: Mapping[str, Capacity] = {}
 
 
@@ -183,44 +234,43 @@ def read_clusters(
     previous: Mapping[Key, Body],
     assume_facts: bool,
     time: datetime,
-    policies: ClusterTaintPolicies = NO_TAINT_POLICIES,
-    evict: bool = False,
+    policies: ClusterTaintPolicies,
+    evict: bool,
+    readings: ClusterReadings,
 ) -> ClusterInventory:
     """Read every Cluster. A quarantined one is a candidate that keeps its workloads and gets no new ones. With `evict` a cluster that is
-    not ready has a NoExecute taint."""
+    not ready has a NoExecute taint. `readings` has the Clusters that need not be read again."""
     candidates: list[Candidate] = []
     facts: dict[str, ClusterInfo] = {}
     without_apis: list[Document] = []
     without_capacity: list[Document] = []
     records: list[tuple[Key, Body]] = []
-    clusters = [(d, _read_first_seen(d, previous.get(d.key), time)) for d in documents]
-    capacities = [_read_capacity(document.body, assume_facts) for document, _ in clusters]
-    shared = _SharedApis()
-    parsed = [
-        parse_cluster(document, assume_facts, since, free, shared)
-        for (document, since), (free, _) in zip(clusters, capacities, strict=True)
-    ]
-    reporting = tuple(document for document, _ in clusters if _read_status(document.body).get("conditions"))
+    clusters = readings.read(documents, assume_facts)
+    by_kind = previous if isinstance(previous, RecordsByKind) else None
+    has_none = by_kind is not None and next(iter(by_kind.of_kind(CLUSTER_GROUP, CLUSTER)), None) is None
+    known: Mapping[Key, Body] = {} if has_none else previous
+    dated = [(one, _read_first_seen(one, known.get(one.document.key), time) if one.undated else {}) for one in clusters]
+    parsed = [_add_times(one.candidate, since) if since else one.candidate for one, since in dated]
     tainted: Mapping[str, TaintChanges] = {}
-    if reporting or policies.policies or not assume_facts or any(document.key in previous for document, _ in clusters):
-        documents_and_candidates = list(zip((document for document, _ in clusters), parsed, strict=True))
-        tainted = derive_cluster_taints(documents_and_candidates, previous, assume_facts, time, policies, evict)
-    for (document, since), candidate in zip(clusters, parsed, strict=True):
-        change = tainted.get(candidate.name, NO_TAINT_CHANGES)
+    if (
+        any(one.reports_conditions for one in clusters)
+        or policies.policies
+        or not assume_facts
+        or any(one.document.key in known for one in clusters)
+    ):
+        derived = [(one.document.key, candidate, one.conditions) for one, candidate in zip(clusters, parsed, strict=True)]
+        tainted = derive_cluster_taints(derived, known, assume_facts, time, policies, evict)
+    for (reading, since), candidate in zip(dated, parsed, strict=True):
+        document, change = reading.document, tainted.get(candidate.name, NO_TAINT_CHANGES)
         candidates.append(
             candidate._replace(taints=apply_taints(candidate.taints, change)) if change != NO_TAINT_CHANGES else candidate
         )
-        spec = document.body.get("spec") or {}
-        facts[document.key.name] = ClusterInfo(
-            document.key.name, candidate.labels, str(spec.get("region") or ""), str(spec.get("provider") or "")
-        )
+        facts[candidate.name] = reading.info
         if since or change.added:
             records.append((document.key, _write_cluster_record(document, since, change.added)))
         if assume_facts:
-            for documents_without, first_seen in zip(
-                (without_apis, without_capacity), has_status_facts(document.body), strict=True
-            ):
-                if not first_seen:
+            for documents_without, has_fact in zip((without_apis, without_capacity), reading.has_facts, strict=True):
+                if not has_fact:
                     documents_without.append(document)
     for key in sorted(quarantined):
         if (key.group, key.kind) == (CLUSTER_GROUP, CLUSTER) and key.name not in facts and _CLUSTER_NAME.fullmatch(key.name):
@@ -231,12 +281,16 @@ def read_clusters(
     findings = (
         *_report_assumed_facts("cluster-apis-assumed", "status.apiEnablements", "support for every API", without_apis),
         *_report_assumed_facts("cluster-room-assumed", "status.resourceSummary", "unlimited capacity", without_capacity),
-        *(_report_tainted_clusters([document for document, _ in clusters], tainted, policies) if tainted else ()),
+        *(_report_tainted_clusters([one.document for one in clusters], tainted, policies) if tainted else ()),
     )
     added_taints = {name: change.added for name, change in tainted.items() if change.added}
-    totals = zip((document.key.name for document, _ in clusters), (total for _, total in capacities), strict=True)
-    allocatable = {name: total for name, total in totals if total is not None}
-    return ClusterInventory(Fleet(candidates), facts, findings, tuple(records), added_taints, reporting, allocatable)
+    unready = tuple(one.document for one in clusters if one.unready)
+    allocatable = {one.document.key.name: one.total for one in clusters if one.total is not None}
+    return ClusterInventory(Fleet(candidates), facts, findings, tuple(records), added_taints, unready, allocatable)
+
+
+def _add_times(candidate: Candidate, since: Mapping[str, datetime]) -> Candidate:
+    return candidate._replace(taints=tuple(_set_time_added(taint, since) for taint in candidate.taints))
 
 
 def _report_tainted_clusters(
@@ -246,16 +300,14 @@ def _report_tainted_clusters(
     return report_taint_changes([(key, where, change) for key, where, change in changed if change is not None], policies)
 
 
-def _read_first_seen(document: Document, previous: Body | None, time: datetime) -> dict[str, datetime]:
-    taints = list_undated_taints(document.body)
-    if not taints:
-        return {}
+def _read_first_seen(reading: ClusterReading, previous: Body | None, time: datetime) -> dict[str, datetime]:
+    """Return when the undated taints of a Cluster were first seen, by their text."""
     try:
         value = read_json(read_annotations(previous or {}).get(TAINTS_FIRST_SEEN, "{}"))
     except ValueError:
         value = {}
     first_seen = value if isinstance(value, dict) else {}
-    return {str(taint): parse_time(first_seen.get(str(taint))) or time for taint in taints}
+    return {str(taint): parse_time(first_seen.get(str(taint))) or time for taint in reading.undated}
 
 
 def _write_cluster_record(document: Document, since: Mapping[str, datetime], added_taints: tuple[AddedTaint, ...]) -> Body:

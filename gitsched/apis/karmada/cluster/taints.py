@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gitsched.apis.karmada.policy.propagation_policy import parse_affinity
 from gitsched.apis.karmada.settings import KarmadaConfig
-from gitsched.model.document import Body, Document, Key, get_field, list_objects, read_annotations, read_json
+from gitsched.model.document import Body, Document, Key, get_field, read_annotations, read_json
 from gitsched.model.finding import Finding, Location, Severity, format_names, locate_document
 from gitsched.model.scheduling import Affinity
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, parse_taint
@@ -83,12 +83,11 @@ def derive_readiness_taints(conditions: Mapping[str, str], assume: bool, evict: 
     return ReadinessTaints((), (), "")
 
 
-def find_unready_reason(cluster: Body) -> str:
-    """Return why a Cluster is not ready; "" when it is ready or the condition is missing."""
-    entries = get_field(cluster, "status", "conditions")
-    named = (entry for entry in list_objects(entries) if entry.get("type") == READY_CONDITION)
-    status = next((str(value) for entry in named if isinstance(value := entry.get("status"), (str, bool))), "")
-    return derive_readiness_taints({READY_CONDITION: status}, assume=True).reason if status in ("False", "Unknown") else ""
+def find_unready_reason(conditions: Mapping[str, str]) -> str:
+    """Return why a Cluster with these conditions is not ready; "" when it is ready or the condition is missing."""
+    return (
+        derive_readiness_taints(conditions, assume=True).reason if conditions.get(READY_CONDITION) in ("False", "Unknown") else ""
+    )
 
 
 def parse_match_conditions(entries: Any) -> tuple[MatchCondition, ...]:
@@ -278,27 +277,27 @@ def _taint_identity(taint: Taint) -> _TaintIdentity:
 
 
 def derive_cluster_taints(
-    clusters: Sequence[tuple[Document, Candidate]],
+    clusters: Sequence[tuple[Key, Candidate, Mapping[str, str]]],
     previous: Mapping[Key, Body],
     assume: bool,
     time: datetime,
     policies: ClusterTaintPolicies,
     evict: bool = False,
 ) -> dict[str, TaintChanges]:
-    """Return the taint changes of each cluster that has any."""
+    """Return the taint changes of each cluster that has any. The clusters are given with their conditions."""
     targets: list[int] = []
     if any(policy.target is not None for policy in policies.policies):
-        plain = Fleet(candidate for _, candidate in clusters)
+        plain = Fleet(candidate for _, candidate, _ in clusters)
         targets = [plain.all if policy.target is None else plain.matching(policy.target) for policy in policies.policies]
         index = plain.index
     changes: dict[str, TaintChanges] = {}
-    for document, candidate in clusters:
+    for key, candidate, conditions in clusters:
         applicable: Sequence[ClusterTaintPolicy] = policies.policies
         if targets:
             bit = 1 << index[candidate.name]
             applicable = [policy for i, policy in enumerate(policies.policies) if targets[i] & bit]
-        record = previous.get(document.key)
-        conditions, previously_added = read_conditions(document.body), read_added_taints(record) if record is not None else ()
+        record = previous.get(key)
+        previously_added = read_added_taints(record) if record is not None else ()
         change = derive_taints(candidate.taints, conditions, previously_added, applicable, assume, time, evict)
         if change != NO_TAINT_CHANGES:
             changes[candidate.name] = change
@@ -370,7 +369,8 @@ def find_unready_clusters(documents: Iterable[Document], fleet: Fleet, settings:
     """
     found: dict[str, UnreadyCluster] = {}
     for document in documents:
-        reason = find_unready_reason(document.body)
+        conditions = read_conditions(document.body)
+        reason = find_unready_reason(conditions)
         candidate = fleet.candidates[fleet.index[document.key.name]]
         evicts = any(taint.effect == NO_EXECUTE for taint in candidate.taints)
         if not reason or candidate.deleting or (evicts and settings.taint_eviction):
@@ -380,7 +380,7 @@ def find_unready_clusters(documents: Iterable[Document], fleet: Fleet, settings:
         message = f"Cluster {document.key.name} is not ready but its workloads stay there: {reason}, and {why}; "
         message += _ENABLE_EVICTION if evicts else f"{fix}{_ALTERNATIVE}"
         finding = Finding("warning", "cluster-failover-off", message, locate_document(document), document.key.resource)
-        readiness = derive_readiness_taints(read_conditions(document.body), assume=True, evict=True)
+        readiness = derive_readiness_taints(conditions, assume=True, evict=True)
         taints = candidate.taints if evicts else readiness.add
         found[document.key.name] = UnreadyCluster(finding, tuple(taint for taint in taints if taint.effect == NO_EXECUTE))
     return found

@@ -55,13 +55,15 @@ class _FleetComparison:
         )  # an object may be where its own policy does not place it
         self._fails_back = after.settings.failback.mode != "Never"
         self._answers: dict[str, ClusterAnswers] = {}
-        self._verdicts: dict[tuple[PlacementSummary, tuple[str, str]], bool] = {}
+        self._verdicts: dict[tuple[int, str, str], bool] = {}
 
     def affects(self, placement: PlacementSummary, api: tuple[str, str]) -> bool:
-        """Return whether the change can affect a workload of an API (apiVersion, kind); compared once for equal workloads."""
-        known = self._verdicts.get((placement, api))
+        """Return whether the change can affect a workload of an API (apiVersion, kind); compared once for workloads that share a
+        summary, which the caller keeps."""
+        question = (id(placement), *api)
+        known = self._verdicts.get(question)
         if known is None:
-            known = self._verdicts[placement, api] = self._compare(placement, api)
+            known = self._verdicts[question] = self._compare(placement, api)
         return known
 
     def _compare(self, placement: PlacementSummary, api: tuple[str, str]) -> bool:
