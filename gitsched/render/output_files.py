@@ -14,11 +14,11 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gitsched.model.document import Body, Document, Key, SourceSpans, remove_server_owned
 from gitsched.model.planned_files import END_OF_TEXT, EditedBlob, ExistingBlob, NewBlob, PatchedBlob, PlannedFile, TextEdit
-from gitsched.render.yaml import Fragment, dump, dump_fragment, quote
+from gitsched.render.yaml import dump, quote
 
 README, RUN_METADATA, HYDRATOR_METADATA, GITATTRIBUTES_FILE = "README.md", "gitsched.json", "hydrator.metadata", ".gitattributes"
 FREEZE = "FREEZE"
@@ -35,7 +35,7 @@ _UNSAFE = re.compile(r"[^a-z0-9.-]|^\.")
 _SHORTENED = re.compile(r".{180}-[0-9a-f]{16}")
 APPS_KINDS = frozenset(("controllerrevision", "daemonset", "deployment", "replicaset", "statefulset"))
 """Kinds of the group apps, which names of objects leave out."""
-REPLICAS_ANNOTATION = "gitsched.io/replicas"
+REPLICAS_ANNOTATION, SCORES_ANNOTATION = "gitsched.io/replicas", "gitsched.io/scores"
 _TOP_LEVEL_DOMAINS = frozenset(("app", "cloud", "com", "dev", "io", "net", "org", "sh"))
 
 
@@ -277,13 +277,8 @@ _encode_compact = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,239}[a-z0-9])?")
 
 
-class ClusterDecision(NamedTuple):
-    """One cluster of a decision; replicas and score are None if they do not apply."""
-
-    cluster: str
-    replicas: int | None = None
-    score: int | float | None = None
-    reason: str = ""
+ClusterDecision = tuple[str, int | None, int | float | None, str]
+"""One cluster of a decision: its name, replicas and score, which are None if they do not apply, and the reason."""
 
 
 def write_record(body: Body) -> NewBlob:
@@ -312,7 +307,7 @@ def strip_record(body: Body) -> Body:
 
 
 def write_placement_decision(
-    key: Key, decisions: Sequence[tuple[str, int | None, int | float | None, str]], scheduler: str, placement_key: str = ""
+    key: Key, decisions: Sequence[ClusterDecision], scheduler: str, placement_key: str = ""
 ) -> dict[str, NewBlob]:
     """Return the PlacementDecision of a workload (KEP-5313) by path: one file with a document for each 100 clusters.
 
@@ -320,20 +315,15 @@ def write_placement_decision(
     name. Replicas and scores are JSON objects in annotations, because the type has no fields for them. ClusterProfile references have
     no namespace, because it is not known in Git.
     """
-    targets = [ClusterDecision(*decision) for decision in decisions]
-    slices = [targets[start : start + MAX_SLICE_DECISIONS] for start in range(0, len(targets), MAX_SLICE_DECISIONS)] or [[]]
-    texts = [
-        dump(
-            {
-                "apiVersion": API_VERSION,
-                "kind": "PlacementDecision",
-                "metadata": _make_metadata(key, part, index, len(slices), placement_key),
-                "schedulerName": scheduler,
-                "decisions": [_write_decision(one.cluster, one.reason) for one in part],
-            }
+    slices = [decisions[start : start + MAX_SLICE_DECISIONS] for start in range(0, len(decisions), MAX_SLICE_DECISIONS)] or [()]
+    texts = []
+    for index, part in enumerate(slices):
+        entries = [_write_decision(cluster, reason) for cluster, _, _, reason in part]
+        texts.append(
+            f"apiVersion: {API_VERSION}\nkind: PlacementDecision\nmetadata:\n"
+            f"{_write_metadata(key, part, index, len(slices), placement_key)}schedulerName: {quote(scheduler)}\n"
+            + (f"decisions:\n{''.join(entries)}" if entries else "decisions: []\n")
         )
-        for index, part in enumerate(slices)
-    ]
     return {placement_path(key): NewBlob("---\n".join(texts).encode())}
 
 
@@ -343,30 +333,29 @@ def _mark_local_config(metadata: Mapping[str, Any]) -> Body:
     return {**metadata, "annotations": dict(sorted({**entries, LOCAL_CONFIG: "true"}.items()))}
 
 
-def _make_metadata(key: Key, part: list[ClusterDecision], index: int, count: int, placement_key: str) -> Body:
+def _write_metadata(key: Key, part: Sequence[ClusterDecision], index: int, count: int, placement_key: str) -> str:
+    """Write the members of the metadata of a PlacementDecision: labels and annotations are sorted by name."""
     namespace, base = key.namespace or "default", object_name(key)
-    annotations = {LOCAL_CONFIG: "true"}
+    annotations = f'    {LOCAL_CONFIG}: "true"\n'
     for name, values in (
-        (REPLICAS_ANNOTATION, {one.cluster: one.replicas for one in part if one.replicas is not None}),
-        ("gitsched.io/scores", {one.cluster: one.score for one in part if one.score is not None}),
+        (REPLICAS_ANNOTATION, {cluster: replicas for cluster, replicas, _, _ in part if replicas is not None}),
+        (SCORES_ANNOTATION, {cluster: score for cluster, _, score, _ in part if score is not None}),
     ):
         if values:
-            annotations[name] = _encode_compact(values)
-    labels = {DECISION_KEY: _make_label(f"{namespace}.{base}")}
-    if count > 1:
-        labels[DECISION_INDEX] = str(index)
+            annotations += f"    {name}: {quote(_encode_compact(values))}\n"
+    labels = f"    {DECISION_INDEX}: {quote(str(index))}\n" if count > 1 else ""
+    labels += f"    {DECISION_KEY}: {quote(_make_label(f'{namespace}.{base}'))}\n"
     if placement_key:
-        labels[PLACEMENT_KEY] = placement_key
+        labels += f"    {PLACEMENT_KEY}: {quote(placement_key)}\n"
     # The KEP's deterministic naming: base and index of the slice. A base that is not a valid object name (system:foo) becomes a digest.
     name = base if _NAME.fullmatch(base) else _digest(base)
-    return {"name": f"{name}-{index}", "namespace": namespace, "labels": dict(sorted(labels.items())), "annotations": annotations}
+    return f"  name: {quote(f'{name}-{index}')}\n  namespace: {quote(namespace)}\n  labels:\n{labels}  annotations:\n{annotations}"
 
 
-@lru_cache(maxsize=1 << 14)
-def _write_decision(cluster: str, reason: str) -> Fragment:
-    """Write the entry of one cluster, which is the same in many PlacementDecisions."""
-    reference = {"apiVersion": API_VERSION, "kind": "ClusterProfile", "name": cluster}
-    return dump_fragment({"clusterProfileRef": reference, "reason": reason} if reason else {"clusterProfileRef": reference})
+def _write_decision(cluster: str, reason: str) -> str:
+    """Write the entry of one cluster, with its cluster profile and the reason if there is one."""
+    profile = f"- clusterProfileRef:\n    apiVersion: {API_VERSION}\n    kind: ClusterProfile\n    name: {quote(cluster)}\n"
+    return f"{profile}  reason: {quote(reason)}\n" if reason else profile
 
 
 def _make_label(text: str) -> str:
