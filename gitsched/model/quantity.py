@@ -63,9 +63,13 @@ def parse_quantity(value: object) -> Quantity | None:
 @lru_cache(maxsize=1 << 12)
 def _parse_text(text: str) -> Quantity | None:
     """Parse a quantity; cached, since the same few amounts occur in thousands of manifests."""
-    number, suffix = (text[:-2], text[-2:]) if text.endswith("i") else (text, "")
+    if text.isdecimal():
+        number, suffix = text, ""
+    else:
+        length = 2 if text.endswith("i") else 1
+        number, suffix = text[:-length], text[-length:]
     if number.isdecimal() and number.isascii() and len(number) <= 32 and suffix in _NANO_OF_UNIT:
-        return Quantity(int(number) * _NANO_OF_UNIT[suffix], bool(suffix))  # what most clusters report
+        return Quantity(int(number) * _NANO_OF_UNIT[suffix], suffix in _BINARY)  # what most clusters report
     match = _QUANTITY.fullmatch(text) if len(text) <= 64 else None
     if match is None:
         return None

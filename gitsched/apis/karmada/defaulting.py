@@ -58,13 +58,15 @@ def normalize_object(body: Body, shape: ObjectShape, *, typed: bool) -> Body:
 
 def _normalize_member(value: Any, shape: ObjectShape, *, typed: bool) -> Any:
     if isinstance(value, dict):
-        return normalize_object(value, shape, typed=typed)
+        return value if shape is _NOTHING_TO_ADD and all(value.values()) else normalize_object(value, shape, typed=typed)
     if isinstance(value, list):
         items = [normalize_object(item, shape, typed=typed) if isinstance(item, dict) else item for item in value]
         return value if all(map(is_, items, value)) else items
     return value
 
 
+_NOTHING_TO_ADD = ObjectShape()
+"""The shape of an object of which only empty members are removed."""
 _SELECTOR_SHAPE = ObjectShape(parts={"matchExpressions": ObjectShape(zero={"key": "", "operator": ""})})
 _AFFINITY_SHAPE = ObjectShape(parts={"labelSelector": _SELECTOR_SHAPE, "fieldSelector": _SELECTOR_SHAPE})
 _AFFINITY_TERM_SHAPE = ObjectShape(parts={**_AFFINITY_SHAPE.parts, "overflowAffinities": _AFFINITY_SHAPE})
@@ -74,8 +76,8 @@ _PLACEMENT_SHAPE = ObjectShape(
     parts={
         "clusterAffinity": _AFFINITY_SHAPE,
         "clusterAffinities": _AFFINITY_TERM_SHAPE,
-        "clusterTolerations": ObjectShape(),
-        "spreadConstraints": ObjectShape(),
+        "clusterTolerations": _NOTHING_TO_ADD,
+        "spreadConstraints": _NOTHING_TO_ADD,
         "replicaScheduling": ObjectShape(
             defaults={"replicaSchedulingType": "Divided"},
             parts={"weightPreference": ObjectShape(parts={"staticWeightList": _STATIC_WEIGHT_SHAPE})},
@@ -100,7 +102,7 @@ _FAILOVER_SHAPE = ObjectShape(
         "cluster": ObjectShape(defaults={"purgeMode": "Gracefully"}, parts={"statePreservation": _STATE_PRESERVATION_SHAPE}),
     }
 )
-_SUSPENSION_SHAPE = ObjectShape(parts={"dispatchingOnClusters": ObjectShape()})
+_SUSPENSION_SHAPE = ObjectShape(parts={"dispatchingOnClusters": _NOTHING_TO_ADD})
 _PATCH_SHAPE = ObjectShape(zero={"subPath": ""}, keep=("value",))
 _OVERRIDERS_SHAPE = ObjectShape(
     parts={
@@ -108,20 +110,20 @@ _OVERRIDERS_SHAPE = ObjectShape(
         "imageOverrider": ObjectShape(parts={"predicate": ObjectShape(zero={"path": ""})}),
         "commandOverrider": ObjectShape(zero={"containerName": ""}),
         "argsOverrider": ObjectShape(zero={"containerName": ""}),
-        "labelsOverrider": ObjectShape(),
-        "annotationsOverrider": ObjectShape(),
+        "labelsOverrider": _NOTHING_TO_ADD,
+        "annotationsOverrider": _NOTHING_TO_ADD,
         "fieldOverrider": ObjectShape(zero={"fieldPath": ""}, parts={"json": _PATCH_SHAPE, "yaml": _PATCH_SHAPE}),
     }
 )
 _TARGET_CLUSTER_SHAPE = ObjectShape(zero={"name": ""}, parts={"components": ObjectShape(zero={"name": "", "replicas": 0})})
-_REQUIREMENTS_SHAPE = ObjectShape(parts={"nodeClaim": ObjectShape(parts={"tolerations": ObjectShape()})})
+_REQUIREMENTS_SHAPE = ObjectShape(parts={"nodeClaim": ObjectShape(parts={"tolerations": _NOTHING_TO_ADD})})
 _REFERENCE_SHAPE = ObjectShape(zero={"apiVersion": "", "kind": "", "name": ""})
 
 
 def _make_root_shape(spec: ObjectShape, *, spec_zero: Mapping[str, Any] | None = None) -> ObjectShape:
     return ObjectShape(
         zero={} if spec_zero is None else {"spec": spec_zero},
-        parts={"metadata": ObjectShape(), "spec": spec, "status": ObjectShape()},
+        parts={"metadata": _NOTHING_TO_ADD, "spec": spec, "status": _NOTHING_TO_ADD},
     )
 
 
@@ -157,18 +159,18 @@ TAINT_POLICY_SHAPE = _make_root_shape(
     ObjectShape(
         parts={
             "targetClusters": _AFFINITY_SHAPE,
-            "addOnConditions": ObjectShape(),
-            "removeOnConditions": ObjectShape(),
-            "taints": ObjectShape(),
+            "addOnConditions": _NOTHING_TO_ADD,
+            "removeOnConditions": _NOTHING_TO_ADD,
+            "taints": _NOTHING_TO_ADD,
         }
     )
 )
-REBALANCER_SHAPE = _make_root_shape(ObjectShape(parts={"workloads": ObjectShape()}))
+REBALANCER_SHAPE = _make_root_shape(ObjectShape(parts={"workloads": _NOTHING_TO_ADD}))
 CLUSTER_SHAPE = _make_root_shape(
     ObjectShape(
         parts={
-            "secretRef": ObjectShape(),
-            "impersonatorSecretRef": ObjectShape(),
+            "secretRef": _NOTHING_TO_ADD,
+            "impersonatorSecretRef": _NOTHING_TO_ADD,
             "taints": ObjectShape(keep=("key",)),
             "resourceModels": ObjectShape(
                 zero={"grade": 0, "ranges": []}, parts={"ranges": ObjectShape(zero={"name": "", "min": "0", "max": "0"})}
