@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 CELL_LIMIT = 200
 # None of these has a meaning in a code span, neither to Markdown nor to the forge (mentions, issue numbers, emoji).
@@ -37,11 +38,17 @@ def format_code_cells(*texts: str) -> str:
 def format_text(text: str, limit: int = CELL_LIMIT) -> str:
     """Format a sentence on one line, with at most `limit` characters; words that have a meaning in Markdown or to a forge become
     code spans."""
-    shown = "".join(c if c.isprintable() else " " if c in "\t\r\n" else "\ufffd" for c in text[:limit])
+    return _format_words(text[:limit], limit) + ("…" if len(text) > limit else "")
+
+
+@lru_cache(maxsize=1 << 12)  # a comment is written again and again until it fits
+def _format_words(shown: str, limit: int) -> str:
+    if not shown.isprintable():
+        shown = "".join(c if c.isprintable() else " " if c in "\t\r\n" else "\ufffd" for c in shown)
     words = [
         word if _SAFE_TEXT.fullmatch(word) and not _AUTOLINK.search(word) else format_code(word, limit) for word in shown.split()
     ]
-    return " ".join(words) + ("…" if len(text) > limit else "")
+    return " ".join(words)
 
 
 def format_code_block(text: str, language: str = "") -> str:

@@ -1,16 +1,15 @@
-"""The loser of a race reports the commit that won, and whether it has what the loser wanted. Both runs are processes of their own."""
+"""The loser of a race reports the commit that won, and whether it has what the loser wanted. The winner is a process of its own."""
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import gitsched
+from tests import fork_server
 
 from .conftest import UNGUARDED, Fleet, at_hour, cluster, deployment, execute
 
@@ -18,26 +17,27 @@ HOOK = """\
 #!/bin/sh
 [ -e "{flag}" ] && exit
 touch "{flag}"
-unset GIT_DIR GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES
-PYTHONPATH="{path}" exec {command} > "{out}" 2>&1
+unset GIT_DIR GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES LC_ALL
+exec {command} > "{out}" 2>&1
 """
 """A hook of the remote: while the first push is in flight, another process reconciles and pushes."""
 
 
 def list_arguments(fleet: Fleet, hour: float, form: str, *options: str) -> list[str]:
     reports = [f"--report=env={fleet.path}.env", "-o", form]
-    command = [sys.executable, "-m", "gitsched", "reconcile", f"--repo={fleet.path}", "--push=origin", *reports, *options]
-    return [*command, f"--now={at_hour(hour).isoformat()}", f"--cache-dir={fleet.cache}"]
+    words = ["reconcile", f"--repo={fleet.path}", "--push=origin", *reports, *options]
+    return [*words, f"--now={at_hour(hour).isoformat()}", f"--cache-dir={fleet.cache}"]
 
 
 def race(remote: Path, winner: list[str], loser: Fleet, hour: float, form: str, tmp_path: Path) -> tuple[str, dict[str, str]]:
     """Start the loser, and the winner during its push; return what the loser prints, and its outputs for later steps."""
     hook = remote / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
-    path, command = Path(gitsched.__file__).parents[1], shlex.join(winner)
-    hook.write_text(HOOK.format(flag=tmp_path / "flag", path=path, command=command, out=tmp_path / "winner.txt"))
+    fork_server.write_script(tmp_path / "gitsched")
+    command = shlex.join([str(tmp_path / "gitsched"), *winner])
+    hook.write_text(HOOK.format(flag=tmp_path / "flag", command=command, out=tmp_path / "winner.txt"))
     hook.chmod(0o755)
-    done = subprocess.run(list_arguments(loser, hour, form), capture_output=True, text=True, check=False)
+    done = fork_server.run(list_arguments(loser, hour, form), loser.path, os.environ)
     assert done.returncode == 0, done.stderr
     return done.stdout, dict(line.split("=", 1) for line in Path(f"{loser.path}.env").read_text().splitlines())
 

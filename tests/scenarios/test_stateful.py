@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,6 +14,7 @@ import yaml
 
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult
+from tests import fork_server
 from tests.builders.ocm import bound_global_set, managed_cluster, placement, to_yaml
 
 from .conftest import Fleet, at_hour, cluster
@@ -397,9 +397,8 @@ def test_applications_of_krake_are_held_until_they_are_released(fleet: Fleet) ->
 
 def test_the_command_line_releases_a_lost_cluster(held: Fleet, tmp_path: Path) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "gitsched", *arguments, "--now", at_hour(2).strftime("%Y-%m-%dT%H:%M:%SZ")]
         environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-        return subprocess.run(command, cwd=held.path, capture_output=True, text=True, env=environment, check=False)
+        return fork_server.run([*arguments, "--now", at_hour(2).strftime("%Y-%m-%dT%H:%M:%SZ")], held.path, environment)
 
     held.commit({"clusters/ash.yaml": None}, hour=2)
     planned = run("plan")

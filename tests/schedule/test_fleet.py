@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from hypothesis import given
@@ -79,45 +79,26 @@ def holds(requirement: Requirement, fields: Mapping[str, tuple[str, ...]]) -> bo
     return False
 
 
-@given(candidates, affinities)
-def test_an_affinity_matches_the_candidates_that_meet_it(found: list[Candidate], affinity: Affinity) -> None:
-    fleet = Fleet(found)
-    expected = sorted(candidate.name for candidate in found if is_member(candidate, affinity))
-    assert chosen(fleet, fleet.matching(affinity)) == expected
-    assert chosen(fleet, fleet.matching(affinity)) == expected, "a remembered answer is the same"
-
-
-@given(candidates, st.lists(tolerations, max_size=2).map(tuple))
-def test_untolerated_are_those_with_a_harmful_taint_that_nothing_tolerates(
-    found: list[Candidate], tolerated: tuple[Toleration, ...]
+@given(candidates, affinities, st.lists(tolerations, max_size=2).map(tuple), st.tuples(texts, texts))
+def test_the_members_of_a_set_are_the_candidates_that_meet_its_condition(
+    found: list[Candidate], affinity: Affinity, tolerated: tuple[Toleration, ...], feature: tuple[str, str]
 ) -> None:
-    fleet = Fleet(found)
-    expected = [
-        c.name
-        for c in found
-        if any(t.effect != "PreferNoSchedule" and not any(x.tolerates(t) for x in tolerated) for t in c.taints)
-    ]
-    assert chosen(fleet, fleet.untolerated(tolerated)) == sorted(expected)
+    """One fleet answers all questions, because most of the time goes into making it."""
 
+    def names(condition: Callable[[Candidate], bool]) -> list[str]:
+        return sorted(candidate.name for candidate in found if condition(candidate))
 
-@given(candidates, st.tuples(texts, texts))
-def test_a_candidate_without_enabled_apis_serves_all_apis(found: list[Candidate], feature: tuple[str, str]) -> None:
     fleet = Fleet(found)
-    assert chosen(fleet, fleet.serving(feature)) == sorted(
-        c.name for c in found if c.enabled_apis is None or feature in c.enabled_apis
+    for _ in ("computed", "remembered"):
+        assert chosen(fleet, fleet.matching(affinity)) == names(lambda c: is_member(c, affinity))
+    assert chosen(fleet, fleet.untolerated(tolerated)) == names(
+        lambda c: any(t.effect != "PreferNoSchedule" and not any(x.tolerates(t) for x in tolerated) for t in c.taints)
     )
-
-
-@given(candidates, st.sampled_from(["region", "zone", "unheard-of"]))
-def test_having_a_field_means_having_a_value_in_it(found: list[Candidate], field: str) -> None:
-    fleet = Fleet(found)
-    assert chosen(fleet, fleet.with_field(field)) == sorted(c.name for c in found if c.fields.get(field))
-
-
-@given(candidates, affinities)
-def test_the_order_of_candidates_does_not_matter(found: list[Candidate], affinity: Affinity) -> None:
-    fleet, other = Fleet(found), Fleet(found[::-1])
-    assert fleet.names == other.names == tuple(sorted(c.name for c in found))
+    assert chosen(fleet, fleet.serving(feature)) == names(lambda c: c.enabled_apis is None or feature in c.enabled_apis)
+    for field in ("region", "zone", "unheard-of"):
+        assert chosen(fleet, fleet.with_field(field)) == names(lambda c, field=field: bool(c.fields.get(field)))
+    other = Fleet(found[::-1])
+    assert fleet.names == other.names == tuple(names(lambda _: True))
     assert (fleet.deleting, fleet.frozen, fleet.all) == (other.deleting, other.frozen, other.all)
     assert fleet.matching(affinity) == other.matching(affinity)
 
