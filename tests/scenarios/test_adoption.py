@@ -41,7 +41,7 @@ def large(running: RunningFleet, tmp_path_factory: pytest.TempPathFactory) -> Fl
 
 
 def write_json(path: Path, objects: Iterable[Body]) -> str:
-    path.write_text(json.dumps({"apiVersion": "v1", "items": list(objects), "kind": "List"}, indent=1))
+    path.write_text(json.dumps({"apiVersion": "v1", "items": list(objects), "kind": "List"}))
     return str(path)
 
 

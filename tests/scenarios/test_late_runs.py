@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from gitsched.reconcile import Reconciler, RunResult
-from tests.scenarios.conftest import START, Fleet, allow_withheld, cluster
+from tests.scenarios.conftest import START, Fleet, cluster
 from tests.scenarios.histories import Files, History
 from tests.search_depth import count_examples
 
@@ -29,8 +29,11 @@ def keep_nothing(files: Files) -> Files:
 
 
 def run(fleet: Fleet, branch: str, hour: float, cache: Path) -> RunResult:
-    settings = allow_withheld(fleet.settings(hour, output_branch=branch, cache=cache / branch))
-    return Reconciler(settings).run(settings.now)
+    session = Reconciler(fleet.settings(hour, output_branch=branch, cache=cache / branch))
+    now = session.settings.now
+    withheld = session.run(now, preview=True).plan.withheld.digest
+    session.settings = session.settings._replace(allowed=(withheld,) if withheld else ())
+    return session.run(now)
 
 
 def show(fleet: Fleet, branch: str) -> dict[str, str]:
