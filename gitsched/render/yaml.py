@@ -111,13 +111,16 @@ def _write_mapping(members: dict[str, Any], lead: str, pad: str, lines: list[str
     """Append the lines of a non-empty mapping; `lead` starts the first line (it may contain "- "), `pad` starts the others, and `step`
     is added to it for the entries of a list."""
     for key, value in members.items():
-        name = quote(key)
+        name = _cached_quote(key) if len(key) <= _MAX_CACHED_LENGTH else _quote_uncached(key)
         if len(name) > _MAX_KEY_LENGTH:
             lines.append(f"{lead}? {name}")
             lead, name = pad, ""
         kind = type(value)
         if kind is str and "\n" not in value:
-            lines.append(f"{lead}{name}: {quote(value)}")
+            text = _cached_quote(value) if len(value) <= _MAX_CACHED_LENGTH else _quote_uncached(value)
+            lines.append(f"{lead}{name}: {text}")
+        elif kind is int:
+            lines.append(f"{lead}{name}: {value}")
         elif kind is dict and value:
             lines.append(f"{lead}{name}:")
             _write_mapping(value, pad + "  ", pad + "  ", lines, step)
