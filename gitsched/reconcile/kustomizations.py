@@ -267,6 +267,8 @@ class KustomizeParts:
 
     def separate(self, path: str, file: SourceFile, found: list[KustomizedDocument]) -> SourceFile:
         """Return a file without the documents that are parts of a kustomization; they are added to `found`."""
+        if not (file.broken or path in self._built or self.graph.may_change(path)):
+            return file
         kept: list[ParsedDocument] = []
         removed: list[RawDocument] = []
         for parsed in file.file.documents:

@@ -314,6 +314,8 @@ def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, la
             return None  # the finding about hidden sources depends on whether there are policy documents
         if last.depends_on_policies and (has_policy_documents([files[path]]) or may_change_builds(files[path])):
             return None
+        if (last.source_tree.variants or config.source.variants) and has_policy_documents([files[path]]):
+            return None  # labels and annotations of clusters choose variants
         if has_tool_documents([files[path], last.files[path]]) or _may_have_bundles(files[path].documents):
             return None  # they may be built
         custom = [document for document in files[path].documents if not is_known_group(document.group)]

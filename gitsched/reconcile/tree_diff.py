@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
     from gitsched.apis.gitsched.config import KindScope
     from gitsched.decide.catalog import KustomizedDocument
+    from gitsched.decide.plan_input import SourceTree
     from gitsched.decide.plan_state import Totals
+    from gitsched.model.variants import WorkloadVariants
     from gitsched.reconcile.cache.caches import TreeCache
     from gitsched.reconcile.cache.plan_cache import PlanCache
     from gitsched.reconcile.cache.reading_rules import ReadingRules
@@ -57,7 +59,7 @@ def read_tree_diff(context: RunContext, fetched: Fetched, cache: PlanCache, due:
     change means, or if there are more than `limit`."""
     header, repository, tree = cache.header, context.source.repository, fetched.source.tree
     totals, record = header.totals, fetched.record
-    if header.settled or totals.varied or record is None or header.facts != NO_FACTS or fetched.facts != Facts():
+    if header.settled or record is None or header.facts != NO_FACTS or fetched.facts != Facts():
         return None
     if not repository.has(header.source_tree):
         return None
@@ -77,21 +79,30 @@ def read_tree_diff(context: RunContext, fetched: Fetched, cache: PlanCache, due:
 
 
 def _is_plain(tree: TreeCache) -> bool:
-    """Return whether all documents of a tree are valid and those of one owner, without variants for clusters."""
+    """Return whether all documents of a tree are valid and those of one owner."""
     source = tree.source_tree
-    return tree.valid and not (source.tenancy or source.tenants or source.variants or source.incomplete or source.unverified)
+    return tree.valid and not (source.tenancy or source.tenants or source.incomplete or source.unverified)
 
 
 def _are_alike(before: TreeCache, after: TreeCache, totals: Totals) -> bool:
-    """Return whether trees have the same settings, and the same findings that belong to no file."""
+    """Return whether trees have the same settings, variants for clusters, and findings that belong to no file."""
     old, new = before.source_tree, after.source_tree
     own = frozenset(new.other_findings)
     return (
         old.config == new.config == totals.config
+        and _list_variants(old) == _list_variants(new)
         and old.other_findings == new.other_findings
         and own <= frozenset(totals.other_findings)
         and not any(finding.code in _VERSION_CODES for finding in (*own, *totals.other_findings))
     )
+
+
+def _list_variants(source: SourceTree) -> dict[Key, WorkloadVariants]:
+    """Return the variants of templates without the commits that they come from: those of a Bundle are in its record."""
+    return {
+        key: entry._replace(variants=tuple(variant._replace(commit="") for variant in entry.variants))
+        for key, entry in source.variants.items()
+    }
 
 
 def _compare(
@@ -127,6 +138,8 @@ def _compare(
             return None
         documents[key] = document
     parts = _compare_parts(before, after, totals, lambda key: find(key) is not None, rules_changed=bool(api_documents))
+    if totals.varied and (api_documents or parts.changed or any(None in pair for pair in templates.values())):
+        return None  # what is built for clusters may be a part of them
     gone = {key for key, (_, document) in templates.items() if document is None}
     replaced = (*after.source_tree.kustomized, *after.source_tree.replaced)
     if gone and not gone.isdisjoint(_resolve(part.document, scopes) for part in replaced):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gitsched.reconcile import builds, output_commit
-from tests.scenarios.conftest import Fleet
+from tests.scenarios.conftest import Fleet, cluster, policy
 from tests.scenarios.plain_histories import DEPLOYMENT, SERVICE, Files, PlainHistory, write_policy
 from tests.scenarios.test_incremental_plan import ThreeVariants
 
@@ -86,3 +86,20 @@ def test_changes_below_kustomizations_are_planned_from_the_last_state(
     objects = ("Service", "Deployment")
     assert placed == ([] if feature == "not placed" else [("web", kind) for kind in objects])
     assert reported == ([(kind, "apps", "app") for kind in objects] if feature == "not placed" else [])
+
+
+BUNDLE = "apiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {name: web, namespace: default}\nspec: {path: apps/web}\n"
+
+
+@pytest.mark.kubectl
+def test_files_that_no_plan_reads_change_beside_bundles(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> None:
+    files = {"apps/web/namespace.yaml": UNNAMED, **write_app("app"), **write_kustomization("app")}
+    selecting = policy("one", kind="Bundle").replace("apps/v1", "gitsched.io/v1alpha1")
+    fleet.commit({**files, "web.yaml": BUNDLE, "all.yaml": selecting, "one.yaml": cluster("one"), "notes.txt": "notes"})
+    variants = ThreeVariants(fleet, tmp_path_factory.mktemp("caches"))
+    variants.run(0, "first")
+    assert [key.kind for key in variants.run(0, "second")[0].plan.outcomes] == ["Bundle"]
+    fleet.commit({"notes.txt": "other notes", "docs/more.txt": "more"}, hour=1)
+    assert not any(run.plan.complete for run in variants.run(1, "notes"))
+    fleet.commit(write_app("app", 5), hour=2)
+    assert all(run.plan.complete and run.changed for run in variants.run(2, "a part"))

@@ -125,10 +125,10 @@ def test_what_earlier_runs_found_about_the_same_files_changes_no_finding(fleet: 
     located = set()
     for number, files in enumerate(commits):
         fleet.commit(files, hour=number)
-        warm = fleet.preview(number).plan
-        cold = fleet.preview(number, cache=tmp_path / f"cache-{number}").plan
-        assert (warm.findings, warm.files) == (cold.findings, cold.files), f"commit {number}"
-        located |= {(finding.location, finding.location.changed_by) for finding in warm.findings if finding.location}
+        warm = fleet.preview(number)
+        cold = fleet.preview(number, cache=tmp_path / f"cache-{number}")
+        assert (warm.plan.findings, warm.tree) == (cold.plan.findings, cold.tree), f"commit {number}"
+        located |= {(finding.location, finding.location.changed_by) for finding in warm.plan.findings if finding.location}
         fleet.reconcile(number)
     assert len(located) > len(commits), "most commits move objects or patches"
 
