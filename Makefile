@@ -19,16 +19,19 @@ help: ## list these commands
 demo: $(VENV)/.demo ## place examples/repo, lose its primary data centre, show what moves and why
 	@$(BIN)/python examples/demo.py
 
-# Tests that need a missing program are skipped and listed at the end; GITSCHED_REQUIRE_ALL=1 fails instead. While mypy runs, which uses one
-# core, pytest compiles the tests, which each of its workers would do otherwise.
+# Tests that need a missing program are skipped and listed at the end; GITSCHED_REQUIRE_ALL=1 fails instead. mypy uses one core, and runs
+# beside the tests, which are compiled once before their workers start.
 test: $(VENV)/.dev ## ruff, mypy, import-linter and every test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1 & $(BIN)/mypy; status=$$?; wait; exit $$status
 	$(BIN)/lint-imports
-	@directory=$$(mktemp -d) && \
-		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -rs --no-fold-skipped --basetemp="$$directory/tests" && \
-		{ rm -rf "$$directory" & } || { echo "the directories of the tests are in $$directory/tests" >&2; exit 1; }
+	@directory=$$(.ci/scratch) && { \
+		$(BIN)/mypy > "$$directory/mypy.txt" 2>&1 & mypy=$$!; status=0; \
+		PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1 || true; \
+		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -rs --no-fold-skipped --basetemp="$$directory/tests" || status=$$?; \
+		wait $$mypy || { cat "$$directory/mypy.txt" >&2; status=1; }; \
+		if [ $$status = 0 ]; then rm -rf "$$directory" & else echo "the directories of the tests are in $$directory/tests" >&2; fi; \
+		exit $$status; }
 
 search: $(VENV)/.dev ## look for counterexamples of the tested properties for a long time, with random examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -n auto --dist worksteal -m "hypothesis or search"
