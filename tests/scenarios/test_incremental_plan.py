@@ -19,6 +19,7 @@ from gitsched.metrics import observer
 from gitsched.model.observation import MetricFailure
 from gitsched.reconcile import Reconciler, RunResult, RunSettings, output_commit
 from gitsched.reconcile.adoption import AdoptionInputs, adopt
+from gitsched.reconcile.cache import document_rows
 from tests.builders.ocm import bound_global_set, managed_cluster, placed_config_map, placement, to_yaml
 from tests.scenarios.conftest import Fleet, allow_withheld, deployment
 from tests.scenarios.facts_histories import FactsHistory, commit_branch
@@ -29,6 +30,12 @@ from tests.scenarios.source_histories import SourceHistory
 APIS = (("ocm",), (), ("ocm", "tenants"), ("knative",), ("ocm", "krake"), ("adopted",))
 STEPS = 12
 RELEASED = ("default/store", "default/files, default/data", "default/nothing")
+
+
+@pytest.fixture(autouse=True)
+def divide_few_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store the documents of a kind in parts from four on, as those of many clusters, so that histories pass the limit both ways."""
+    monkeypatch.setattr(document_rows, "MIN_DIVIDED", 4)
 
 
 class ReconcilerVariant:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,7 @@ from gitsched.model.document import Document, Key
 from gitsched.model.errors import GitschedError
 from gitsched.model.finding import FieldOrigin, Location
 from gitsched.model.system_errors import is_bug
+from gitsched.reconcile.cache import document_rows
 from gitsched.reconcile.cache.reading_rules import ReadingRules
 from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize, serialize, serialize_engines
 from gitsched.reconcile.cache.shards import Shards
@@ -97,6 +99,7 @@ class PlanCache:
         self._complete = False
         self._saved_revision = 0
         self._unsaved: set[tuple[str, str]] = set()
+        self._changed_documents: dict[str, Any] = {}
         self._saved_header: PlanCacheHeader | None = None
 
     def fill(self, contents: PlanContents) -> None:
@@ -188,7 +191,7 @@ class PlanCache:
 
     def _load_kind(self, kind: tuple[str, str]) -> tuple[Document, ...]:
         if kind not in self._api_documents:
-            self._api_documents[kind] = self._select_row(_DOCUMENTS, _SEPARATOR.join(kind)) or ()
+            self._api_documents[kind] = document_rows.read_rows(kind, partial(self._select_row, _DOCUMENTS))
         return self._api_documents[kind]
 
     def update(self, changes: StateChanges, header: PlanCacheHeader) -> None:
@@ -197,10 +200,11 @@ class PlanCache:
         self._clusters.update(changes.clusters)
         self._templates.update(changes.templates)
         self._referrers.update(changes.referrers)
-        self._api_documents.update(changes.api_documents)
+        for kind, documents in changes.api_documents.items():
+            self._changed_documents |= document_rows.list_changed_rows(kind, self._load_kind(kind), documents)
+            self._api_documents[kind] = documents
         self._unsaved.update((_WORKLOAD, _SEPARATOR.join(key)) for key in changes.workloads)
         self._unsaved.update((_CLUSTER, name) for name in changes.clusters)
-        self._unsaved.update((_DOCUMENTS, _SEPARATOR.join(kind)) for kind in changes.api_documents)
         if changes.added_paths or changes.removed_paths:
             paths = (set(self._load_paths().split(_SEPARATOR)) | changes.added_paths) - changes.removed_paths - {""}
             self._paths = _SEPARATOR.join(("", *sorted(paths), ""))
@@ -218,15 +222,14 @@ class PlanCache:
                 row = self._workloads.get(Key(*name.split(_SEPARATOR)))
             elif kind == _CLUSTER:
                 row = self._clusters.get(name)
-            elif kind == _DOCUMENTS:
-                group, _, document_kind = name.partition(_SEPARATOR)
-                row = self._api_documents.get((group, document_kind)) or None
             elif kind == _PATHS:
                 row = self._paths
             else:
                 yield (kind, name, 0, serialize_engines(self._engines))
                 continue
             yield (kind, name, 0, serialize(row) if row is not None else None)
+        for name, documents in self._changed_documents.items():
+            yield (_DOCUMENTS, name, 0, serialize(documents) if documents is not None else None)
         yield from (*self._templates.list_rows(), *self._referrers.list_rows())
 
     def save(self) -> None:
@@ -254,6 +257,7 @@ class PlanCache:
             self._is_writable = False
         self._saved_header = self.header
         self._unsaved.clear()
+        self._changed_documents.clear()
 
     def move(self, file: PlanFile, store: RowStore) -> None:
         """Write the changes to the file that is the store, and all of its rows to another store, which takes its place."""
@@ -271,7 +275,10 @@ class PlanCache:
         yield (_PATHS, "", 0, serialize(self._paths))
         yield (_ENGINES, "", 0, engines)
         for kind, documents in self._api_documents.items():
-            yield (_DOCUMENTS, _SEPARATOR.join(kind), 0, serialize(documents))
+            if len(documents) < document_rows.MIN_DIVIDED:
+                yield (_DOCUMENTS, _SEPARATOR.join(kind), 0, serialize(documents))
+                continue
+            yield from ((_DOCUMENTS, name, 0, serialize(row)) for name, row in document_rows.list_parts(kind, documents))
         yield from _list_workload_rows(self._workloads)
         yield from _list_cluster_rows(self._clusters)
         yield from (*self._templates.list_rows(every=True), *self._referrers.list_rows(every=True))
