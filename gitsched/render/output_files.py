@@ -318,12 +318,14 @@ def write_placement_decision(
     slices = [decisions[start : start + MAX_SLICE_DECISIONS] for start in range(0, len(decisions), MAX_SLICE_DECISIONS)] or [()]
     texts = []
     for index, part in enumerate(slices):
+        body = {
+            "apiVersion": API_VERSION,
+            "kind": "PlacementDecision",
+            "metadata": _make_metadata(key, part, index, len(slices), placement_key),
+            "schedulerName": scheduler,
+        }
         entries = [_write_decision(cluster, reason) for cluster, _, _, reason in part]
-        texts.append(
-            f"apiVersion: {API_VERSION}\nkind: PlacementDecision\nmetadata:\n"
-            f"{_write_metadata(key, part, index, len(slices), placement_key)}schedulerName: {quote(scheduler)}\n"
-            + (f"decisions:\n{''.join(entries)}" if entries else "decisions: []\n")
-        )
+        texts.append(dump(body) + (f"decisions:\n{''.join(entries)}" if entries else "decisions: []\n"))
     return {placement_path(key): NewBlob("---\n".join(texts).encode())}
 
 
@@ -333,27 +335,28 @@ def _mark_local_config(metadata: Mapping[str, Any]) -> Body:
     return {**metadata, "annotations": dict(sorted({**entries, LOCAL_CONFIG: "true"}.items()))}
 
 
-def _write_metadata(key: Key, part: Sequence[ClusterDecision], index: int, count: int, placement_key: str) -> str:
-    """Write the members of the metadata of a PlacementDecision: labels and annotations are sorted by name."""
+def _make_metadata(key: Key, part: Sequence[ClusterDecision], index: int, count: int, placement_key: str) -> Body:
     namespace, base = key.namespace or "default", object_name(key)
-    annotations = f'    {LOCAL_CONFIG}: "true"\n'
+    annotations = {LOCAL_CONFIG: "true"}
     for name, values in (
         (REPLICAS_ANNOTATION, {cluster: replicas for cluster, replicas, _, _ in part if replicas is not None}),
         (SCORES_ANNOTATION, {cluster: score for cluster, _, score, _ in part if score is not None}),
     ):
         if values:
-            annotations += f"    {name}: {quote(_encode_compact(values))}\n"
-    labels = f"    {DECISION_INDEX}: {quote(str(index))}\n" if count > 1 else ""
-    labels += f"    {DECISION_KEY}: {quote(_make_label(f'{namespace}.{base}'))}\n"
+            annotations[name] = _encode_compact(values)
+    labels = {DECISION_KEY: _make_label(f"{namespace}.{base}")}
+    if count > 1:
+        labels[DECISION_INDEX] = str(index)
     if placement_key:
-        labels += f"    {PLACEMENT_KEY}: {quote(placement_key)}\n"
+        labels[PLACEMENT_KEY] = placement_key
     # The KEP's deterministic naming: base and index of the slice. A base that is not a valid object name (system:foo) becomes a digest.
     name = base if _NAME.fullmatch(base) else _digest(base)
-    return f"  name: {quote(f'{name}-{index}')}\n  namespace: {quote(namespace)}\n  labels:\n{labels}  annotations:\n{annotations}"
+    return {"name": f"{name}-{index}", "namespace": namespace, "labels": dict(sorted(labels.items())), "annotations": annotations}
 
 
+@lru_cache(maxsize=1 << 14)  # many workloads go to the same clusters for the same reasons
 def _write_decision(cluster: str, reason: str) -> str:
-    """Write the entry of one cluster, with its cluster profile and the reason if there is one."""
+    """Write the entry of one cluster, with its cluster profile and the reason if there is one: an item of the list `decisions`."""
     profile = f"- clusterProfileRef:\n    apiVersion: {API_VERSION}\n    kind: ClusterProfile\n    name: {quote(cluster)}\n"
     return f"{profile}  reason: {quote(reason)}\n" if reason else profile
 
