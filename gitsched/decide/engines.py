@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from gitsched.apis.capabilities import DependencyTracking
+from gitsched.apis.capabilities import AvailabilityReporting, DependencyTracking
 from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, RecordsByKind, Snapshot
 from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Body, Key
@@ -23,6 +23,15 @@ def collect_cluster_facts(engines: Iterable[PolicyEngine]) -> dict[str, ClusterI
     for name, cluster in (entry for engine in engines for entry in engine.clusters().items()):
         facts.setdefault(name, cluster)
     return facts
+
+
+def collect_unavailable_clusters(engines: Iterable[PolicyEngine]) -> dict[str, str]:
+    """Return why clusters are not available, by name."""
+    found: dict[str, str] = {}
+    for engine in engines:
+        if isinstance(engine, AvailabilityReporting):
+            found |= engine.unavailable_clusters()
+    return found
 
 
 def list_engine_records(engines: Iterable[PolicyEngine]) -> EngineRecords:

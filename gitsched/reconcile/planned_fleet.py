@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.capabilities import AvailabilityReporting, ReferenceReading
+from gitsched.apis.capabilities import ReferenceReading
 from gitsched.decide.catalog import Catalog
+from gitsched.decide.engines import collect_unavailable_clusters
 from gitsched.decide.plan_state import workload_sort_key
 from gitsched.decide.workload_explanation import describe_near_selections, list_near_selections
 from gitsched.reconcile.pipeline import plan_source
@@ -43,7 +44,9 @@ def plan_fleet(context: RunContext, fetched: Fetched) -> PlannedFleet:
     decisions = plan.decisions
     unclaimed = decisions.list_unclaimed()
     nearest = list_near_selections(decisions, unclaimed)
-    return PlannedFleet(plan, decisions.catalog, plan.cluster_facts, _list_unready(decisions.engines), unclaimed, nearest)
+    return PlannedFleet(
+        plan, decisions.catalog, plan.cluster_facts, collect_unavailable_clusters(decisions.engines), unclaimed, nearest
+    )
 
 
 def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
@@ -67,7 +70,7 @@ def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
         raise NeedsCompletePlan("the rows have not everything")
     nearest = describe_near_selections(engines, [snapshot.templates[key] for key in unclaimed])
     catalog = Catalog(dict(snapshot.documents), {}, {}, {}, {}, {}, {}, ())
-    return PlannedFleet(plan, catalog, clusters, _list_unready(engines), unclaimed, nearest)
+    return PlannedFleet(plan, catalog, clusters, collect_unavailable_clusters(engines), unclaimed, nearest)
 
 
 def _continue_engines(found: StatePlan) -> tuple[PolicyEngine, ...]:
@@ -79,11 +82,3 @@ def _continue_engines(found: StatePlan) -> tuple[PolicyEngine, ...]:
     if not all(engine.update(decided.snapshot) and engine.time is None for engine in engines):
         raise NeedsCompletePlan("an engine cannot continue")
     return engines
-
-
-def _list_unready(engines: tuple[PolicyEngine, ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for engine in engines:
-        if isinstance(engine, AvailabilityReporting):
-            found |= engine.unavailable_clusters()
-    return found

@@ -148,8 +148,18 @@ def _plan_from_cache(
     observed = observe_metrics_again(context, fetched, documents, totals.config, now)
     if observed is None:
         return None
-    snapshot = Snapshot(documents, templates, frozenset(), records, totals.config, *times, observations=observed, load_holds=holds)
-    snapshot = snapshot._replace(part_kinds=totals.part_kinds if trees is None else trees.part_kinds)
+    part_kinds = totals.part_kinds if trees is None else trees.part_kinds
+    snapshot = Snapshot(
+        documents,
+        templates,
+        frozenset(),
+        records,
+        totals.config,
+        *times,
+        observations=observed,
+        load_holds=holds,
+        part_kinds=part_kinds,
+    )
     state = PlanState(totals, cache, cache.header.kinds, context.settings.guard_limits)
     find_blob = partial(find_output_blob, fetched)
     made = make_incremental_plan(state, diff, snapshot, find_blob, context.caches.decisions.rendered, limit)

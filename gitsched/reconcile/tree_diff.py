@@ -67,9 +67,8 @@ def read_tree_diff(context: RunContext, fetched: Fetched, cache: PlanCache, due:
     if len(changed) > limit or FILE in changed:
         return None
     caches = context.caches
-    before = caches.tree = read_tree(
-        context, fetched, header.source_tree, caches.tree
-    )  # first, since caches keep what was read last
+    # The last tree comes first, because caches keep what was read last.
+    before = caches.tree = read_tree(context, fetched, header.source_tree, caches.tree)
     if not _is_plain(before):
         return None
     after = caches.tree = read_tree(context, fetched, tree, before)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from gitsched.apis.capabilities import AvailabilityReporting
 from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.engines import collect_unavailable_clusters
 from gitsched.decide.registry import load_cluster_formats
 from gitsched.model.changes import Move
 from gitsched.model.cluster_facts import ClusterFacts
@@ -22,10 +22,7 @@ RESOURCES = ("cpu", "memory", "pods")
 
 def read_topology(decisions: DecisionSet, moves: Iterable[Move]) -> dict[str, ClusterSite]:
     """Return the site of each cluster with a document. `moves` are those of the plan: they change the requests in their clusters."""
-    unavailable: dict[str, str] = {}
-    for engine in decisions.engines:
-        if isinstance(engine, AvailabilityReporting):
-            unavailable |= engine.unavailable_clusters()
+    unavailable = collect_unavailable_clusters(decisions.engines)
     changes = _count_requests(decisions, moves)
     sites = {}
     for name, entries in index_clusters(decisions.catalog).items():
