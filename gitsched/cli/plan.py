@@ -151,15 +151,16 @@ def command(
 
     def page() -> str:
         from gitsched.reconcile.explanation import explain_workloads
+        from gitsched.reconcile.planned_clusters import read_planned_clusters
         from gitsched.report.page import FleetView, choose_explained, write_page
-        from gitsched.simulate.fleet_topology import read_topology
 
         def write(review: Review) -> str:
             plan = compared.run.plan
             outcomes = choose_explained(review, len(plan.cluster_facts))
             with output.show_progress("Writing the page") as progress:
                 explained = explain_workloads(compared.context.source.repository, plan, outcomes, progress)
-            return write_page(review, FleetView(plan.cluster_facts, explained, read_topology(plan.decisions, review.moves)))
+            clusters = read_planned_clusters(compared.run, review.moves)
+            return write_page(review, FleetView(clusters.facts, explained, clusters.sites))
 
         return rendered.render(write)
 

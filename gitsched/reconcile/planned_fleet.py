@@ -7,17 +7,17 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import ReferenceReading
-from gitsched.decide.catalog import Catalog
 from gitsched.decide.engines import collect_unavailable_clusters
 from gitsched.decide.plan_state import workload_sort_key
 from gitsched.decide.workload_explanation import describe_near_selections, list_near_selections
 from gitsched.reconcile.pipeline import plan_source
+from gitsched.reconcile.planned_clusters import list_cluster_facts, make_catalog
 from gitsched.reconcile.state_plan import NeedsCompletePlan, StatePlan, plan_from_state, try_with_state
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.decide.catalog import Catalog
     from gitsched.decide.plan_result import Plan
-    from gitsched.decide.plan_state import ClusterRow
     from gitsched.model.document import Key
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.reconcile.run import Fetched, RunContext
@@ -58,8 +58,7 @@ def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
     if plan.observations or plan.rollout_records:
         raise NeedsCompletePlan("what the plan does depends on more than its rows")
     engines, snapshot = _continue_engines(found), decided.snapshot
-    rows: dict[str, ClusterRow | None] = {**dict(cache.list_clusters()), **changes.clusters}
-    clusters = {name: row.facts for name, row in sorted(rows.items()) if row is not None}
+    clusters = list_cluster_facts(found.update)
     placed = {key: entry.placement is not None for key, entry in cache.template_index.items()}
     placed |= {key: entry is not None and entry.placement is not None for key, entry in changes.templates.items()}
     gone = {key for key, entry in changes.templates.items() if entry is None}
@@ -69,8 +68,7 @@ def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
     if len(unclaimed) != plan.unclaimed or len(clusters) != plan.cluster_count:
         raise NeedsCompletePlan("the rows have not everything")
     nearest = describe_near_selections(engines, [snapshot.templates[key] for key in unclaimed])
-    catalog = Catalog(dict(snapshot.documents), {}, {}, {}, {}, {}, {}, ())
-    return PlannedFleet(plan, catalog, clusters, collect_unavailable_clusters(engines), unclaimed, nearest)
+    return PlannedFleet(plan, make_catalog(snapshot), clusters, collect_unavailable_clusters(engines), unclaimed, nearest)
 
 
 def _continue_engines(found: StatePlan) -> tuple[PolicyEngine, ...]:

@@ -290,6 +290,7 @@ class RunResult(NamedTuple):
     commit. `reviewed` compares the plan with the reviewed one, `record_changes` are the recorded decisions that differ from the output's
     head. `git_directory` is the local repository with the output commits, `prefix` where the output is inside its branch: "" or "path/".
     `state_file` is the plan cache from which the next run does the same; None if more than commits, options and the time may change that.
+    `update` is an incremental plan with the plan cache that it continues; None for a complete plan.
     """
 
     source: str
@@ -308,6 +309,7 @@ class RunResult(NamedTuple):
     git_directory: str = ""
     prefix: str = ""
     state_file: Path | None = None
+    update: StateUpdate | None = None
 
 
 class OutputMoved(Conflict):
@@ -355,6 +357,7 @@ def make_result(fetched: Fetched, planned: Planned, written: Written, published:
         setting_changes=planned.setting_changes,
         git_directory=str(repository.path),
         prefix=fetched.prefix,
+        update=planned.state if isinstance(planned.state, StateUpdate) else None,
     )
 
 

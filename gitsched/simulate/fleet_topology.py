@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from gitsched.decide.decisions import DecisionSet
+from gitsched.apis.policy_api import PolicyEngine
+from gitsched.decide.catalog import Catalog
 from gitsched.decide.engines import collect_unavailable_clusters
 from gitsched.decide.registry import load_cluster_formats
 from gitsched.model.changes import Move
 from gitsched.model.cluster_facts import ClusterFacts
-from gitsched.model.document import Document
+from gitsched.model.document import Document, Key
 from gitsched.model.fleet_topology import ClusterSite, ResourceUse
 from gitsched.model.quantity import count_quantity, parse_quantity
+from gitsched.model.scheduling import Outcome
 from gitsched.model.time import EPOCH
 from gitsched.simulate.baseline import list_capacity_reporters
 from gitsched.simulate.scenario import index_clusters
@@ -20,12 +23,23 @@ RESOURCES = ("cpu", "memory", "pods")
 """The resources that a topology shows, if a cluster reports them."""
 
 
-def read_topology(decisions: DecisionSet, moves: Iterable[Move]) -> dict[str, ClusterSite]:
-    """Return the site of each cluster with a document. `moves` are those of the plan: they change the requests in their clusters."""
-    unavailable = collect_unavailable_clusters(decisions.engines)
-    changes = _count_requests(decisions, moves)
+class TopologyInput(NamedTuple):
+    """What a topology is read from: a catalog with the documents of clusters, the engines that read them, and the moves of the plan,
+    which change the requests in their clusters. `outcomes` and `templates` are those of the moved workloads, or of more."""
+
+    catalog: Catalog
+    engines: Sequence[PolicyEngine]
+    moves: Sequence[Move]
+    outcomes: Mapping[Key, Outcome]
+    templates: Mapping[Key, Document]
+
+
+def read_topology(source: TopologyInput) -> dict[str, ClusterSite]:
+    """Return the site of each cluster with a document."""
+    unavailable = collect_unavailable_clusters(source.engines)
+    changes = _count_requests(source)
     sites = {}
-    for name, entries in index_clusters(decisions.catalog).items():
+    for name, entries in index_clusters(source.catalog).items():
         locations = [location for _, _, location in entries]
         sites[name] = ClusterSite(
             name,
@@ -38,12 +52,12 @@ def read_topology(decisions: DecisionSet, moves: Iterable[Move]) -> dict[str, Cl
     return sites
 
 
-def _count_requests(decisions: DecisionSet, moves: Iterable[Move]) -> dict[str, dict[str, int]]:
+def _count_requests(source: TopologyInput) -> dict[str, dict[str, int]]:
     """Return what the moves add to the requests in each cluster, by resource."""
-    reporters = list_capacity_reporters(decisions.engines)
+    reporters = list_capacity_reporters(source.engines)
     changes: dict[str, dict[str, int]] = {}
-    for move in moves:
-        outcome, template = decisions.outcomes.get(move.key), decisions.templates.get(move.key)
+    for move in source.moves:
+        outcome, template = source.outcomes.get(move.key), source.templates.get(move.key)
         engine = reporters.get(outcome.api) if outcome is not None else None
         if engine is None or template is None:
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import NamedTuple
@@ -13,18 +13,16 @@ from typing import NamedTuple
 from gitsched.git import Repository
 from gitsched.model.errors import GitschedError
 from gitsched.model.fault import describe_fault
-from gitsched.model.fleet_topology import ClusterSite
 from gitsched.model.history import HistoryFilter
-from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.time import format_time
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.history_records import HistoryBranch
 from gitsched.reconcile.output_history import OutputHistory
+from gitsched.reconcile.planned_clusters import changes_clusters, read_planned_clusters
 from gitsched.report.page import FleetView, write_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.page.live import LiveView
 from gitsched.report.review import DeliveryChanges, Review
-from gitsched.simulate.fleet_topology import read_topology
 from gitsched.watch.http_routes import EVENTS_PATH, FLEET_PATH
 from gitsched.watch.http_server import Headers, HttpResponse, HttpStream, RequestBody
 
@@ -81,19 +79,20 @@ class LivePages:
 
     def update(self, run: RunResult, review: Review) -> None:
         """Show the result of a run from now on."""
-        earlier = self._state.fleet if self._state is not None else FleetView({}, {})
-        facts: Mapping[str, ClusterInfo] = earlier.facts
-        sites: Mapping[str, ClusterSite] = earlier.sites
-        if run.plan.complete:  # an incremental plan changes no cluster
-            facts, sites = run.plan.cluster_facts, read_topology(run.plan.decisions, review.moves)
-        version = _compute_version(review)
-        if self._state is not None and self._state.version == version and not run.plan.complete:
+        earlier, fleet = self._state, None
+        if earlier is not None and not (review.moves or earlier.review.moves or changes_clusters(run)):
+            fleet = earlier.fleet
+        if fleet is None:
+            clusters = read_planned_clusters(run, review.moves)
+            fleet = FleetView(clusters.facts, {}, clusters.sites)
+        version = _compute_version(review, fleet)
+        if earlier is not None and earlier.version == version and run.update is not None:
             return  # the pages stay the same, so the outcomes need not be read
         # The outcomes of an incremental plan come from a cache file that only the thread of the runs may use.
         shown = review._replace(delivery=DeliveryChanges(), output_repository="", outcomes=tuple(review.outcomes))
         # The plan itself is not kept: its memory would be occupied while the next one is made.
         location = _Location(run.branch, run.git_directory, run.prefix)
-        self._state = _State(version, location, shown, FleetView(facts, {}, sites))
+        self._state = _State(version, location, shown, fleet)
 
     def close(self) -> None:
         """Stop rendering."""
@@ -186,7 +185,7 @@ class _EventStream:
         return begin + event
 
 
-def _compute_version(review: Review) -> str:
+def _compute_version(review: Review, fleet: FleetView) -> str:
     """Return a digest of what the pages show; equal for the same state in another process."""
     findings = [str(finding) for finding in review.findings]
     parts = (
@@ -198,6 +197,7 @@ def _compute_version(review: Review) -> str:
         review.next_wakeup,
         review.time,
         findings,
+        fleet,
     )
     return hashlib.sha256(repr(parts).encode("utf-8", "replace")).hexdigest()[:16]
 

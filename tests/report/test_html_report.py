@@ -22,11 +22,11 @@ from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision
 from gitsched.model.simulation import FailureDomain, Resilience, Simulation, WorkloadEffect
 from gitsched.reconcile import Reconciler, RunSettings, reconcile
 from gitsched.reconcile.explanation import explain_workloads
+from gitsched.reconcile.planned_clusters import read_planned_clusters
 from gitsched.reconcile.run import make_review
 from gitsched.report.page import FleetView, write_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.review import ComparisonBase, DeliveryChanges, Review
-from gitsched.simulate.fleet_topology import read_topology
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
@@ -85,8 +85,8 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> str:
     reconciler = Reconciler(settings)
     run = reconciler.run(NOW, preview=True, complete=True)
     explained = explain_workloads(reconciler.source.repository, run.plan, run.plan.outcomes.values())
-    sites = read_topology(run.plan.decisions, run.plan.moves)
-    return write_page(make_review(run), FleetView(run.plan.cluster_facts, explained, sites))
+    clusters = read_planned_clusters(run, run.plan.moves)
+    return write_page(make_review(run), FleetView(clusters.facts, explained, clusters.sites))
 
 
 def make_large_fleet() -> str:

@@ -58,8 +58,13 @@ class Site:
 
     def run(self) -> None:
         """Reconcile, and show the result."""
-        found = self._reconciler.run(NOW)
-        self.pages.update(found, make_review(found))
+        self.last = self._reconciler.run(NOW)
+        self.pages.update(self.last, make_review(self.last))
+
+    def show_complete_plan(self) -> None:
+        """Show the result of the last run, as a complete plan with the same changes."""
+        found = Reconciler(self._settings._replace(output=None)).run(NOW, preview=True, complete=True)
+        self.pages.update(found, make_review(self.last))
 
     def restart(self) -> None:
         """Continue with what an earlier process has left in the cache."""
@@ -144,6 +149,29 @@ def test_pages_of_a_plan_from_the_cache_leave_the_cache_alone(
     site.run()
     status, text, _ = site.get("/")
     assert (status, "web" in text, caplog.messages) == (200, True, [])
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_pages_show_the_clusters_of_an_incremental_plan(open_site: Callable[..., Site], *, restarts: bool) -> None:
+    """They are those of a complete plan: with labels, replicas, and the clusters that are not available."""
+    site = open_site()
+    site.commit(two=CLUSTER.format(name="two", owner="private"))
+    site.run()
+    changes = (
+        {"web": WORKLOAD.replace("replicas: 2", "replicas: 3")},
+        {"one": CLUSTER.format(name="one", owner="private, tier: gold")},
+        {"two": CLUSTER.format(name="two", owner="private") + "  taints: [{key: example.com/down, effect: NoExecute}]\n"},
+    )
+    for change in changes:
+        site.commit(**change)
+        if restarts:
+            site.restart()
+        site.run()
+        assert not site.last.plan.complete
+        shown = site.get("/")[1]
+        site.show_complete_plan()
+        assert site.get("/")[1] == shown
+    assert "tier=gold" in shown
 
 
 def test_other_hosts_are_answered_where_the_operator_wants_it(open_site: Callable[..., Site]) -> None:
