@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import io
 import subprocess
 import sys
@@ -98,6 +99,7 @@ def _observe(directory: Path) -> CallPath:
             crossings[calling, called] += 1
 
     _make_repository(directory)
+    gc.collect()  # else finalizers of what ran earlier in the process may be counted
     sys.setprofile(record)
     try:
         _run(directory)
