@@ -12,6 +12,7 @@ from gitsched.git.ancestry import CommitAncestry
 from gitsched.git.libgit2 import open_libgit2
 from gitsched.git.mirrored_refs import MirroredRefs, RepositoryLock
 from gitsched.git.objects import Signer, WrittenObjects, format_commit, make_write_error, parse_commit
+from gitsched.git.tree_comparison import list_changed_paths
 from gitsched.git.trees import BLOB, COMMIT, MAX_ENTRIES, TREE, RawObject, TreeEntry, TreeReader, hash_object, is_tree
 from gitsched.model.errors import Permanent, Temporary
 from gitsched.model.planned_files import EditedBlob, ExistingBlob
@@ -233,7 +234,7 @@ class Repository(CommitAncestry, MirroredRefs):
 
     def changed_paths(self, old_tree: str | None, new_tree: str | None) -> list[str]:
         """Return the sorted paths that differ between two trees (None: the empty tree); renames are not detected."""
-        return self._trees.changed_paths(old_tree, new_tree)
+        return list_changed_paths(self._trees.read_tree, old_tree, new_tree)
 
     def find_entry(self, tree: str, path: str) -> tuple[str, int] | None:
         """Return object id and mode at a path; None when there is nothing."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
+from operator import itemgetter
 from typing import Generic, NamedTuple, TypeVar
 
 from gitsched.model.errors import Permanent
@@ -119,20 +120,14 @@ class TreeReader:
         Raise Permanent if there are more entries than the limit, directories included.
         """
         if not under.strip("/"):
-            return list(self._list_entries(tree, "", False, 0, _EntryLimit(limit)))
+            return list(self._list_entries(tree, "", False, 0, EntryLimit(limit)))
         under = under.strip("/")
         row = self.find_entry(tree, under)
         if row is None:
             return []
         if not is_tree(row):
             return [TreeEntry(under, row[2].hex(), int(row[0], 8))]
-        return list(self._list_entries(row[2].hex(), under + "/", False, under.count("/") + 1, _EntryLimit(limit)))
-
-    def changed_paths(self, old: str | None, new: str | None) -> list[str]:
-        """Return the sorted paths that differ between two trees in existence, content or mode."""
-        paths: set[str] = set()
-        self._compare(old, new, "", 0, paths, _EntryLimit())
-        return sorted(paths)
+        return list(self._list_entries(row[2].hex(), under + "/", False, under.count("/") + 1, EntryLimit(limit)))
 
     def find_entry(self, tree: str, path: str) -> RawEntry | None:
         """Return the entry at a path; None when there is none."""
@@ -147,7 +142,7 @@ class TreeReader:
     def _find_child(self, tree: str, name: bytes) -> RawEntry | None:
         return next((row for row in self.read_tree(tree) if row[1] == name), None)
 
-    def _list_entries(self, tree: str, prefix: str, unsafe: bool, depth: int, budget: _EntryLimit) -> tuple[TreeEntry, ...]:
+    def _list_entries(self, tree: str, prefix: str, unsafe: bool, depth: int, budget: EntryLimit) -> tuple[TreeEntry, ...]:
         found = self._listing_cache.get((tree, prefix, unsafe))
         if found is not None:
             budget.count(len(found) + 1)
@@ -155,7 +150,7 @@ class TreeReader:
         rows = self.read_tree(tree)
         budget.count(len(rows) + 1)
         result: list[TreeEntry] = []
-        for row, name, unsafe_name in _decode_names(rows):
+        for row, name, unsafe_name in decode_names(rows):
             path, blob = prefix + name, row[2].hex()
             if not is_tree(row):
                 result.append(TreeEntry(path, blob, int(row[0], 8), unsafe or unsafe_name))
@@ -167,22 +162,8 @@ class TreeReader:
         self._listing_cache.put((tree, prefix, unsafe), found, len(found))
         return found
 
-    def _compare(self, old: str | None, new: str | None, prefix: str, depth: int, paths: set[str], budget: _EntryLimit) -> None:
-        before = set(self.read_tree(old)) if old else set()
-        after = set(self.read_tree(new)) if new else set()
-        sides: dict[str, list[str | None]] = {}
-        for side, rows in enumerate((before - after, after - before)):
-            budget.count(len(rows))
-            for row, name, _ in _decode_names(rows):
-                if not is_tree(row) or depth >= MAX_DEPTH:
-                    paths.add(prefix + name)
-                else:
-                    sides.setdefault(name, [None, None])[side] = row[2].hex()
-        for name, (old_tree, new_tree) in sides.items():
-            self._compare(old_tree, new_tree, f"{prefix}{name}/", depth + 1, paths, budget)
 
-
-def _decode_names(rows: Iterable[RawEntry]) -> Iterable[tuple[RawEntry, str, bool]]:
+def decode_names(rows: Iterable[RawEntry]) -> Iterable[tuple[RawEntry, str, bool]]:
     """Yield each row with its name as text and whether that name is unsafe."""
     seen: set[bytes] = set()
     for row in rows:
@@ -195,7 +176,7 @@ def _decode_names(rows: Iterable[RawEntry]) -> Iterable[tuple[RawEntry, str, boo
         yield row, text, unsafe
 
 
-class _EntryLimit:
+class EntryLimit:
     """A limit on the entries of one listing: small trees can refer to each other so often that their listing never ends."""
 
     def __init__(self, limit: int = MAX_ENTRIES) -> None:
@@ -277,13 +258,32 @@ def hash_file(read: Callable[[str], bytes], file: WritableFile) -> str:
     return hash_object(BLOB, data).hex()
 
 
-class _Node:
-    __slots__ = ("children", "file", "is_planned")
+class _Directory:
+    """The planned files and directories below a path."""
+
+    __slots__ = ("directories", "files")
 
     def __init__(self) -> None:
-        self.is_planned = False
-        self.file: WritableFile | None = None
-        self.children: dict[bytes, _Node] = {}
+        self.files: dict[bytes, WritableFile | None] = {}
+        self.directories: dict[bytes, _Directory] = {}
+
+
+def _group_by_directory(changes: Mapping[str, WritableFile | None]) -> _Directory:
+    """Return the files of a change by directory. ValueError (a bug of the caller) for an unsafe path."""
+    root = _Directory()
+    directories, names = {"": root}, dict[str, bytes]()
+    for path, file in changes.items():
+        parent = path[: path.rfind("/") + 1]
+        leaf = path[len(parent) :]
+        directory, name = directories.get(parent), names.get(leaf)
+        if directory is None or name is None:
+            *steps, name = check_path(path)  # a path is safe where its directory and its name are those of safe paths
+            directory = root
+            for step in steps:
+                directory = directory.directories.setdefault(step, _Directory())
+            directories[parent], names[leaf] = directory, name
+        directory.files[name] = file
+    return root
 
 
 class TreeBuilder:
@@ -310,23 +310,20 @@ class TreeBuilder:
 
     def build(self, changes: Mapping[str, WritableFile | None], base: str | None) -> str:
         """Return the id of the base tree with every path of `changes` set, or removed where the value is None."""
-        root = _Node()
-        for path, file in changes.items():
-            node = root
-            for part in check_path(path):
-                child = node.children.get(part)
-                if child is None:
-                    child = node.children[part] = _Node()
-                node = child
-            node.is_planned, node.file = True, file
-        tree = self._build_tree(root, base)
+        tree = self._build_tree(_group_by_directory(changes), base)
         return (tree or self._add_object(TREE, b"")).hex()
 
-    def _build_tree(self, node: _Node, base: str | None) -> bytes | None:
+    def _build_tree(self, directory: _Directory, base: str | None) -> bytes | None:
         before = {row[1]: row for row in self._rows(base)} if base else {}
         after = dict(before)
-        for name, child in node.children.items():
-            row = self._build_entry(name, child, before.get(name))
+        for name, file in directory.files.items():
+            row = self._build_file(name, file, before.get(name))
+            if row is None:
+                after.pop(name, None)
+            else:
+                after[name] = row
+        for name, inner in directory.directories.items():
+            row = self._build_directory(name, inner, before.get(name), directory.files)
             if row is None:
                 after.pop(name, None)
             else:
@@ -335,26 +332,33 @@ class TreeBuilder:
             return None
         if base and after == before:
             return bytes.fromhex(base)
-        rows = sorted(after.values(), key=_sort_key)
-        tree = self._add_object(TREE, b"".join(b"%b %b\0%b" % (mode.lstrip(b"0"), name, oid) for mode, name, oid in rows))
+        has_only_files = not base and not directory.directories
+        rows = sorted(after.values(), key=itemgetter(1) if has_only_files else _sort_key)
+        stored = [(mode.lstrip(b"0"), name, oid) for mode, name, oid in rows] if base else rows
+        tree = self._add_object(TREE, b"".join([b"%b %b\0%b" % row for row in stored]))
         self.trees[tree.hex()] = rows
         return tree
 
-    def _build_entry(self, name: bytes, node: _Node, before: RawEntry | None) -> RawEntry | None:
-        """Return the new entry at a name. A removal below an entry that is not a directory removes nothing."""
+    def _build_directory(
+        self, name: bytes, directory: _Directory, before: RawEntry | None, planned: Mapping[bytes, WritableFile | None]
+    ) -> RawEntry | None:
+        """Return the new entry of a directory. A removal below an entry that is not a directory removes nothing.
+
+        `planned` are the files beside it. Where one of them has the same name, what the directory had is removed first.
+        """
         was_tree = before is not None and is_tree(before)
-        if node.children:
-            base = before[2].hex() if before is not None and was_tree and not node.is_planned else None
-            tree = self._build_tree(node, base)
-            if tree is not None and node.file is not None:
-                raise ValueError(f"{name.decode()!r} is planned both as a file and as a directory")
-            if tree is not None:
-                return (b"40000", name, tree)
-            if not node.is_planned:
-                return None if was_tree else before
-        if node.file is None:
+        base = before[2].hex() if before is not None and was_tree and name not in planned else None
+        tree = self._build_tree(directory, base)
+        if tree is None:
+            return self._build_file(name, planned.get(name), before) if name in planned else None if was_tree else before
+        if planned.get(name) is not None:
+            raise ValueError(f"{name.decode()!r} is planned both as a file and as a directory")
+        return (b"40000", name, tree)
+
+    def _build_file(self, name: bytes, file: WritableFile | None, before: RawEntry | None) -> RawEntry | None:
+        if file is None:
             return None
-        oid = self._resolve_blob(node.file, before)
+        oid = self._resolve_blob(file, before)
         return before if before is not None and before[2] == oid and before[0] == b"100644" else (b"100644", name, oid)
 
     def _resolve_blob(self, file: WritableFile, before: RawEntry | None) -> bytes:

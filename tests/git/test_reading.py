@@ -211,7 +211,7 @@ def test_directories_nested_too_deep_are_one_unsafe_entry(work: Path, git):
 
 
 def test_a_tree_that_expands_to_ten_billion_files_is_rejected(work: Path, git, monkeypatch):
-    monkeypatch.setattr(trees._EntryLimit.__init__, "__defaults__", (5_000,))
+    monkeypatch.setattr(trees.EntryLimit.__init__, "__defaults__", (5_000,))
     oid, mode = empty_blob(git, work), b"100644"
     for _ in range(10):
         oid = tree_of(git, work, *((mode, b"%d" % i, oid) for i in range(10)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from gitsched.reconcile.cache.ownership import is_private
 from gitsched.reconcile.cache.row_format import CorruptCacheError
-from gitsched.reconcile.cache.storage import discard_file, remove_temporary_files
+from gitsched.reconcile.cache.storage import SET_PAGE_SIZE, discard_file, remove_temporary_files
 
 if TYPE_CHECKING:
     import sqlite3
@@ -123,7 +123,7 @@ class PlanFile:
         temporary.unlink(missing_ok=True)
         connection = sqlite3.connect(temporary, isolation_level=None)
         temporary.chmod(0o600)
-        for statement in ("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", _CREATE_TABLE, "BEGIN"):
+        for statement in (SET_PAGE_SIZE, "PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", _CREATE_TABLE, "BEGIN"):
             connection.execute(statement)
         connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", sorted(rows))  # in the order of the table
         connection.execute("COMMIT")

@@ -22,6 +22,8 @@ from gitsched.reconcile.package_digest import identify_code
 
 _log = logging.getLogger("gitsched.reconcile")
 _CREATE_TABLE = "CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+SET_PAGE_SIZE = "PRAGMA page_size = 16384"
+"""For a new file of rows of a few kilobytes: smaller pages hold only the start of such a row, and its end takes a page of its own."""
 _DIGEST_LENGTH = 32
 """Characters of the digest at the start of each row."""
 _KEYS_OF_QUERY = 500
@@ -72,6 +74,7 @@ class RowFile:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with closing(sqlite3.connect(self.path, timeout=5)) as connection, connection:
                 connection.execute("PRAGMA synchronous = OFF")  # a cache: rows that a crash of the machine damages are rebuilt
+                connection.execute(SET_PAGE_SIZE)
                 connection.execute(_CREATE_TABLE)
                 self.path.chmod(0o600)
                 if self._max_rows is not None and connection.execute("SELECT count(*) FROM rows").fetchone()[0] > self._max_rows:
