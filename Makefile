@@ -5,8 +5,8 @@ VENV ?= .venv
 FUZZ_SECONDS ?= 180
 DOCUMENTS ?= 1000000
 DIRECTORIES ?= examples tests
-# One more than there are cores: tests wait for processes and servers.
-WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)))
+# Two more than there are cores: tests wait for processes and servers.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 2)))
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
@@ -30,7 +30,7 @@ test: $(VENV)/.dev ## ruff, mypy, import-linter and every test
 		PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1 || true; \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -rs --no-fold-skipped --basetemp="$$directory/tests" || status=$$?; \
 		wait $$mypy || { cat "$$directory/mypy.txt" >&2; status=1; }; \
-		if [ $$status = 0 ]; then rm -rf "$$directory" & else echo "the directories of the tests are in $$directory/tests" >&2; fi; \
+		if [ $$status = 0 ]; then rm -rf "$$directory" & else echo "the files of the tests, perhaps in memory, are in $$directory until you remove it" >&2; fi; \
 		exit $$status; }
 
 search: $(VENV)/.dev ## look for counterexamples of the tested properties for a long time, with random examples

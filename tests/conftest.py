@@ -15,6 +15,7 @@ import pygit2
 import pytest
 import yaml
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 from pygit2.enums import ConfigLevel
 
 import gitsched.decide.registry  # noqa: F401 - registers the policy APIs, as every command does
@@ -27,7 +28,12 @@ from tests.search_depth import count_examples
 _STEADY = [HealthCheck.too_slow]
 settings.register_profile("default-run", derandomize=True, deadline=None, max_examples=40, suppress_health_check=_STEADY)
 settings.register_profile("deep", deadline=None, max_examples=count_examples(100), print_blob=True, suppress_health_check=_STEADY)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default-run"))
+_PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default-run")
+settings.load_profile(_PROFILE)
+if _PROFILE == "default-run":
+    # Hypothesis draws constants from the modules of gitsched: each worker would parse all of them, and examples would depend on which ones
+    # are loaded.
+    setattr(providers, "_get_local_constants", lambda: providers._local_constants)  # noqa: B010
 
 # Tests read and write thousands of documents; libyaml takes a tenth of the time of PyYAML's parser in Python. gitsched uses none of these.
 yaml.safe_load = functools.partial(yaml.load, Loader=yaml.CSafeLoader)

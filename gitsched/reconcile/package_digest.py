@@ -57,8 +57,9 @@ def identify_package(package: Path) -> str:
     return _digest([sys.version, *(_read_installed(package) or map(str, _list_statuses(package)))])
 
 
+@cache
 def identify_code() -> str:
-    """Return the identity of the running gitsched."""
+    """Return the identity of the running gitsched: of the files that this process found, not of later edits of a checkout."""
     return identify_package(Path(__file__).parents[1])
 
 
