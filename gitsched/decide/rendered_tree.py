@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from gitsched.model.scheduling import Outcome
 
 SCHEDULER = "gitsched"
+_SHARED_FIELDS = ("placement", "clusters")
+"""Fields of the spec of a binding that are the same object in those of other workloads."""
+_MAX_PARTS = 1_000
 
 
 class ClusterDirectory(NamedTuple):
@@ -79,27 +82,30 @@ class RenderedTree(NamedTuple):
 
 
 class RenderCache:
-    """The files of the last complete plan, and serialized placements. Records of a plan that is never `written` have no content."""
+    """The files of the last complete plan, and serialized parts of records. Records of a plan that is never `written` have no content."""
 
-    __slots__ = ("_placements", "last_tree", "written")
+    __slots__ = ("_parts", "last_tree", "written")
 
     def __init__(self, *, written: bool = True) -> None:
         self.last_tree: RenderedTree | None = None
         self.written = written
-        self._placements: dict[int, tuple[Body, Fragment]] = {}
+        self._parts: dict[int, tuple[object, Fragment]] = {}
 
-    def reuse_placement(self, body: Body) -> Body:
-        """Return a binding whose placement is serialized: thousands of bindings share the placement object of one policy."""
-        spec = body.get("spec") or {}
-        placement = spec.get("placement")
-        if not placement:
+    def reuse_parts(self, body: Body) -> Body:
+        """Return a record with the parts serialized that bindings share: their status, the placement of a policy, and clusters."""
+        spec, status = body.get("spec"), body.get("status")
+        shared = {name: self._serialize(spec[name]) for name in _SHARED_FIELDS if spec.get(name)} if spec else {}
+        if spec is None or not shared:
             return body
-        known = self._placements.get(id(placement))
-        if known is None or known[0] is not placement:
-            if len(self._placements) > 10_000:
-                self._placements.clear()
-            known = self._placements[id(placement)] = placement, dump_fragment(placement)
-        return {**body, "spec": {**spec, "placement": known[1]}}
+        return {**body, "spec": {**spec, **shared}, **({"status": self._serialize(status)} if status else {})}
+
+    def _serialize(self, part: object) -> Fragment:
+        known = self._parts.get(id(part))
+        if known is None or known[0] is not part:
+            if len(self._parts) > _MAX_PARTS:
+                self._parts.clear()
+            known = self._parts[id(part)] = part, dump_fragment(part)
+        return known[1]
 
 
 BlobLookup = Callable[[str], str | None]
@@ -260,7 +266,7 @@ def _write_objects(outcome: Outcome) -> Files:
 def _render_records(outcome: Outcome, cache: RenderCache) -> Files:
     if not cache.written:
         return dict.fromkeys((*(status_path(key) for key, _ in outcome.records), placement_path(outcome.key)), NewBlob(b""))
-    files: dict[str, PlannedFile] = {status_path(key): write_record(cache.reuse_placement(body)) for key, body in outcome.records}
+    files: dict[str, PlannedFile] = {status_path(key): write_record(cache.reuse_parts(body)) for key, body in outcome.records}
     decisions = [(cluster, replicas, None, outcome.reason) for cluster, replicas in outcome.replicas_by_cluster.items()]
     files.update(write_placement_decision(outcome.key, decisions, SCHEDULER))
     return files

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from gitsched.model.document import Body, Document, Key, SourceSpans, remove_server_owned
 from gitsched.model.planned_files import END_OF_TEXT, EditedBlob, ExistingBlob, NewBlob, PatchedBlob, PlannedFile, TextEdit
-from gitsched.render.yaml import dump, quote
+from gitsched.render.yaml import Fragment, dump, dump_fragment, quote
 
 README, RUN_METADATA, HYDRATOR_METADATA, GITATTRIBUTES_FILE = "README.md", "gitsched.json", "hydrator.metadata", ".gitattributes"
 FREEZE = "FREEZE"
@@ -318,14 +318,15 @@ def write_placement_decision(
     slices = [decisions[start : start + MAX_SLICE_DECISIONS] for start in range(0, len(decisions), MAX_SLICE_DECISIONS)] or [()]
     texts = []
     for index, part in enumerate(slices):
+        has_scores = any(score is not None for _, _, score, _ in part)  # 1 and 1.0 are equal, but not written alike
+        annotations, entries = (_write_part if has_scores else _cached_part)(tuple(part))
         body = {
             "apiVersion": API_VERSION,
             "kind": "PlacementDecision",
-            "metadata": _make_metadata(key, part, index, len(slices), placement_key),
+            "metadata": _make_metadata(key, annotations, index, len(slices), placement_key),
             "schedulerName": scheduler,
         }
-        entries = [_write_decision(cluster, reason) for cluster, _, _, reason in part]
-        texts.append(dump(body) + (f"decisions:\n{''.join(entries)}" if entries else "decisions: []\n"))
+        texts.append(f"{dump(body)}decisions:{entries}\n")
     return {placement_path(key): NewBlob("---\n".join(texts).encode())}
 
 
@@ -335,15 +336,8 @@ def _mark_local_config(metadata: Mapping[str, Any]) -> Body:
     return {**metadata, "annotations": dict(sorted({**entries, LOCAL_CONFIG: "true"}.items()))}
 
 
-def _make_metadata(key: Key, part: Sequence[ClusterDecision], index: int, count: int, placement_key: str) -> Body:
+def _make_metadata(key: Key, annotations: Fragment, index: int, count: int, placement_key: str) -> Body:
     namespace, base = key.namespace or "default", object_name(key)
-    annotations = {LOCAL_CONFIG: "true"}
-    for name, values in (
-        (REPLICAS_ANNOTATION, {cluster: replicas for cluster, replicas, _, _ in part if replicas is not None}),
-        (SCORES_ANNOTATION, {cluster: score for cluster, _, score, _ in part if score is not None}),
-    ):
-        if values:
-            annotations[name] = _encode_compact(values)
     labels = {DECISION_KEY: _make_label(f"{namespace}.{base}")}
     if count > 1:
         labels[DECISION_INDEX] = str(index)
@@ -354,11 +348,27 @@ def _make_metadata(key: Key, part: Sequence[ClusterDecision], index: int, count:
     return {"name": f"{name}-{index}", "namespace": namespace, "labels": dict(sorted(labels.items())), "annotations": annotations}
 
 
-@lru_cache(maxsize=1 << 14)  # many workloads go to the same clusters for the same reasons
+def _write_part(part: tuple[ClusterDecision, ...]) -> tuple[Fragment, str]:
+    """Write the annotations of a PlacementDecision, and what follows `decisions:`, an item for each cluster."""
+    annotations = {LOCAL_CONFIG: "true"}
+    for name, values in (
+        (REPLICAS_ANNOTATION, {cluster: replicas for cluster, replicas, _, _ in part if replicas is not None}),
+        (SCORES_ANNOTATION, {cluster: score for cluster, _, score, _ in part if score is not None}),
+    ):
+        if values:
+            annotations[name] = _encode_compact(values)
+    entries = "".join([_write_decision(cluster, reason) for cluster, _, _, reason in part])
+    return dump_fragment(annotations), entries or " []"
+
+
+_cached_part = lru_cache(maxsize=1 << 10)(_write_part)  # many workloads go to the same clusters for the same reasons
+
+
+@lru_cache(maxsize=1 << 14)
 def _write_decision(cluster: str, reason: str) -> str:
-    """Write the entry of one cluster, with its cluster profile and the reason if there is one: an item of the list `decisions`."""
-    profile = f"- clusterProfileRef:\n    apiVersion: {API_VERSION}\n    kind: ClusterProfile\n    name: {quote(cluster)}\n"
-    return f"{profile}  reason: {quote(reason)}\n" if reason else profile
+    """Write an item of `decisions` on new lines: the cluster profile, and the reason if there is one."""
+    profile = f"\n- clusterProfileRef:\n    apiVersion: {API_VERSION}\n    kind: ClusterProfile\n    name: {quote(cluster)}"
+    return f"{profile}\n  reason: {quote(reason)}" if reason else profile
 
 
 def _make_label(text: str) -> str:

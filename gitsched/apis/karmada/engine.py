@@ -196,7 +196,8 @@ class KarmadaEngine(PolicyEngine):
         outcome = decide_binding(self.state, self.dependencies, template, record, attachment)
         if outcome is None or not outcome.records:
             return outcome
-        outcome = outcome._replace(targets=mark_suspended(outcome.targets, outcome.records[0][1]))
+        targets = mark_suspended(outcome.targets, outcome.records[0][1])
+        outcome = outcome if targets is outcome.targets else outcome._replace(targets=targets)
         outcome = self._count_sets(template, outcome)
         if self.state.autoscalers is not NO_AUTOSCALERS:
             outcome = self.state.autoscalers.divide_limits(template, outcome, self.state.snapshot.templates, self.decide)

@@ -10,7 +10,7 @@ from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.quantity import Quantity, add_quantities, count_quantity, parse_quantity
 from gitsched.model.scheduling import Assignment
-from gitsched.schedule.dispenser import dispense
+from gitsched.schedule.dispenser import dispense, prefers_descending
 
 _NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
 
@@ -120,11 +120,12 @@ def _combine_requirements(
 
 
 def revise_replicas(
-    template: Document, requirements: ReplicaRequirements, targets: Sequence[Assignment], descending: bool
+    template: Document, requirements: ReplicaRequirements, targets: Sequence[Assignment], identity: str | None = None
 ) -> dict[str, tuple[tuple[str, int], ...]]:
     """ReviseReplica: return the changes to the manifest of each cluster when replicas are divided: its replicas, and a Job's completions.
 
-    Completions are divided in proportion to the replicas, with the same dispenser and tie-breaking.
+    Completions are divided in proportion to the replicas, with the same dispenser and tie-breaking. `identity` is what breaks ties; None
+    is the uid of the template.
     """
     if requirements.components is not None:
         return {target.name: revise_copy(template, requirements, target.replicas) for target in targets if target.replicas}
@@ -134,6 +135,7 @@ def revise_replicas(
     completions = get_field(template.body, "spec", "completions")
     if (template.api_version, template.key.kind) == ("batch/v1", "Job") and _is_count(completions):
         names = sorted(edits)
+        descending = prefers_descending(read_uid(template) if identity is None else identity)
         shares = dispense(completions, [edits[name][0][1] for name in names], descending)
         return {name: (*edits[name], ("spec.completions", share)) for name, share in zip(names, shares, strict=True)}
     return dict(edits)

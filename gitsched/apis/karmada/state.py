@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import AUTOSCALER_KINDS, NO_AUTOSCALERS, AutoscalerIndex
+from gitsched.apis.karmada.binding.hub_bindings import BINDING_KINDS, add_hub_bindings
 from gitsched.apis.karmada.binding.resource_binding import (
     PreviousState,
-    add_hub_bindings,
+    SharedParts,
     binding_key,
     is_rebalance_pending,
     read_claim,
@@ -79,6 +80,7 @@ class KarmadaState:
         "leaving_clusters",
         "other_clusters",
         "overrides",
+        "parts",
         "policies",
         "readings",
         "reschedule_triggers",
@@ -92,6 +94,7 @@ class KarmadaState:
         self, snapshot: Snapshot, before: KarmadaState | None = None, autoscalers: AutoscalerIndex = NO_AUTOSCALERS
     ) -> None:
         settings = snapshot.config.settings_of(SETTINGS)
+        self.parts = SharedParts()
         self.replace_snapshot(snapshot)
         self.settings = settings
         taint_policy = (names.POLICY_GROUP, names.TAINT_POLICY)
@@ -122,8 +125,7 @@ class KarmadaState:
         self.unready_clusters = find_unready_clusters(unready, self.fleet, settings) if unready else {}
         self.inventory = self.inventory._replace(unready=())  # their documents belong to a snapshot
         self.leaving_clusters = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.deleting)
-        kinds = (names.BINDING, names.CLUSTER_BINDING)
-        self._reported_bindings = [document for kind in kinds for document in snapshot.documents.get((names.WORK_GROUP, kind), ())]
+        self._reported_bindings = [document for kind in BINDING_KINDS for document in snapshot.documents.get(kind, ())]
         taints = (taint for candidate in self.fleet.candidates for taint in candidate.taints)
         self._may_evict = bool(self._reported_bindings) or any(taint.effect == NO_EXECUTE for taint in taints)
         self._failover: Failover | None = None
@@ -161,7 +163,8 @@ class KarmadaState:
 
     def replace_snapshot(self, snapshot: Snapshot) -> None:
         """Continue with a snapshot whose policies and Clusters are those of the last one."""
-        self.snapshot = add_hub_bindings(snapshot)
+        has_bindings = any(kind in snapshot.documents for kind in BINDING_KINDS)
+        self.snapshot = add_hub_bindings(snapshot) if has_bindings else snapshot
         self._variant_requirements = _RequirementCache()
         rebalancer = (names.APPS_GROUP, names.REBALANCER)
         has_rebalancers = rebalancer in snapshot.documents or any(key[:2] == rebalancer for key in snapshot.quarantined)

@@ -51,13 +51,13 @@ class VariantRequirements(NamedTuple):
         """Whether a variant is placed as a whole, so that its number of replicas says nothing."""
         return self.divisible is None
 
-    def revise_replicas(self, assignments: Sequence[Assignment], descending: bool) -> dict[str, Edits]:
+    def revise_replicas(self, assignments: Sequence[Assignment], identity: str) -> dict[str, Edits]:
         """ReviseReplica: return the changes to the workload of each cluster when replicas are divided."""
         edits: dict[str, Edits] = {}
         for assignment in assignments:
             workload = self._find_workload(assignment.name)
             if workload is not None:
-                revised = revise_replicas(workload.document, workload.requirements, assignments, descending)
+                revised = revise_replicas(workload.document, workload.requirements, assignments, identity)
                 edits[assignment.name] = revised.get(assignment.name, ())
         return edits
 

@@ -159,7 +159,7 @@ def test_a_divided_job_has_its_completions_divided_like_its_parallelism() -> Non
     )
     template = Document(Key("batch", "Job", "n", "j"), "batch/v1", job)
     demand = read_replica_requirements(template, {})
-    assert revise_replicas(template, demand, [Assignment("a", 3), Assignment("b", 1)], False) == {
+    assert revise_replicas(template, demand, [Assignment("a", 3), Assignment("b", 1)]) == {
         "a": (("spec.parallelism", 3), ("spec.completions", 7)),
         "b": (("spec.parallelism", 1), ("spec.completions", 3)),
     }

@@ -69,12 +69,15 @@ def decide_binding(
             return kept
     trigger = next((found for step in reversed(passes) if (found := _find_reschedule_trigger(state, template, step))), "")
     outcome = passes[-1].outcome
+    warnings = tuple(find_binding_warnings(state, template, passes, attached=attachment is not None))
     more = () if dependencies is None else dependencies.list_findings(template)
+    if record is None and not (warnings or more or trigger):
+        return outcome
     return outcome._replace(
         previous_targets=before,
         trigger=trigger,
         released=_list_released_clusters(state, template, policy, passes),
-        findings=(*outcome.findings, *find_binding_warnings(state, template, passes, attached=attachment is not None), *more),
+        findings=(*outcome.findings, *warnings, *more),
     )
 
 

@@ -168,7 +168,7 @@ def _run_held_pass(
     if state.fleet.has_capacity:
         annotations |= annotate_exceeded_capacity(state.fleet, request, previous, clusters, state.inventory.allocatable)
     result = result._replace(failback_timers=timers, annotations=annotations)
-    body = write_binding(template, policy, requirements, current, result)
+    body = write_binding(template, policy, requirements, current, result, state.parts)
     if failover is not None and (reports := failover.list_reports(template.key)):
         add_reported_status(body, record, reports, time)
     outcome = build_outcome(state, failover, template, policy, requirements, result, body, time, attachment)

@@ -29,8 +29,7 @@ def add_reported_status(binding: Body, previous: Body | None, reports: Mapping[s
     entries = [_select_members(reports[name]) for name in sorted(clusters) if name in reports]
     if not entries:
         return
-    status = binding.setdefault("status", {})
-    status["aggregatedStatus"] = entries
+    status = binding["status"] = {**binding.get("status", {}), "aggregatedStatus": entries}
     if any("applied" in entry or "appliedMessage" in entry for entry in entries):
         applied = len(entries) == len(clusters) and all(entry.get("applied") is True for entry in entries)
         condition = _make_condition(applied, list_objects(get_field(previous or {}, "status", "conditions")), time)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha1
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from gitsched.apis.karmada.failover import failback
 from gitsched.apis.karmada.interpreter import ReplicaRequirements
@@ -22,12 +22,12 @@ from gitsched.apis.karmada.names import (
     WORK_VERSION,
 )
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, has_placement_changed
-from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field, list_objects, read_annotations
 from gitsched.model.scheduling import Assignment, Decision, Outcome, Request
 from gitsched.model.time import format_time, parse_time
 
 
+@lru_cache(maxsize=1 << 10)  # asked several times for each workload
 def binding_key(template: Key) -> Key:
     """Return the key of a workload's binding, named by its name and kind in lower case, with '.' for ':'."""
     name = f"{template.name.replace(':', '.')}-{template.kind}".lower()
@@ -49,36 +49,6 @@ def read_claim(annotations: dict[str, str]) -> Key | None:
         return Key(POLICY_GROUP, POLICY, annotations.get("propagationpolicy.karmada.io/namespace", ""), name)
     name = annotations.get("clusterpropagationpolicy.karmada.io/name")
     return Key(POLICY_GROUP, CLUSTER_POLICY, "", name) if name else None
-
-
-class PreviousRecords(Mapping[Key, Body]):
-    """The records of the last run; bindings of a hub for workloads without a record."""
-
-    __slots__ = ("_hub", "_records")
-
-    def __init__(self, records: Mapping[Key, Body], hub_bindings: Mapping[Key, Body]) -> None:
-        self._records, self._hub = records, hub_bindings
-
-    def __getitem__(self, key: Key) -> Body:
-        record = self._records.get(key)
-        return self._hub[key] if record is None else record
-
-    def __iter__(self) -> Iterator[Key]:
-        yield from self._records
-        yield from (key for key in self._hub if key not in self._records)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-def add_hub_bindings(snapshot: Snapshot) -> Snapshot:
-    """Use committed bindings, from a dump of a hub, as previous bindings of workloads without a record.
-
-    A binding without clusters is ignored: it may be there only to report health.
-    """
-    documents = (d for kind in (BINDING, CLUSTER_BINDING) for d in snapshot.documents.get((WORK_GROUP, kind), ()))
-    hub_bindings = {document.key: document.body for document in documents if get_field(document.body, "spec", "clusters")}
-    return snapshot._replace(previous=PreviousRecords(snapshot.previous, hub_bindings)) if hub_bindings else snapshot
 
 
 _ID_NAMESPACE = bytes.fromhex("5f0f8d5c6a0e5a6f9b0f0c1d3f6f7a11")
@@ -145,6 +115,10 @@ def _read_count(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else 0
 
 
+StatusFields = tuple[str, str, str, datetime | None, datetime | None]
+"""The fields of a ScheduleResult that the status is made from."""
+
+
 class ScheduleResult(NamedTuple):
     """What a pass writes into the binding.
 
@@ -163,9 +137,39 @@ class ScheduleResult(NamedTuple):
     failback_timers: failback.FailbackTimers = ()
     annotations: Mapping[str, str] = {}
 
+    @property
+    def status_fields(self) -> StatusFields:
+        return self.observed_group, self.reason, self.message, self.last_scheduled, self.last_transition
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+_MAX_PARTS = 1_000
+
+
+class SharedParts(dict[Hashable, Any]):
+    """Parts of bindings that are equal for many workloads: each is made, and later written, once. They are not stored with the engine."""
+
+    def __reduce__(self) -> tuple[type[SharedParts], tuple[()]]:
+        return type(self), ()
+
+    def share(self, make: Callable[[K], V], of: K) -> V:
+        """Return what `make` returns for a value, always the same object."""
+        known: V | None = self.get((make, of))
+        if known is None:
+            if len(self) >= _MAX_PARTS:
+                self.clear()
+            known = self[make, of] = make(of)
+        return known
+
 
 def write_binding(
-    template: Document, policy: PropagationPolicy, requirements: ReplicaRequirements, current: PreviousState, result: ScheduleResult
+    template: Document,
+    policy: PropagationPolicy,
+    requirements: ReplicaRequirements,
+    current: PreviousState,
+    result: ScheduleResult,
+    parts: SharedParts,
 ) -> Body:
     """Return the binding as Karmada's API server would return it, with its members in reading order."""
     key = binding_key(template.key)
@@ -187,8 +191,8 @@ def write_binding(
         "apiVersion": WORK_VERSION,
         "kind": key.kind,
         "metadata": metadata,
-        "spec": _make_spec(template, policy, requirements, current, result),
-        "status": _make_status(result),
+        "spec": _make_spec(template, policy, requirements, current, result, parts),
+        "status": parts.share(_make_status, result.status_fields),
     }
 
 
@@ -222,7 +226,12 @@ def _policy_permanent_id(policy: PropagationPolicy) -> str:
 
 
 def _make_spec(
-    template: Document, policy: PropagationPolicy, requirements: ReplicaRequirements, current: PreviousState, result: ScheduleResult
+    template: Document,
+    policy: PropagationPolicy,
+    requirements: ReplicaRequirements,
+    current: PreviousState,
+    result: ScheduleResult,
+    parts: SharedParts,
 ) -> Body:
     spec: Body = {"resource": make_resource_reference(template)}
     if requirements.replicas is not None:
@@ -230,7 +239,7 @@ def _make_spec(
     if requirements.requirements is not None:
         spec["replicaRequirements"] = requirements.requirements
     if result.clusters:
-        spec["clusters"] = [{"name": name, "replicas": count} if count else {"name": name} for name, count in result.clusters]
+        spec["clusters"] = parts.share(_write_clusters, result.clusters)
     if result.eviction_tasks:
         spec["gracefulEvictionTasks"] = list(result.eviction_tasks)
     spec["placement"] = policy.spec.get("placement") or {}
@@ -249,16 +258,21 @@ def _make_spec(
     return spec
 
 
-def _make_status(result: ScheduleResult) -> Body:
+def _write_clusters(clusters: tuple[Assignment, ...]) -> list[Body]:
+    return [{"name": name, "replicas": count} if count else {"name": name} for name, count in clusters]
+
+
+def _make_status(fields: StatusFields) -> Body:
+    observed_group, reason, message, last_scheduled, last_transition = fields
     status: Body = {}
-    if result.observed_group:
-        status["schedulerObservingAffinityName"] = result.observed_group
-    if result.last_scheduled:
-        status["lastScheduledTime"] = format_time(result.last_scheduled)
-    if result.reason and result.last_transition:
-        condition = {"type": "Scheduled", "status": "True" if result.reason == "Success" else "False", "reason": result.reason}
-        message = _SUCCESS_MESSAGE if result.reason == "Success" else result.message
-        status["conditions"] = [{**condition, "message": message, "lastTransitionTime": format_time(result.last_transition)}]
+    if observed_group:
+        status["schedulerObservingAffinityName"] = observed_group
+    if last_scheduled:
+        status["lastScheduledTime"] = format_time(last_scheduled)
+    if reason and last_transition:
+        condition = {"type": "Scheduled", "status": "True" if reason == "Success" else "False", "reason": reason}
+        text = _SUCCESS_MESSAGE if reason == "Success" else message
+        status["conditions"] = [{**condition, "message": text, "lastTransitionTime": format_time(last_transition)}]
     return status
 
 

@@ -32,7 +32,6 @@ from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.finding import Finding, Severity, format_count, format_names, format_part, locate_document
 from gitsched.model.scheduling import Assignment, Outcome, TargetCluster, make_full_targets
 from gitsched.schedule import pipeline
-from gitsched.schedule.dispenser import prefers_descending
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.variant_requirements import VariantRequirements
@@ -53,7 +52,9 @@ def run_pass(
     """Run one pass over a workload at a time, and return its decision with the binding that it writes."""
     settings = state.settings.failback
     required_by = attachment.required_by if attachment else None
-    previous = state.read_previous(template, record)._replace(required_by=required_by)
+    previous = state.read_previous(template, record)
+    if previous.required_by != required_by:
+        previous = previous._replace(required_by=required_by)
     current, failover = previous, state.find_failover(previous)
     snapshot = state.snapshot
     is_fixed = (snapshot.fixed or snapshot.has_adopted) and state.keeps_placement(template, previous)
@@ -73,7 +74,8 @@ def run_pass(
         tasks = failback.make_failback_tasks(attempt, current.observed_group, current.clusters, state.fleet.index, time)
         current = current._replace(eviction_tasks=(*current.eviction_tasks, *tasks))
     result = make_schedule_result(attempt.decision, policy, previous, current, time)
-    result = result._replace(failback_timers=find_failback_timers(state, template, policy, requirements, current, result, time))
+    if timers := find_failback_timers(state, template, policy, requirements, current, result, time):
+        result = result._replace(failback_timers=timers)
     annotations = failover.write_annotations(template, policy, previous, result, time) if failover is not None else {}
     uncertain: list[Assignment] = []
     if state.fleet.has_capacity:
@@ -81,8 +83,9 @@ def run_pass(
         uncertain = list_uncertain_fits(state.fleet, request, previous, result.clusters, allocatable)
         if uncertain:
             annotations |= annotate_exceeded_capacity(state.fleet, request, previous, uncertain, allocatable)
-    result = result._replace(annotations=annotations)
-    body = write_binding(template, policy, requirements, current, result)
+    if annotations:
+        result = result._replace(annotations=annotations)
+    body = write_binding(template, policy, requirements, current, result, state.parts)
     if dependencies is not None:
         dependencies.annotate_binding(body, template, policy, attachment)
     if failover is not None and (reports := failover.list_reports(template.key)):
@@ -212,11 +215,10 @@ def find_target_clusters(
     revised = divided and not state.autoscalers.retains_replicas(template)
     edits: Mapping[str, tuple[tuple[str, int], ...]] = {}
     if revised:
-        descending = prefers_descending(read_uid(template))
         edits = (
-            revise_replicas(template, requirements, assignments, descending)
+            revise_replicas(template, requirements, assignments)
             if variants is None
-            else variants.revise_replicas(assignments, descending)
+            else variants.revise_replicas(assignments, read_uid(template))
         )
     present: Sequence[Assignment] = assignments
     if not all(map(existing.__contains__, [pair[0] for pair in assignments])):
