@@ -44,13 +44,15 @@ class SnapshotChanges(NamedTuple):
 
     `api_documents` are those of policy APIs, of all groups; `templates` are all others. `template_index` has what selectors read of every
     template of the last plan; `read_outcome` returns the outcome of a workload in the last plan, without its records and bodies, None if
-    no policy selected it. Reading all templates of the snapshot costs as much as a complete plan.
+    no policy selected it. Reading all templates of the snapshot costs as much as a complete plan. `concerns_all` says that something else
+    differs, too: the records that the last plan wrote, observations, or which objects kustomizations change.
     """
 
     api_documents: Mapping[Key, DocumentPair]
     templates: Mapping[Key, DocumentPair]
     template_index: TemplateIndex
     read_outcome: Callable[[Key], Outcome | None]
+    concerns_all: bool = False
 
 
 class Continuation(NamedTuple):

@@ -17,7 +17,6 @@ def is_plain(snapshot: Snapshot) -> bool:
         or snapshot.duplicate_templates
         or snapshot.variants
         or snapshot.fixed
-        or snapshot.has_adopted
         or snapshot.tenancy is not None
     )
 

@@ -4,7 +4,7 @@ capabilities, and the PolicyAPI that describes it. The functions of a descriptio
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
@@ -67,7 +67,7 @@ class Snapshot(NamedTuple):
     fixed: bool = False
     has_adopted: bool = False
     tenancy: Tenancy | None = None
-    elsewhere: frozenset[Key] = frozenset()
+    elsewhere: Container[Key] = frozenset()
     broken: Mapping[Key, Document] = {}
     part_kinds: frozenset[tuple[str, str]] = frozenset()
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from gitsched.apis.stateful_holds import Holds
-from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.plan_input import PlanInput
-from gitsched.model.changes import Move
 from gitsched.model.commit import RELEASE_TRAILER
-from gitsched.model.document import Document
 from gitsched.model.finding import Finding, format_count, locate_document
 
+if TYPE_CHECKING:
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.plan_input import PlanInput
+    from gitsched.model.changes import Move
+    from gitsched.model.document import Document
+    from gitsched.model.scheduling import Outcome
+
+HELD_CODE = "adopted-held"
 MAX_FINDINGS = 50
 """The number of objects that have a finding each; one more counts the others."""
 
@@ -32,21 +38,25 @@ def list_hold_findings(held: Mapping[str, str], decisions: DecisionSet) -> Itera
     """Yield a finding about each held object that has none yet."""
     documents = _list_documents(decisions)
     reported = {str(outcome.key) for outcome in decisions.outcomes.values() if outcome.held is not None}
-    names = [name for name in held if name not in reported]
-    for name in names[:MAX_FINDINGS]:
-        document, reason = documents[name], held[name]
+    unreported = {name: reason for name, reason in held.items() if name not in reported}
+    yield from list_findings(unreported, lambda name: (documents[name], decisions.outcomes.get(documents[name].key)))
+
+
+def list_findings(held: Mapping[str, str], find: Callable[[str], tuple[Document, Outcome | None]]) -> Iterator[Finding]:
+    """Yield a finding about each of some held objects; `find` returns the document and the outcome of one."""
+    for name, reason in islice(held.items(), MAX_FINDINGS):
+        document, outcome = find(name)
         key = document.key
-        outcome = decisions.outcomes.get(key)
         state = (
             "is placed nowhere" if outcome is not None and not outcome.targets else "keeps the placement with which it was adopted"
         )
         release = f"{key.namespace}/{key.name}" if key.namespace else f"{key.kind}/{key.name}"
         cure = f"adopt it with complete information, or add the trailer {RELEASE_TRAILER}: {release} to a commit"
         message = f"{key} {state}: {reason}; {cure}"
-        yield Finding("warning", "adopted-held", message, locate_document(document), key.resource)
-    if len(names) > MAX_FINDINGS:
-        others = format_count(len(names) - MAX_FINDINGS, "more object")
-        yield Finding("warning", "adopted-held", f"{others} with the placement of the adoption")
+        yield Finding("warning", HELD_CODE, message, locate_document(document), key.resource)
+    if len(held) > MAX_FINDINGS:
+        others = format_count(len(held) - MAX_FINDINGS, "more object")
+        yield Finding("warning", HELD_CODE, f"{others} with the placement of the adoption")
 
 
 def _list_documents(decisions: DecisionSet) -> dict[str, Document]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from gitsched.decide.changed_namespaces import NAMESPACE
 from gitsched.decide.namespace_manifests import add_namespace_manifests
+from gitsched.model.document import Key
 from gitsched.model.planned_files import ExistingBlob
 from gitsched.render.cluster_directory import complete_directory
 from gitsched.render.output_files import CLUSTER_JSON, cluster_path, status_path, write_cluster_json, write_record
 
 if TYPE_CHECKING:
+    from gitsched.apis.policy_api import Snapshot
+    from gitsched.decide.changed_namespaces import NamespaceManifests
     from gitsched.decide.incremental_changes import IncrementalChanges
     from gitsched.decide.plan_state import ClusterRow, Totals
     from gitsched.decide.rendered_tree import BlobLookup
-    from gitsched.model.document import Body, Key
+    from gitsched.model.document import Body
     from gitsched.model.planned_files import PlannedFile
 
 _UNCHANGED = ExistingBlob("")
@@ -72,8 +76,9 @@ def has_record_conflict(changes: IncrementalChanges, find_blob: BlobLookup) -> b
 def _list_changed_manifests(
     changes: IncrementalChanges, new_totals: Totals, cluster_rows: Mapping[str, ClusterRow], copies: CopyPaths
 ) -> Iterable[tuple[str, PlannedFile | None]]:
-    totals = changes.totals
+    totals, snapshot = changes.totals, changes.snapshot
     same_namespaces = new_totals.namespace_manifests is totals.namespace_manifests
+    select_old, select_new = (_select_namespaces(one.namespace_manifests, snapshot) for one in (totals, new_totals))
     for name, row in cluster_rows.items():
         previous = changes.rows.read_cluster(name)
         kept = copies.kept.get(name, frozenset())
@@ -84,8 +89,8 @@ def _list_changed_manifests(
             if previous.facts != row.facts and name not in copies.kept_facts:
                 yield cluster_path(name, CLUSTER_JSON), write_cluster_json(*row.facts)
         else:
-            old = _list_directory_files(previous, {}, totals) if previous else {}
-            new = _list_directory_files(row, changed, new_totals)
+            old = _list_directory_files(previous, {}, totals, select_old(name)) if previous else {}
+            new = _list_directory_files(row, changed, new_totals, select_new(name))
             if name in copies.kept_facts:
                 new[CLUSTER_JSON] = _UNCHANGED
             yield from ((cluster_path(name, path), None) for path in old if path not in new)
@@ -96,9 +101,21 @@ def _list_changed_manifests(
             yield cluster_path(name, CLUSTER_JSON), write_cluster_json(*row.facts)
 
 
-def _list_directory_files(row: ClusterRow, changed: Mapping[str, PlannedFile], totals: Totals) -> dict[str, PlannedFile]:
+def _select_namespaces(manifests: NamespaceManifests, snapshot: Snapshot) -> Callable[[str], NamespaceManifests]:
+    """Return what gives the Namespaces of the source that a cluster may get."""
+    if snapshot.tenancy is None or not manifests:
+        return lambda _: manifests
+    from gitsched.decide.tenant_namespaces import make_namespace_filter  # few sources have tenants
+
+    keys = [Key(*NAMESPACE, "", directory) for directory in manifests]
+    return make_namespace_filter(manifests, keys, snapshot.documents, snapshot.tenancy)
+
+
+def _list_directory_files(
+    row: ClusterRow, changed: Mapping[str, PlannedFile], totals: Totals, namespaces: NamespaceManifests
+) -> dict[str, PlannedFile]:
     files: dict[str, PlannedFile] = {path: changed.get(path, _UNCHANGED) for path in row.manifest_paths}
-    files_with_namespaces = add_namespace_manifests(files, totals.namespace_manifests)
+    files_with_namespaces = add_namespace_manifests(files, namespaces)
     return complete_directory(row.facts, files_with_namespaces, totals.config.output.protected_namespaces)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COPY_CODE = "copy-retained"
 RENAME_CODES = ("renamed-from-unknown", "renamed-from-claimed")
 """Codes of findings about what one run removes, which the next run does not repeat."""
-UPDATED_CODES = (*SELECTOR_CODES, "annotation-unread", "facts-incomplete", COPY_CODE, *RENAME_CODES)
+UPDATED_CODES = (*SELECTOR_CODES, "adopted-held", "annotation-unread", "facts-incomplete", COPY_CODE, *RENAME_CODES)
 """Codes of findings that belong to no file or workload, and that an incremental plan updates."""
 K = TypeVar("K")
 V = TypeVar("V")
@@ -72,7 +72,7 @@ def update_totals(
         recorded=continued.recorded,
         document_count=totals.document_count + _count_new(diff.api_documents),
         template_count=totals.template_count + _count_new(diff.templates),
-        has_new_records=continued.records != totals.records,
+        has_new_records=continued.records != totals.records or any(finding.is_change for finding in continued.findings),
         own=changes.own,
         part_kinds=changes.snapshot.part_kinds,
     )

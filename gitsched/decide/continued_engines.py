@@ -11,7 +11,7 @@ from gitsched.decide.decisions import describe_recorded
 from gitsched.decide.engines import collect_cluster_facts, list_engine_records
 from gitsched.decide.own_workloads import OwnWorkload, read_own_workloads
 from gitsched.decide.plan import has_selector
-from gitsched.decide.registry import policy_apis
+from gitsched.decide.registry import is_active, policy_apis
 from gitsched.model.document import Key
 
 if TYPE_CHECKING:
@@ -49,8 +49,9 @@ def continue_engines(
 ) -> ContinuedEngines | None:
     """Return the engines for a new snapshot; None if only a complete plan can tell what they decide."""
     before = rows.engines
-    is_new = bool(diff.api_documents or diff.came_or_went) or totals.has_new_records or snapshot.observations != totals.observations
-    is_new = is_new or snapshot.part_kinds != totals.part_kinds
+    concerns_all = totals.has_new_records or snapshot.observations != totals.observations
+    concerns_all = concerns_all or snapshot.part_kinds != totals.part_kinds
+    is_new = bool(diff.api_documents or diff.came_or_went) or concerns_all
     facts = collect_cluster_facts(before) if diff.api_documents else {}
     if is_new and not _are_same_active(before, rows, diff, snapshot, old_kinds):
         return None
@@ -59,7 +60,7 @@ def continue_engines(
         row = rows.read_workload(key)
         return row.outcome if row is not None else None
 
-    changes = SnapshotChanges(diff.api_documents, diff.templates, rows.template_index, read_outcome)
+    changes = SnapshotChanges(diff.api_documents, diff.templates, rows.template_index, read_outcome, concerns_all)
     found = [_continue(engine, snapshot, changes, is_new=is_new) for engine in before]
     continued = [one for one in found if one is not None]
     if len(continued) < len(before):
@@ -75,8 +76,6 @@ def continue_engines(
     findings = tuple(finding for engine in engines for finding in engine.findings)
     records = list_engine_records(engines)
     if not is_new and (findings, records) != (totals.engine_findings, totals.records):
-        return None
-    if any(finding.is_change for finding in findings):
         return None
     recorded = totals.recorded
     if own or totals.own or records != totals.records:
@@ -128,12 +127,7 @@ def _are_same_active(
 def _list_active(kinds: Iterable[tuple[str, str]]) -> list[str]:
     """Return the policy APIs that documents of these kinds make active."""
     kinds = frozenset(kinds)
-    groups = {group for group, _ in kinds}
-    return [
-        api.name
-        for api in policy_apis.values()
-        if not (api.groups.isdisjoint(groups) if api.active_kinds is None else api.active_kinds.isdisjoint(kinds))
-    ]
+    return [api.name for api in policy_apis.values() if is_active(api, kinds)]
 
 
 def update_selector_findings(

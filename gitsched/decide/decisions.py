@@ -113,6 +113,7 @@ class DecisionSet(NamedTuple):
     clusters get in place of templates. `withheld` are workloads that keep their previous placement because the guard withholds its change.
     `replaced` are the documents of files that builds read, as the files have them: what is built takes their place.
     `input` is what the decisions were made from. `refused` are workloads that a policy selects and a Tenant does not allow.
+    `tenancy` says which tenant owns which document.
     """
 
     catalog: Catalog
@@ -131,6 +132,7 @@ class DecisionSet(NamedTuple):
     engine_records: EngineRecords = ()
     cluster_facts: Mapping[str, ClusterInfo] = {}
     refused: frozenset[Key] = frozenset()
+    tenancy: Tenancy | None = None
 
     @property
     def recorded(self) -> tuple[RecordedDecision, ...]:
@@ -294,6 +296,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
         engine_records=engine_records,
         cluster_facts=cluster_facts,
         refused=refused,
+        tenancy=source.tenancy,
     )
 
 

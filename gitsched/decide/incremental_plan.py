@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from gitsched.decide.changed_documents import SourceDiff
     from gitsched.decide.changed_moves import ChangedMoves
     from gitsched.decide.plan_state import CompanionRow, ReferenceRow
+    from gitsched.decide.tenant_amounts import Amounts
     from gitsched.model.document import Document, Key
     from gitsched.model.finding import Finding
     from gitsched.model.scheduling import Outcome
@@ -113,7 +114,15 @@ def make_incremental_plan(
         if found is None:
             return None
         copies = found
-    workload_rows = _list_workload_rows(changes, references, companions)
+    amounts: Mapping[Key, Amounts] = {}
+    if totals.owners and not is_idle:
+        from gitsched.decide.changed_tenants import measure_changes  # few sources have tenants
+
+        measured = measure_changes(changes)
+        if measured is None:
+            return None
+        amounts = measured
+    workload_rows = _list_workload_rows(changes, references, companions, amounts)
     decided_rows = {key: workload_rows[key] for key in (*changes.outcomes, *changes.removed)}
     cluster_rows = update_cluster_rows(rows, decided_rows, changes.continued.clusters, copies)
     new = update_totals(changes, cluster_rows, None if is_idle else retention.findings, part_findings)._replace(
@@ -124,9 +133,19 @@ def make_incremental_plan(
         has_settled_copies=retention.is_settled and bool(retention.copies),  # else a state without copies would be written again
     )
     if not is_idle:
-        has_news = any(not is_unchanged(one, snapshot.previous) for key, one in changes.outcomes.items() if key in changes.own)
+        own = (outcome for key, outcome in changes.outcomes.items() if key in changes.own)
+        has_news = any(finding.is_change for finding in new.engine_findings) or not all(
+            is_unchanged(one, snapshot.previous) for one in own
+        )
         wakeups = tuple(engine.wakeup for engine in changes.continued.engines if engine.wakeup is not None)
         new = new._replace(engine_wakeups=None if has_news else wakeups)
+    if totals.adopted:
+        from gitsched.decide.changed_adoption import update_adopted_holds  # only after an adoption with partial information
+
+        held = update_adopted_holds(changes, moves.moves, new.other_findings)
+        if held is None:
+            return None
+        new = new._replace(other_findings=held)
     changed: dict[Key, Outcome | None] = {**dict.fromkeys(changes.removed), **changes.outcomes}
     with_namespaces = dict[str, ClusterRow]()
     if new.namespace_manifests is not totals.namespace_manifests:
@@ -140,7 +159,7 @@ def make_incremental_plan(
         dict(list_changed_files(changes, new, {**with_namespaces, **cluster_rows}, copies)),
         wakeups=(*(new.engine_wakeups or ()), *(copy.until for copy in new.retained if copy.until is not None)),
         deadlines=(copy.until for copy in retention.ended if copy.until is not None),
-    )._replace(ended=retention.ended)
+    )._replace(ended=retention.ended, adopted=totals.adopted)
     return IncrementalPlan(plan, new, _list_state_changes(changes, workload_rows, cluster_rows), changes)
 
 
@@ -183,6 +202,11 @@ def _change(
     state: PlanState, diff: SourceDiff, snapshot: Snapshot, find_blob: BlobLookup, cache: RenderCache, limit: int
 ) -> IncrementalChanges | None:
     """Continue the engines, and decide what the changes affect; None if only a complete plan can tell."""
+    if state.totals.owners:
+        from gitsched.decide.changed_tenants import may_continue_tenants  # few sources have tenants
+
+        if not may_continue_tenants(state.totals, state.rows, diff, snapshot):
+            return None
     continued = continue_engines(state.totals, state.rows, diff, snapshot, state.kinds)
     if continued is None or (not continued.is_new and any(_is_about(one, diff.findings) for one in continued.findings)):
         return None
@@ -240,7 +264,10 @@ def _list_retiring(changes: IncrementalChanges, retention: CopyRetention) -> Map
 
 
 def _list_workload_rows(
-    changes: IncrementalChanges, references: Mapping[Key, ReferenceRow], companions: Mapping[Key, CompanionRow]
+    changes: IncrementalChanges,
+    references: Mapping[Key, ReferenceRow],
+    companions: Mapping[Key, CompanionRow],
+    amounts: Mapping[Key, Amounts],
 ) -> dict[Key, WorkloadRow | None]:
     """Return the rows of workloads that were decided again, removed, or whose references or companions changed; None for removed ones."""
     rows = changes.rows
@@ -252,7 +279,7 @@ def _list_workload_rows(
         changed |= {key: row._replace(companions=companion_row)} if row is not None else {}
     for key, files in changes.workloads.items():
         rest = references[key], companions.get(key, NO_COMPANION_ROW)
-        changed[key] = make_workload_row(files, _read_source_path(changes.documents[key]), *rest)
+        changed[key] = make_workload_row(files, _read_source_path(changes.documents[key]), *rest, amounts.get(key))
     return changed | dict.fromkeys(changes.removed)
 
 

@@ -73,12 +73,12 @@ def select_namespaces(
     decisions: DecisionSet, own: Mapping[str, tuple[str, PlannedFile]]
 ) -> Callable[[str], Mapping[str, tuple[str, PlannedFile]]]:
     """Return what gives the Namespaces of the source that a cluster may get."""
-    tenancy = decisions.input.tenancy if decisions.input is not None else None
+    tenancy = decisions.tenancy
     if tenancy is None or not own:
         return lambda _: own
     from gitsched.decide.tenant_namespaces import make_namespace_filter  # few sources have tenants
 
-    return make_namespace_filter(own, decisions.templates, decisions.catalog, tenancy)
+    return make_namespace_filter(own, decisions.templates, decisions.catalog.api_documents, tenancy)
 
 
 def add_needed_namespaces(

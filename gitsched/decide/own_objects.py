@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gitsched.decide.delivered_objects import ManifestReferences
     from gitsched.decide.incremental_changes import IncrementalChanges
     from gitsched.decide.own_workloads import OwnWorkload
-    from gitsched.decide.plan_state import PlanRows, ReferenceRow, Totals
+    from gitsched.decide.plan_state import PlanRows, ReferenceRow, Totals, WorkloadRow
     from gitsched.model.document import Key
     from gitsched.model.scheduling import Outcome
 
@@ -51,13 +51,36 @@ def update_own_objects(changes: IncrementalChanges, references: Mapping[Key, Ref
     outcomes, removed, own = changes.outcomes, changes.removed, changes.totals.own
     changed = {key for key, outcome in outcomes.items() if outcome.manifests is not None}
     objects = _read_own_objects(changes.continued.own, changed | (removed.keys() & own), changes.snapshot)
-    templates = {*changes.templates, *(key for key in (*outcomes, *removed) if key not in changed and key not in own)}
-    if objects is None or _have_taken_paths(objects, changes.rows, templates):
+    if objects is None:
         return None
-    if any(_requires(row, objects) for row in references.values()) or not _keeps_companions(objects, changes, templates):
+    same = {key: row.references for key in outcomes if (row := _find_same_delivery(key, changes)) is not None}
+    decided = (key for key in (*outcomes, *removed) if key not in changed and key not in own and key not in same)
+    templates = {*changes.templates, *decided}
+    moving = objects._replace(changed={key: found for key, found in objects.changed.items() if key not in same})
+    if _have_taken_paths(moving, changes.rows, templates) or not _keeps_companions(moving, changes, templates):
         return None
-    updated = _update_references(objects, changes)
-    return None if updated is None else {**references, **updated}
+    if any(_requires(row, objects) for key, row in references.items() if key in templates):
+        return None
+    updated = _update_references(moving, changes)
+    return None if updated is None else {**references, **{key: same[key] for key in objects.changed if key in same}, **updated}
+
+
+def _find_same_delivery(key: Key, changes: IncrementalChanges) -> WorkloadRow | None:
+    """Return the row of a workload whose clusters get the same objects as before, whatever else its outcome says; None for others."""
+    row, outcome = changes.rows.read_workload(key), changes.outcomes.get(key)
+    if (
+        row is None
+        or outcome is None
+        or key in changes.diff.stored_documents
+        or key in changes.templates
+        or row.outcome.state != outcome.state
+    ):
+        return None
+    return row if _list_targets(row.outcome) == _list_targets(outcome) else None
+
+
+def _list_targets(outcome: Outcome) -> frozenset[tuple[str, bool]]:
+    return frozenset((target.cluster, target.evicting) for target in outcome.targets)
 
 
 def _read_own_objects(own: Mapping[Key, OwnWorkload], changed: Iterable[Key], snapshot: Snapshot) -> OwnObjects | None:

@@ -13,6 +13,7 @@ from gitsched.decide.plan_state import (
     ReferenceRow,
     WorkloadRow,
     make_workload_row,
+    sort_findings,
 )
 from gitsched.decide.registry import apis_by_group, policy_apis, reserved_groups
 from gitsched.decide.workload_decision import TWO_CLAIMS
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from gitsched.decide.missing_references import MissingReference
     from gitsched.decide.plan_state import PreviousOutput, Totals
     from gitsched.decide.rendered_tree import RenderedTree
+    from gitsched.decide.tenant_amounts import Amounts
     from gitsched.model.scheduling import Outcome
     from gitsched.model.template_index import TemplateEntry
 
@@ -63,12 +65,21 @@ def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals,
         or _has_change_findings(totals)
         or any(finding.code == TWO_CLAIMS for finding in decisions.findings)
         or _share_record_paths(rendered, totals.records)
+        or (decisions.tenancy is not None and not _keeps_tenants(decisions, totals))
     ) and _keeps_record_kinds(decisions.outcomes, totals.records, previous)
 
 
-def has_new_records(records: EngineRecords, previous: PreviousOutput) -> bool:
-    """Return whether a plan changes records that belong to no workload, so that the engines have not read what they write."""
-    return any(previous.records.get(key) != body for key, body in records)
+def _keeps_tenants(decisions: DecisionSet, totals: Totals) -> bool:
+    from gitsched.decide.changed_tenants import keeps_tenants  # few sources have tenants
+
+    return keeps_tenants(decisions, sort_findings(totals))
+
+
+def has_new_records(totals: Totals, previous: PreviousOutput) -> bool:
+    """Return whether a plan changes records that belong to no workload, so that the engines have not read what they write, or whether they
+    say what it changes."""
+    changes = any(finding.is_change for finding in totals.engine_findings)
+    return changes or any(previous.records.get(key) != body for key, body in totals.records)
 
 
 def _are_ignored(unused: Iterable[Key], engines: Iterable[PolicyEngine]) -> bool:
@@ -104,8 +115,8 @@ def may_select(changed: Iterable[DocumentPair], unused: Iterable[Key]) -> bool:
 
 
 def _has_change_findings(totals: Totals) -> bool:
-    """Return whether a finding says what this plan changes, which the next one does not repeat."""
-    groups = (totals.other_findings, totals.engine_findings, *totals.findings_by_workload.values())
+    """Return whether a finding says what this plan changes, which the next one does not repeat. Engines find out again what they change."""
+    groups = (totals.other_findings, *totals.findings_by_workload.values())
     return any(finding.is_change for group in groups for finding in group)
 
 
@@ -136,10 +147,15 @@ def make_plan_contents(
 ) -> PlanContents:
     """Return the state of a complete plan: a row for every workload, in their order, for every cluster and for every template."""
     workloads, references, others = {}, _make_reference_rows(delivered, missing), make_companion_rows(companions)
+    amounts: Mapping[Key, Amounts] = {}
+    if decisions.tenancy is not None:
+        from gitsched.decide.changed_tenants import measure_limited  # few sources have tenants
+
+        amounts = measure_limited(decisions)
     for key, files in rendered.workloads.items():
         origin = decisions.templates[key].origin
         rows = references.get(key, NO_REFERENCE_ROW), others.get(key, NO_COMPANION_ROW)
-        workloads[key] = make_workload_row(files, origin.path if origin else "", *rows)
+        workloads[key] = make_workload_row(files, origin.path if origin else "", *rows, amounts.get(key))
     clusters = {
         name: ClusterRow(facts, frozenset(rendered.manifests.get(name, ()))) for name, facts in rendered.cluster_facts.items()
     }

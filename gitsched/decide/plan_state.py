@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from gitsched.apis.gitsched.tenancy import PLATFORM
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.scheduling import Outcome, RecordedDecision
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from gitsched.decide.engines import EngineRecords
     from gitsched.decide.reference_findings import LocatedFinding
     from gitsched.decide.rendered_tree import RenderedTree
+    from gitsched.decide.tenant_amounts import Amounts
     from gitsched.decide.workload_files import WorkloadFiles
     from gitsched.kinds.companion_targets import CompanionFeatures
     from gitsched.model.changes import RetainedCopy
@@ -109,7 +111,8 @@ NO_COMPANION_ROW = CompanionRow()
 
 class WorkloadRow(NamedTuple):
     """One workload: its outcome without documents and bodies, the path of its source file, the paths of its records, by cluster the paths
-    of its manifests, relative to the directory of the cluster, and the keys of the records that its policy API has."""
+    of its manifests, relative to the directory of the cluster, and the keys of the records that its policy API has. `amounts` are what it
+    has in its clusters, if it belongs to a tenant with limits."""
 
     outcome: Outcome
     source_path: str
@@ -118,6 +121,7 @@ class WorkloadRow(NamedTuple):
     references: ReferenceRow = NO_REFERENCE_ROW
     companions: CompanionRow = NO_COMPANION_ROW
     record_keys: tuple[Key, ...] = ()
+    amounts: Amounts | None = None
 
 
 class ClusterRow(NamedTuple):
@@ -143,11 +147,14 @@ class Totals(NamedTuple):
     `document_count` is the number of documents of policy APIs, `template_count` that of templates.
     `engine_wakeups` are the times at which the engines have to check the same documents and output again; None
     if they have to do so in the next run. `has_new_records` says that the plan changed records that belong to no workload, so that the
-    engines have not read them yet. `has_far_companions` says whether an object may be the companion of objects in other namespaces.
+    engines have not read them yet, or that the engines say what it changes.
+    `has_far_companions` says whether an object may be the companion of objects in other namespaces.
     `own` are the workloads that policy APIs decide themselves: each run that is not idle decides them all.
     `observations` are the values that metrics providers returned.
     `part_kinds` are the kinds of objects that kustomizations change, and that are not placed.
     `has_settled_copies` says that the next plan retains the same copies as long as nothing moves and no end of theirs passes.
+    `adopted` says why objects that gitsched took over keep their placement, by key as text.
+    `owners` are the platform and the tenants that define anything; () without Tenants.
     """
 
     config: Config
@@ -189,6 +196,8 @@ class Totals(NamedTuple):
     own: frozenset[Key] = frozenset()
     part_kinds: frozenset[tuple[str, str]] = frozenset()
     observations: Mapping[ObservationKey, Observation] = {}
+    adopted: Mapping[str, str] = {}
+    owners: tuple[str, ...] = ()
 
     @property
     def workload_count(self) -> int:
@@ -278,6 +287,7 @@ def make_workload_row(
     source_path: str,
     references: ReferenceRow = NO_REFERENCE_ROW,
     companions: CompanionRow = NO_COMPANION_ROW,
+    amounts: Amounts | None = None,
 ) -> WorkloadRow:
     """Return the row of a workload."""
     return WorkloadRow(
@@ -288,6 +298,7 @@ def make_workload_row(
         references,
         companions,
         tuple(key for key, _ in files.outcome.records),
+        amounts,
     )
 
 
@@ -357,6 +368,7 @@ def compute_totals(
         template_count=len(decisions.catalog.templates),
         own=decisions.own_workloads,
         part_kinds=frozenset(key[:2] for key in decisions.kustomized),
+        owners=() if decisions.tenancy is None else (PLATFORM, *sorted(set(decisions.tenancy.owners.values()))),
     )
 
 

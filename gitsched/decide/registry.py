@@ -13,6 +13,8 @@ from gitsched.apis.topology import add_cluster_kind
 from gitsched.model.document import add_kinds
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from gitsched.apis.cluster_format import ClusterFormat
     from gitsched.apis.gitsched.config import Config
     from gitsched.apis.policy_api import PolicyAPI
@@ -40,6 +42,13 @@ def register(api: PolicyAPI) -> None:
         add_cluster_kind(api.topology)
     if api.settings is not None:
         add_settings_section(api.settings)
+
+
+def is_active(api: PolicyAPI, kinds: Collection[tuple[str, str]]) -> bool:
+    """Return whether documents of these kinds make an API active."""
+    if api.active_kinds is not None:
+        return not api.active_kinds.isdisjoint(kinds)
+    return any(group in api.groups for group, _ in kinds)
 
 
 def list_ignored_codes(settings: Config) -> frozenset[str]:

@@ -50,8 +50,8 @@ def find_renamed(
             findings.append(_make_unknown_finding(template, name))
         elif successors.setdefault(old, key) != key:
             findings.append(_make_claimed_finding(template, old, successors[old]))
-    if decisions.input is not None and decisions.input.tenancy is not None:
-        findings += _list_foreign_names(decisions, decisions.input.tenancy)
+    if decisions.tenancy is not None:
+        findings += _list_foreign_names(decisions, decisions.tenancy)
     return RenamedWorkloads(successors, tuple(findings))
 
 
@@ -93,7 +93,7 @@ def _list_renamed(decisions: DecisionSet) -> Iterator[tuple[Key, str]]:
 
 def _may_continue(decisions: DecisionSet, key: Key, name: str) -> bool:
     """Return whether a workload may continue the one that its annotation names: that of a tenant only one in a namespace of the tenant."""
-    tenancy = decisions.input.tenancy if decisions.input is not None else None
+    tenancy = decisions.tenancy
     if tenancy is None:
         return True
     identity, rules = _parse_name(key, name), tenancy.list_rules(tenancy.find_owner(key))

@@ -67,7 +67,7 @@ class RolloutGate:
             if spec.broken:
                 from gitsched.decide.broken_rollouts import make_broken_finding  # most Rollouts are valid
 
-                tenancy = self._decisions.input.tenancy if self._decisions.input is not None else None
+                tenancy = self._decisions.tenancy
                 owner = tenancy.find_owner(spec.document.key) if tenancy is not None else PLATFORM
                 self._findings.append(make_broken_finding(spec, step, owner))
             steps.append((spec, step))
@@ -149,7 +149,7 @@ class RolloutGate:
         members: dict[str, list[Key]] = {spec.name: [] for spec in self._specs}
         policies = [self._list_policies(spec) for spec in self._specs]
         shared: dict[tuple[str, str], list[Key]] = {}
-        tenancy = self._decisions.input.tenancy if self._decisions.input is not None else None
+        tenancy = self._decisions.tenancy
         for key, files in rendered.items():
             template = self._decisions.templates[key]
             found = [

@@ -99,6 +99,23 @@ def _has_known_replicas(key: Key, body: Body, config: Config) -> bool:
     return (row is not None and row.replicas is not None) or count_copy_replicas([body], config) is not None
 
 
+def has_limits(rules: Iterable[Tenant]) -> bool:
+    """Return whether a Tenant limits what its workloads have in all clusters together."""
+    return any(tenant.limits.replicas is not None or tenant.limits.requests for tenant in rules)
+
+
+def exceeds_limits(amounts: Iterable[Amounts], rules: Iterable[Tenant]) -> bool:
+    """Return whether all workloads of a tenant together exceed a limit."""
+    together = Amounts()
+    for one in amounts:
+        together.add(one)
+    return any(
+        (tenant.limits.replicas is not None and together.total_replicas > tenant.limits.replicas)
+        or any(together.count_requests(resource) > maximum.nano for resource, maximum in tenant.limits.requests.items())
+        for tenant in rules
+    )
+
+
 def find_exceeded_limit(key: Key, used: Amounts, added: Amounts, rules: Iterable[Tenant]) -> Violation | None:
     """Return the limit that a workload exceeds with what the tenant has already."""
     together = Amounts(dict(used.pods), dict(used.scales))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
 from gitsched.apis.gitsched.tenant import Tenant
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.policy_api import GroupKind, Snapshot
 from gitsched.decide.bundle_delivery import find_bundle
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.tenant_admission import Violation, check_object
@@ -77,8 +77,29 @@ def enforce_rules(
             checked[key] = outcome
         for path in (*objects, *_list_record_paths(outcome)):
             held.setdefault(path, owner)
-    findings += checker.find_named_clusters(catalog)
+    findings += checker.find_named_clusters(catalog.api_documents)
     return EnforcedRules(checked, frozenset(kept), tuple(findings), frozenset(refused))
+
+
+def obeys_rules(outcomes: Mapping[Key, Outcome], templates: Mapping[Key, Document], snapshot: Snapshot, *, named: bool) -> bool:
+    """Return whether Tenants allow all of some outcomes, whatever the amounts, and with `named` all clusters that policies name.
+
+    No object may be one that another workload brings along.
+    """
+    tenancy = snapshot.tenancy
+    assert tenancy is not None, "the source has tenants"
+    checker = _RuleChecker(tenancy, TenantClusters(snapshot.documents, tenancy), templates, snapshot)
+    if named and any(checker.find_named_clusters(snapshot.documents)):
+        return False
+    for key, outcome in outcomes.items():
+        owner, objects = tenancy.find_owner(key), dict(_list_objects(outcome, templates[key], snapshot.variants))
+        if owner == PLATFORM:
+            continue
+        if not all(checker.keep_target(owner, target) for target in outcome.targets):
+            return False
+        if checker.check(owner, outcome, objects) or _find_shared_object(owner, outcome, objects, {}, tenancy):
+            return False
+    return True
 
 
 def _rank_growth(outcome: Outcome) -> tuple[int]:
@@ -185,9 +206,9 @@ class _RuleChecker:
         """Return a record of the previous output."""
         return self._snapshot.previous.get(key)
 
-    def find_named_clusters(self, catalog: Catalog) -> Iterator[Finding]:
+    def find_named_clusters(self, by_kind: Mapping[GroupKind, tuple[Document, ...]]) -> Iterator[Finding]:
         """Yield a finding for each policy of a tenant that names a cluster which its Tenant does not allow."""
-        for documents in catalog.api_documents.values():
+        for documents in by_kind.values():
             for document in documents:
                 owner = self._tenancy.find_owner(document.key)
                 if owner == PLATFORM:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import cached_property
 from typing import TypeVar
 
@@ -25,7 +25,7 @@ class TenantClusters:
     def __init__(self, documents: Mapping[GroupKind, tuple[Document, ...]], tenancy: Tenancy) -> None:
         self._tenancy = tenancy
         kinds = list_cluster_kinds()
-        clusters = [document for kind, found in documents.items() if kind in kinds for document in found]
+        clusters = [document for kind in documents if kind in kinds for document in documents[kind]]
         platform = [document for document in clusters if tenancy.find_owner(document.key) == PLATFORM]
         self.platform: Mapping[str, ClusterMetadata] = {cluster.name: cluster for cluster in list_cluster_metadata(platform)}
         self._names = {document.key: read_cluster_name(document) for document in clusters}
@@ -66,7 +66,7 @@ class TenantViews:
     """The snapshots of the owners of a source."""
 
     def __init__(self, snapshot: Snapshot, tenancy: Tenancy) -> None:
-        self._snapshot, self._tenancy = snapshot, tenancy
+        self._snapshot, self._tenancy, self.cluster_kinds = snapshot, tenancy, list_cluster_kinds()
         self._views: dict[str, Snapshot] = {}
 
     @cached_property
@@ -81,6 +81,11 @@ class TenantViews:
     def _cluster_scoped(self) -> Mapping[Key, Document]:
         """The cluster-scoped templates of the platform."""
         return {key: document for key, document in self._templates.get(PLATFORM, {}).items() if not key.namespace}
+
+    @property
+    def documents(self) -> Mapping[GroupKind, tuple[Document, ...]]:
+        """The documents of policy APIs of all owners."""
+        return self._snapshot.documents
 
     @cached_property
     def clusters(self) -> TenantClusters:
@@ -101,39 +106,54 @@ class TenantViews:
     def _make_view(self, owner: str) -> Snapshot:
         """Return what counts for the workloads of an owner: its own documents, and policies, clusters and cluster-scoped objects of the
         platform. A tenant sees only the clusters that its Tenant allows."""
-        find_owner, kinds, source = self._tenancy.find_owner, list_cluster_kinds(), self._snapshot
+        find_owner, source = self._tenancy.find_owner, self._snapshot
         seen = (PLATFORM, owner)
 
         def is_own(key: Key) -> bool:
-            return find_owner(key) == owner or (owner != PLATFORM and not key.namespace and find_owner(key) == PLATFORM)
+            return self.is_own(owner, key)
 
-        def is_seen(document: Document) -> bool:
-            holder = find_owner(document.key)
-            if holder not in seen:
-                return False
-            if owner == PLATFORM:
-                return True
-            if document.key[:2] in kinds:
-                return self.clusters.may_use(owner, document)
-            return holder == owner or self._may_follow(owner, document.key)
-
-        own = self._templates.get(owner, {})
-        # The platform's documents may name workloads of tenants: these exist, and what they are is decided elsewhere.
-        others = (
-            frozenset(key for key in source.templates if find_owner(key) != PLATFORM) if owner == PLATFORM else frozenset[Key]()
-        )
-        documents = {kind: kept for kind, found in source.documents.items() if (kept := tuple(filter(is_seen, found)))}
         return source._replace(
-            documents=documents,
-            templates=own if owner == PLATFORM else {**self._cluster_scoped, **own},
+            documents=self._select_documents(owner),
+            templates=self._select_templates(owner),
             quarantined=frozenset(key for key in source.quarantined if self._concerns(key, owner)),
             duplicates=_select(source.duplicates, lambda key: find_owner(key) in seen),
             duplicate_templates=_select(source.duplicate_templates, is_own),
-            input_order=tuple(key for key in source.input_order if key in own),
+            input_order=tuple(key for key in source.input_order if find_owner(key) == owner),
             variants=_select(source.variants, lambda key: find_owner(key) == owner),
             tenancy=None,
-            elsewhere=others,
+            elsewhere=self._others if owner == PLATFORM else frozenset[Key](),
         )
+
+    def is_own(self, owner: str, key: Key) -> bool:
+        """Return whether a template counts for the workloads of an owner: its own, and cluster-scoped ones of the platform."""
+        holder = self._tenancy.find_owner(key)
+        return holder == owner or (owner != PLATFORM and not key.namespace and holder == PLATFORM)
+
+    def is_seen(self, owner: str, document: Document) -> bool:
+        """Return whether a document of a policy API counts for the workloads of an owner."""
+        holder = self._tenancy.find_owner(document.key)
+        if holder not in (PLATFORM, owner):
+            return False
+        if owner == PLATFORM:
+            return True
+        if document.key[:2] in self.cluster_kinds:
+            return self.clusters.may_use(owner, document)
+        return holder == owner or self._may_follow(owner, document.key)
+
+    @cached_property
+    def _others(self) -> Container[Key]:
+        """The workloads of tenants. The platform's documents may name them: they exist, and what they are is decided elsewhere."""
+        return frozenset(key for key in self._snapshot.templates if self._tenancy.find_owner(key) != PLATFORM)
+
+    def _select_documents(self, owner: str) -> Mapping[GroupKind, tuple[Document, ...]]:
+        """Return the documents of policy APIs that count for the workloads of an owner."""
+        found = self._snapshot.documents.items()
+        return {kind: kept for kind, listed in found if (kept := tuple(one for one in listed if self.is_seen(owner, one)))}
+
+    def _select_templates(self, owner: str) -> Mapping[Key, Document]:
+        """Return the templates that count for the workloads of an owner."""
+        own = self._templates.get(owner, {})
+        return own if owner == PLATFORM else {**self._cluster_scoped, **own}
 
     def make_shared_view(self, kinds: frozenset[GroupKind], excess: frozenset[Key] = frozenset()) -> Snapshot:
         """Return the objects of the platform, and those of all tenants that have one of the kinds, without those of `excess`."""

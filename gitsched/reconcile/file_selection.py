@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,12 +11,16 @@ from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import CHART_FILE, ChartIndex
 from gitsched.model.tool_groups import TOOL_GROUPS
 from gitsched.reconcile.cache.reading_rules import ReadingRules
-from gitsched.reconcile.source_reader import is_manifest_path, is_searched
+from gitsched.reconcile.source_reader import is_manifest_path, is_searched, list_ignore_files
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES, SYMLINK_MODE, fold_path, list_link_targets
 
 if TYPE_CHECKING:
+    from gitsched.decide.catalog import RawDocument
     from gitsched.manifests.sourceignore import SourceIgnore
     from gitsched.reconcile.kustomizations import KustomizedTree
+
+
+DEFINITION_KIND = "CustomResourceDefinition"
 
 
 def list_roots(paths: Iterable[str]) -> tuple[str, ...]:
@@ -29,23 +33,28 @@ def is_below(path: str, roots: tuple[str, ...]) -> bool:
     return not roots or path.startswith(roots) or f"{path}/" in roots
 
 
-def make_reading_rules(
+def choose_reading_rules(
     repository: Repository,
     entries: list[TreeEntry],
     paths: Iterable[str],
-    ignore_files: Iterable[TreeEntry],
     kustomized: KustomizedTree | None,
+    documents: Sequence[RawDocument],
 ) -> ReadingRules | None:
-    """Return how the files of a tree were chosen; None where others depend on them in ways that only a complete plan knows."""
+    """Return how the files of a tree with these `documents` were chosen; None where others depend on them in ways that only a complete plan
+    knows."""
     has_links = any(entry.mode == SYMLINK_MODE for entry in entries)
     links = list_link_targets(repository, entries) if has_links else frozenset[str]()
-    rules = ReadingRules(list_roots(paths), tuple(entry.path for entry in ignore_files), links)
-    if kustomized is None:
+    rules = ReadingRules(list_roots(paths), tuple(entry.path for entry in list_ignore_files(entries)), links)
+    if kustomized is not None:
+        if not kustomized.is_unchanged:
+            return None
+        charts = (posixpath.dirname(entry.path) for entry in entries if posixpath.basename(entry.path) == CHART_FILE)
+        rules = rules._replace(is_searched=True, references=kustomized.parts.list_references(), charts=tuple(sorted(charts)))
+    if not any(document.kind == DEFINITION_KIND for document in documents):
         return rules
-    if not kustomized.is_unchanged:
-        return None
-    charts = (posixpath.dirname(entry.path) for entry in entries if posixpath.basename(entry.path) == CHART_FILE)
-    return rules._replace(is_searched=True, references=kustomized.parts.list_references(), charts=tuple(sorted(charts)))
+    from gitsched.reconcile.custom_resources import add_defined_kinds  # many sources have no definitions
+
+    return add_defined_kinds(rules, documents)
 
 
 class FileSelection:

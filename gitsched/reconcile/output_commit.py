@@ -215,7 +215,7 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
         cache, incremental = state
         changed = incremental.changes.api_documents
         kinds = (*(kind for kind in cache.header.kinds if changed.get(kind, ((),))), *(kind for kind in changed if changed[kind]))
-        kinds, totals = tuple(dict.fromkeys(kinds)), incremental.totals._replace(retained=(), observations=observed)
+        kinds, totals = tuple(dict.fromkeys(kinds)), incremental.totals._replace(retained=(), adopted={}, observations=observed)
         header = cache.header._replace(
             source_tree=source_tree, output_tree=output_tree, kinds=kinds, totals=totals, facts=planned.facts
         )
@@ -236,7 +236,9 @@ def make_complete_state(
     if not can_continue(plan.details.decisions, plan.details.rendered, plan.totals, state.previous):
         return None
     decisions = plan.details.decisions
-    is_unread = has_new_records(plan.totals.records, state.previous)
+    if decisions.input is not None and decisions.input.adopted != plan.adopted:
+        return None  # what is no longer held may be decided otherwise
+    is_unread = has_new_records(plan.totals, state.previous)
     totals = plan.totals._replace(retained=(), has_new_records=is_unread, observations=dict(plan.observations))
     api_documents = decisions.catalog.api_documents
     if is_settled:

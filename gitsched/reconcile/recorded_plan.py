@@ -113,7 +113,7 @@ def _is_settled(planned: Planned) -> bool:
     if not isinstance(state, CompleteState) or not _is_plain(state.reading_rules) or plan.details is None:
         return False
     decisions, rendered, *_ = plan.details
-    if has_new_records(plan.totals.records, state.previous) or not can_continue(decisions, rendered, plan.totals, state.previous):
+    if has_new_records(plan.totals, state.previous) or not can_continue(decisions, rendered, plan.totals, state.previous):
         return False
     return find_unstable(decisions) == frozenset()
 

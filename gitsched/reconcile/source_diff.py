@@ -34,6 +34,7 @@ from gitsched.render.run_metadata import NOTHING_BUILT
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
     from gitsched.decide.changed_documents import SourceDiff
+    from gitsched.decide.plan_state import Totals
     from gitsched.model.changes import SettingChange
     from gitsched.model.template_index import TemplateIndex
     from gitsched.reconcile.tree_diff import TreeDiff
@@ -55,10 +56,8 @@ def plan_incrementally(
     header, record = cache.header, fetched.record
     if fetched.frozen or context.settings.allowed:
         return None  # the guard has more to say than whether limits are exceeded
-    if record is not None and record.adopted:
-        return None  # each run decides whether adopted objects keep their placement
-    if record is not None and record.tenants:
-        return None  # documents of one tenant may be in force only because another's is refused
+    if not _has_known_tenants(fetched, header.totals):
+        return None
     if record is not None and record.guard and read_guard_record(record.guard) != GuardRecord(header.totals.config.guard):
         return None
     if record is not None and header.totals.varied:
@@ -100,7 +99,17 @@ def plan_incrementally(
         builds = tree_diff.builds
         cache.header = cache.header._replace(reading_rules=tree_diff.reading_rules)
     kept_files = {path: commit for path, commit in header.settled.items() if commit is not None}
-    return Planned(plan, config, StateUpdate(cache, made), builds, kept_files, setting_changes, facts=facts)
+    tenants = record.tenants if record is not None else ()
+    state = StateUpdate(cache, made)
+    return Planned(plan, config, state, builds, kept_files, setting_changes, tenants=tenants, facts=facts)
+
+
+def _has_known_tenants(fetched: Fetched, totals: Totals) -> bool:
+    """Return whether the Tenants that count are those of the last plan, and no facts branch has documents without an owner."""
+    recorded = fetched.record.tenants if fetched.record is not None else ()
+    if not (recorded or totals.owners or fetched.base_tenants):
+        return True
+    return bool(recorded and totals.owners) and fetched.base_tenants in (None, recorded) and fetched.facts == Facts()
 
 
 def _plan_from_cache(
@@ -108,7 +117,8 @@ def _plan_from_cache(
 ) -> tuple[IncrementalPlan, AppliedFacts, TreeDiff | None] | None:
     totals, repository, tree = cache.header.totals, context.source.repository, fetched.source.tree
     if fetched.record is not None:
-        totals = totals._replace(retained=fetched.record.retained)  # the state leaves these to the record
+        # The state leaves these to the record.
+        totals = totals._replace(retained=fetched.record.retained, adopted=fetched.record.adopted)
     settled = cache.header.settled
     if settled:
         from gitsched.reconcile.settled_files import keeps_versions, stay_settled  # most sources are valid
@@ -120,7 +130,7 @@ def _plan_from_cache(
     due, limit = list_due(totals, now), find_limit(totals.workload_count)
     find: Callable[[Key], Document | None] = finder.find
     diff, trees = read_source_diff(repository, tree, cache, totals, reader, finder, due), None
-    if diff is None and reads_trees:
+    if diff is None and reads_trees and not totals.owners:
         from gitsched.reconcile.tree_diff import read_tree_diff  # most files concern no others
 
         trees = read_tree_diff(context, fetched, cache, due, limit)
@@ -143,12 +153,21 @@ def _plan_from_cache(
     removed = frozenset(key for key, (_, after) in diff.templates.items() if after is None)
     templates = LazyTemplates(diff.documents, removed, cache.template_index, find, partial(read_templates, context, fetched))
     records = open_records(context, fetched)
-    holds = make_holds_loader(templates) if totals.config.guard.hold_stateful else None
+    holds, holds_data = None, totals.config.guard.hold_stateful
+    if holds_data or totals.adopted:
+        holds = make_holds_loader(templates, adopted=totals.adopted, holds_data=holds_data)
     documents = merge_documents(cache.api_documents, diff.stored_documents)
     observed = observe_metrics_again(context, fetched, documents, totals.config, now)
     if observed is None:
         return None
     part_kinds = totals.part_kinds if trees is None else trees.part_kinds
+    tenancy = None
+    if totals.owners and fetched.record is not None:
+        from gitsched.reconcile.tenants import continue_tenancy  # few sources have tenants
+
+        tenancy = continue_tenancy(
+            fetched.record.tenants, cache.template_index, documents, {**diff.templates, **diff.api_documents}
+        )
     snapshot = Snapshot(
         documents,
         templates,
@@ -158,6 +177,8 @@ def _plan_from_cache(
         *times,
         observations=observed,
         load_holds=holds,
+        has_adopted=bool(totals.adopted),
+        tenancy=tenancy,
         part_kinds=part_kinds,
     )
     state = PlanState(totals, cache, cache.header.kinds, context.settings.guard_limits)

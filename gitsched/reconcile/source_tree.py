@@ -33,13 +33,12 @@ from gitsched.reconcile.config_file import (
     read_config,
     read_valid_config,
 )
-from gitsched.reconcile.file_selection import make_reading_rules
+from gitsched.reconcile.file_selection import DEFINITION_KIND, choose_reading_rules
 from gitsched.reconcile.remote_policy import decide_remotes
 from gitsched.reconcile.run import BuildContext, Fetched, RunContext
 from gitsched.reconcile.source_reader import (
     SourceReader,
     is_manifest_path,
-    list_ignore_files,
     list_manifests,
     read_ignore_rules,
     read_source_file,
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
     from gitsched.reconcile.source_history import SourceHistory
 
 _log = logging.getLogger("gitsched.reconcile")
-_DEFINITION_KIND = "CustomResourceDefinition"
 _ROOT_NAMES = (*KUSTOMIZATION_NAMES, CHART_FILE)
 
 
@@ -218,6 +216,10 @@ def read_source_tree(
         findings += [make_unverified_finding(unverified)] if unverified else ()
         other_findings = (*findings, *found.tree.other_findings)
         merged = found.tree._replace(last_valid=kept, other_findings=other_findings, unverified=unverified)
+        is_valid = config_valid and not (restored or found.restored or unverified or any(file.broken for file in files.values()))
+        if found.is_plain and is_valid and builds is not None:
+            found_rules = choose_reading_rules(repository, entries, paths or config.source.paths, None, documents)
+            tree_cache = tree_cache._replace(reading_rules=found_rules)
         return _check_custom_resources(tree_cache._replace(source_tree=merged), repository)
     if config.source.variants or _may_have_bundles(documents) or _needs_builds(config, entries, len(manifests) > len(files), files):
         from gitsched.reconcile.kustomized_tree import read_kustomized_tree
@@ -255,15 +257,9 @@ def read_source_tree(
     if has_rules and settled is not None and (ignore is None or has_policy_documents(files.values())):
         rules: ReadingRules | None = ReadingRules()
         roots = paths or config.source.paths
-        if has_odd or roots or ignore is not None or kustomized is not None:
-            rules = make_reading_rules(repository, entries, roots, list_ignore_files(entries), kustomized)
-        if rules is not None:
-            rules = rules._replace(settled=settled)
-        if rules is not None and _has_definitions(documents):
-            from gitsched.reconcile.custom_resources import add_defined_kinds  # many sources have no definitions
-
-            rules = add_defined_kinds(rules, documents)
-        made = made._replace(reading_rules=rules)
+        if has_odd or roots or ignore is not None or kustomized is not None or _has_definitions(documents):
+            rules = choose_reading_rules(repository, entries, roots, kustomized, documents)
+        made = made._replace(reading_rules=rules._replace(settled=settled) if rules is not None else None)
     return _check_custom_resources(kustomized.add_to(made) if kustomized is not None else made, repository)
 
 
@@ -277,7 +273,7 @@ def _check_custom_resources(cache: TreeCache, repository: Repository) -> TreeCac
 
 
 def _has_definitions(documents: Iterable[RawDocument]) -> bool:
-    return any(document.kind == _DEFINITION_KIND for document in documents)
+    return any(document.kind == DEFINITION_KIND for document in documents)
 
 
 def _narrow_remotes(builds: Callable[[], BuildContext], config: Config) -> BuildContext:

@@ -54,11 +54,13 @@ class OwnedFiles(NamedTuple):
 
 
 class TenantTree(NamedTuple):
-    """The files of a source with tenants without parts of kustomizations, the restored ones, and the source tree of what counts."""
+    """The files of a source with tenants without parts of kustomizations, the restored ones, and the source tree of what counts. It
+    `is_plain` if nothing is built, no tenant hides files, and nothing is found about Tenants."""
 
     files: Mapping[str, SourceFile]
     restored: Mapping[str, RestoredFile]
     tree: SourceTree
+    is_plain: bool = False
 
 
 def read_tenant_files(
@@ -73,7 +75,7 @@ def read_tenant_files(
     `documents` are all documents of the source, `trusted` the Tenants of the trusted side as gitsched.json records them.
     """
     tenants = read_tenants(documents, trusted, make_rule_locator(source.repository))
-    paths, config = tenants.paths, source.config
+    paths, config, given = tenants.paths, source.config, source
     source = _read_hidden_files(source, paths, reader)
     owners = [PLATFORM, *sorted({owner for path in source.files if (owner := paths.find_owner(path)) != PLATFORM})]
     clusters = _list_clusters(source, paths)
@@ -115,7 +117,7 @@ def read_tenant_files(
         for path, file in source.restored.items()
         if path in remaining and (remaining[path].broken or not source.files[path].broken)  # else only a part was broken
     }
-    return TenantTree(remaining, restored, tree)
+    return TenantTree(remaining, restored, tree, source is given and not (made or findings))
 
 
 def _read_hidden_files(source: OwnedFiles, paths: TenantPaths, reader: SourceReader) -> OwnedFiles:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gitsched.apis.gitsched.tenancy import TenantPaths, fold_path, is_below
+from gitsched.apis.capabilities import DocumentPair
+from gitsched.apis.gitsched.tenancy import Tenancy, TenantPaths, fold_path, is_below
 from gitsched.apis.gitsched.tenant import Tenant, parse_tenant, read_closed_tenant
 from gitsched.decide.catalog import RawDocument
-from gitsched.model.document import Body, as_object
+from gitsched.decide.continued_views import SourceOwners
+from gitsched.model.document import Body, Document, Key, as_object
 from gitsched.model.finding import Finding, Location, locate_origin
+from gitsched.model.template_index import TemplateIndex
 from gitsched.model.tenants import TENANT, TENANT_KIND
 from gitsched.reconcile.tenant_rules import LocateRules, read_positions
 
@@ -42,6 +45,19 @@ def read_trusted_tenants(records: Sequence[Mapping[str, Any]]) -> tuple[Tenant, 
 def make_trusted_paths(records: Sequence[Mapping[str, Any]]) -> TenantPaths:
     """Return the paths of the Tenants that gitsched.json records."""
     return TenantPaths(read_trusted_tenants(records), ())
+
+
+def continue_tenancy(
+    records: Sequence[Mapping[str, Any]],
+    index: TemplateIndex,
+    documents: Mapping[tuple[str, str], tuple[Document, ...]],
+    changes: Mapping[Key, DocumentPair],
+) -> Tenancy:
+    """Return the owners of a source whose Tenants are those that gitsched.json records. `index` has the templates of the last plan,
+    `documents` those of policy APIs, and `changes` what changed in both."""
+    known = read_trusted_tenants(records)
+    paths = TenantPaths(known, known)
+    return Tenancy(paths, SourceOwners(paths, index, documents, changes))
 
 
 def read_tenants(
