@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.assumed_objects import is_assumed
 from gitsched.decide.delivered_objects import (
     Clusters,
@@ -80,6 +81,8 @@ def update_references(changes: IncrementalChanges) -> dict[Key, ReferenceRow] | 
             return None
         if creators and _creates_others(document, manifests, moved, creators):
             return None
+        if row is not None and _may_word_otherwise(changes, row, outcome):
+            return None
         updated[key] = before._replace(manifests=manifests)
         if manifests == before.manifests and not (moved and before.implied):
             continue
@@ -100,6 +103,17 @@ def update_references(changes: IncrementalChanges) -> dict[Key, ReferenceRow] | 
         if references is not None and not references.is_required:
             updated[key] = references._replace(is_required=True)
     return updated
+
+
+def _may_word_otherwise(changes: IncrementalChanges, row: WorkloadRow, outcome: Outcome) -> bool:
+    """Return whether findings about references name the policy of a workload, which has changed: it misses an object, or others miss it."""
+    rows = changes.rows
+    if row.references.misses:
+        return any(key[:2] not in list_cluster_kinds() for key in changes.diff.api_documents)
+    if outcome.policy == row.outcome.policy:
+        return False
+    referrers = (rows.read_workload(key) for key in rows.list_referrers(outcome.key))
+    return any(referrer is not None and referrer.references.misses for referrer in referrers)
 
 
 def _make_first_row(key: Key, totals: Totals) -> ReferenceRow:
