@@ -168,6 +168,10 @@ class ReferenceReading(Protocol):
         """Return the keys of those documents."""
         ...
 
+    def list_inputs(self) -> Iterable[Key]:
+        """Return the keys of all templates on which a decision may depend."""
+        ...
+
 
 @runtime_checkable
 class DependencyDelivering(Protocol):

@@ -134,10 +134,12 @@ def command(
     )
     if not worktree and head is None and revision is None and chosen["branch"] is None:
         note_uncommitted(location, log_format, NOT_PLANNED)
-    # A page explains workloads that do not move, and a loss may concern any workload.
-    complete = resilience is not None or form == "html" or any(report.form == "html" for report in wanted)
+    shows_fleet = form == "html" or any(report.form == "html" for report in wanted)
+    # A loss may concern any workload.
     with output.show_progress("Planning") as progress:
-        compared = compare_plans(settings._replace(progress=progress), base, complete=complete)
+        compared = compare_plans(
+            settings._replace(progress=progress), base, complete=resilience is not None, shows_fleet=shows_fleet
+        )
         found = compared.review
         if resilience is not None:
             from gitsched.reconcile.source_simulation import assess_resilience  # loaded only with --resilience
@@ -150,17 +152,15 @@ def command(
         return rendered.render(lambda review: write_markdown(review, max_chars, comment_id))
 
     def page() -> str:
-        from gitsched.reconcile.explanation import explain_workloads
-        from gitsched.reconcile.planned_clusters import read_planned_clusters
-        from gitsched.report.page import FleetView, choose_explained, write_page
+        from gitsched.reconcile.fleet_view import view_fleet
+        from gitsched.report.page import write_page
 
         def write(review: Review) -> str:
-            plan = compared.run.plan
-            outcomes = choose_explained(review, len(plan.cluster_facts))
+            if compared.fleet is not None:
+                return write_page(review, compared.fleet)
             with output.show_progress("Writing the page") as progress:
-                explained = explain_workloads(compared.context.source.repository, plan, outcomes, progress)
-            clusters = read_planned_clusters(compared.run, review.moves)
-            return write_page(review, FleetView(clusters.facts, explained, clusters.sites))
+                fleet = view_fleet(compared.context, compared.later, review, progress)
+            return write_page(review, fleet)
 
         return rendered.render(write)
 

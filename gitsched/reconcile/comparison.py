@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.recorded_decisions import compare_recorded
@@ -28,6 +28,9 @@ from gitsched.render.output_files import CLUSTERS, escape_segment
 from gitsched.render.run_metadata import RunMetadata
 from gitsched.report.review import ComparisonBase, Review
 
+if TYPE_CHECKING:
+    from gitsched.report.page import FleetView
+
 _NO_DOCUMENT_CHANGED = "no document changed: a deadline passed, or an observed value changed"
 _MERGE_CONFLICT = (
     "{head} does not contain {base}, and they cannot be merged automatically: there are conflicts, or too little history was fetched. "
@@ -42,7 +45,7 @@ class PlanComparison(NamedTuple):
     """A review, and the run of the later commit.
 
     `later` is the plan under review, `earlier` the plan of the base, None if that is the output branch. `files` are the changed manifests.
-    `has_faults`: a bug showed in the search for causes.
+    `has_faults`: a bug showed in the search for causes. `fleet` is what a page shows besides the review, if it was asked for.
     """
 
     review: Review
@@ -52,6 +55,7 @@ class PlanComparison(NamedTuple):
     earlier: PlannedCommit | None = None
     files: tuple[FileChange, ...] = ()
     has_faults: bool = False
+    fleet: FleetView | None = None
 
     @property
     def delivered(self) -> dict[str, str | None]:
@@ -59,11 +63,14 @@ class PlanComparison(NamedTuple):
         return list_delivered(self.review.moves, self.files)
 
 
-def compare_plans(settings: RunSettings, base: str | None = None, *, complete: bool = False) -> PlanComparison:
+def compare_plans(
+    settings: RunSettings, base: str | None = None, *, complete: bool = False, shows_fleet: bool = False
+) -> PlanComparison:
     """Compare the plan of the settings with the plan of `base`, or with the output branch where there is none.
 
     Both plans have the same output and the same observations. Where the source does not contain `base`, the merge of both is planned.
-    Nothing is written to the repository. A `complete` comparison has all decisions of its plans; otherwise incremental plans may do.
+    Nothing is written to the repository. A `complete` comparison has all decisions of its plans; otherwise incremental plans may do. With
+    `shows_fleet`, one of incremental plans has what a page shows of the fleet.
     """
     context = open_context(settings)
     with gc_paused():
@@ -73,8 +80,14 @@ def compare_plans(settings: RunSettings, base: str | None = None, *, complete: b
 
         def compare(comparer: CommitComparer) -> PlanComparison:
             if fetched_base is None or base is None:
-                return _compare_with_output(context, fetched, comparer)
-            return _compare_with_base(context, fetched, comparer, fetched_base, base)
+                found = _compare_with_output(context, fetched, comparer)
+            else:
+                found = _compare_with_base(context, fetched, comparer, fetched_base, base)
+            if not shows_fleet or found.later.update is None:
+                return found
+            from gitsched.reconcile.fleet_view import view_fleet  # only for a page
+
+            return found._replace(fleet=view_fleet(context, found.later, found.review, settings.progress))
 
         comparison = None if complete else _compare_incrementally(compare)
         comparer = CompleteComparer()

@@ -13,7 +13,7 @@ from gitsched.decide.plan_state import workload_sort_key
 from gitsched.decide.reference_explanation import explain_references
 from gitsched.decide.workload_explanation import explain_workload, list_near_selections
 from gitsched.git import Repository
-from gitsched.model.document import Key
+from gitsched.model.document import Document, Key
 from gitsched.model.errors import Permanent
 from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, Explanation
 from gitsched.model.finding import Finding, format_names, list_faults
@@ -25,7 +25,7 @@ from gitsched.reconcile.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_locations import RuleLocations, locate_explanation
-from gitsched.reconcile.state_plan import try_with_state
+from gitsched.reconcile.state_plan import plan_from_state, try_with_state
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.cluster_description import describe_cluster
 from gitsched.simulate.counterfactuals import find_counterfactuals
@@ -67,20 +67,40 @@ def explain_resource(
 def _explain_from_state(
     context: RunContext, fetched: Fetched, kind: str, namespace: str, name: str, why_not: tuple[str, ...]
 ) -> Explanation | None:
-    """Explain a workload that the last run has placed; None where a complete plan is needed."""
-    workloads = PlannedWorkloads(context, fetched)
+    """Explain an object without a complete plan; None where that is needed."""
+    known = plan_from_state(context, fetched)
+    workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
+    own = workloads.catalog.api_documents_by_key
+    found_keys = [key for key in own if _matches_name(key, kind, name) and key.namespace in (namespace, "")]
     matching = sorted((key for key in workloads.index if _matches_name(key, kind, name)), key=workload_sort_key)
-    key = find_key(matching, kind, namespace, name)
-    if key is None or list_faults(workloads.planned.plan.findings):
+    key = find_key((*matching, *found_keys), kind, namespace, name)
+    if key is None or (key in own and len(found_keys) > 1) or list_faults(workloads.plan.findings):
         return None
-    decisions, baseline = workloads.decide([key])
-    found = explain_workload(decisions, decisions.templates[key]) if key in decisions.outcomes else None
-    if found is None or found.overrides:
+    decisions, baseline = workloads.decide_few([] if key in own else [key])
+    document = own[key] if key in own else decisions.templates[key]
+    found = explain_workload(decisions, document)
+    if found is None and key in own:
+        if any(each.key == key for sites in index_clusters(decisions.catalog).values() for _, each, _ in sites):
+            return None
+        raise Permanent(_describe_undecided(key))
+    found = found or _explain_unselected(decisions, document)
+    if found.overrides:
         return None  # the files of a plan tell what becomes of the manifest
-    plan = workloads.planned.plan._replace(details=workloads.describe(key, decisions) if not why_not else None)
-    found = _complete(context, workloads.planned._replace(plan=plan), baseline, key, found, why_not)
+    plan = workloads.plan._replace(details=workloads.describe([key], decisions) if not why_not else None)
+    found = _complete(context, plan, baseline, key, found, why_not)
     log_ignored_settings(plan)
     return found
+
+
+def _describe_undecided(key: Key) -> str:
+    return f"{key} is not a workload, and no API decides about it"
+
+
+def _explain_unselected(decisions: DecisionSet, template: Document) -> Explanation:
+    """Explain an object that no policy selects."""
+    key, origin = template.key, template.origin
+    nearest = list_near_selections(decisions, [key]).get(key, "")
+    return Explanation(str(key), location=f"{origin.path}:{origin.line}" if origin else "", policy_reason=nearest)
 
 
 def _explain(
@@ -116,21 +136,17 @@ def _explain(
             (name for name, sites in index_clusters(decisions.catalog).items() for _, d, _ in sites if d.key == key), None
         )
         if cluster is None or why_not:
-            raise Permanent(f"{key} is not a workload, and no API decides about it")
+            raise Permanent(_describe_undecided(key))
         return describe_cluster(baseline, cluster, plan.findings)
-    if found is None:
-        nearest = list_near_selections(decisions, [key]).get(key, "")
-        found = Explanation(
-            str(key), location=f"{template.origin.path}:{template.origin.line}" if template.origin else "", policy_reason=nearest
-        )
-    return _complete(context, planned, baseline, key, found, why_not)
+    found = found or _explain_unselected(decisions, template)
+    return _complete(context, plan, baseline, key, found, why_not)
 
 
 def _complete(
-    context: RunContext, planned: Planned, baseline: Baseline, key: Key, found: Explanation, why_not: tuple[str, ...]
+    context: RunContext, plan: Plan, baseline: Baseline, key: Key, found: Explanation, why_not: tuple[str, ...]
 ) -> Explanation:
     """Add to an explanation what the plan has about the document besides the decision of its API."""
-    plan, decisions = planned.plan, baseline.decisions
+    decisions = baseline.decisions
     template = decisions.templates.get(key) or decisions.catalog.api_documents_by_key[key]
     found = _add_document_errors(found, key, plan.findings)
     found = found._replace(built_from=template.origin.root, changed_by=template.origin.changed_by) if template.origin else found

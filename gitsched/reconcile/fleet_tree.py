@@ -24,7 +24,7 @@ from gitsched.reconcile.planned_fleet import PlannedFleet, plan_fleet
 from gitsched.reconcile.planned_workloads import PlannedWorkloads
 from gitsched.reconcile.run import Fetched, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
-from gitsched.reconcile.state_plan import try_with_state
+from gitsched.reconcile.state_plan import plan_from_state, try_with_state
 
 _CLUSTER_KINDS = ("cluster", "managedcluster")
 MAX_NAMES = 5
@@ -71,8 +71,9 @@ def _read_tree(
 
 def _read_details(context: RunContext, fetched: Fetched, key: Key) -> PlanDetails:
     """Return what a complete plan has about one workload that the last run has placed."""
-    workloads = PlannedWorkloads(context, fetched)
-    return workloads.describe(key, workloads.decide([key])[0])
+    known = plan_from_state(context, fetched)
+    workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
+    return workloads.describe([key], workloads.decide([key]))
 
 
 def _make_workload_tree(

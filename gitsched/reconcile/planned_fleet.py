@@ -12,10 +12,9 @@ from gitsched.decide.plan_state import workload_sort_key
 from gitsched.decide.workload_explanation import describe_near_selections, list_near_selections
 from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.planned_clusters import list_cluster_facts, make_catalog
-from gitsched.reconcile.state_plan import NeedsCompletePlan, StatePlan, plan_from_state, try_with_state
+from gitsched.reconcile.state_plan import NeedsCompletePlan, continue_planned_engines, plan_from_state, try_with_state
 
 if TYPE_CHECKING:
-    from gitsched.apis.policy_api import PolicyEngine
     from gitsched.decide.catalog import Catalog
     from gitsched.decide.plan_result import Plan
     from gitsched.model.document import Key
@@ -57,7 +56,7 @@ def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
     decided, changes = incremental.decided, incremental.changes
     if plan.observations or plan.rollout_records:
         raise NeedsCompletePlan("what the plan does depends on more than its rows")
-    engines, snapshot = _continue_engines(found), decided.snapshot
+    engines, snapshot = continue_planned_engines(found.update), decided.snapshot
     clusters = list_cluster_facts(found.update)
     placed = {key: entry.placement is not None for key, entry in cache.template_index.items()}
     placed |= {key: entry is not None and entry.placement is not None for key, entry in changes.templates.items()}
@@ -69,14 +68,3 @@ def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
         raise NeedsCompletePlan("the rows have not everything")
     nearest = describe_near_selections(engines, [snapshot.templates[key] for key in unclaimed])
     return PlannedFleet(plan, make_catalog(snapshot), clusters, collect_unavailable_clusters(engines), unclaimed, nearest)
-
-
-def _continue_engines(found: StatePlan) -> tuple[PolicyEngine, ...]:
-    """Return the engines of an incremental plan, also of one that did not need them."""
-    decided = found.update.incremental.decided
-    if decided.continued.engines:
-        return decided.continued.engines
-    engines = found.update.cache.engines
-    if not all(engine.update(decided.snapshot) and engine.time is None for engine in engines):
-        raise NeedsCompletePlan("an engine cannot continue")
-    return engines

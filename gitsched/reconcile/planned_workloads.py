@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Collection, Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gitsched.apis.capabilities import SelectionTracking
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.capabilities import InnerPlacementReporting, ReferenceReading, SelectionTracking
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.changed_documents import SourceDiff, pair_documents
-from gitsched.decide.companion_placement import CompanionPlacement, CompanionPlacements, DeliveredCompanion
 from gitsched.decide.continued_engines import continue_engines
-from gitsched.decide.decisions import DecisionSet, make_holds_loader
-from gitsched.decide.delivered_objects import NO_CLUSTERS, DeliveredObjects, ReferenceRequirement
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.named_templates import NamedTemplates
+from gitsched.decide.own_workloads import read_own_workloads
 from gitsched.decide.plan_result import PlanDetails
 from gitsched.decide.plan_state import workload_sort_key
-from gitsched.decide.rendered_tree import RenderedTree
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.document import Document
-from gitsched.model.references import RequiredObject
-from gitsched.reconcile.changed_files import TemplateFinder
-from gitsched.reconcile.named_templates import NamedTemplates
 from gitsched.reconcile.output_records import open_records
 from gitsched.reconcile.planned_records import list_planned_records
-from gitsched.reconcile.source_diff import LazyTemplates, read_templates
-from gitsched.reconcile.source_reader import SourceReader, is_manifest_path
-from gitsched.reconcile.state_plan import NeedsCompletePlan, open_state, plan_from_state
+from gitsched.reconcile.planned_relations import PlannedRelations
+from gitsched.reconcile.source_reader import is_manifest_path
+from gitsched.reconcile.state_plan import NeedsCompletePlan, continue_planned_engines, open_state
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters, make_baseline
 
 if TYPE_CHECKING:
-    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.decide.plan_result import Plan
     from gitsched.decide.plan_state import WorkloadRow
     from gitsched.model.document import Key
-    from gitsched.model.scheduling import Outcome
     from gitsched.model.template_index import TemplateIndex
-    from gitsched.reconcile.run import Fetched, Planned, RunContext
+    from gitsched.reconcile.run import Fetched, RunContext, StateUpdate
     from gitsched.simulate.scenario import ChangedCatalog, Scenario
 
 _SHARE = 4
@@ -45,62 +39,69 @@ _MIN_LIMIT = 100
 
 
 class PlannedWorkloads:
-    """The plan of a commit that moves nothing since the last run, of which workloads are decided on demand.
+    """The plan of a commit from the state of the last run, of which workloads are decided on demand.
 
-    Each decision is that of a complete plan: no engine has decisions that depend on other templates.
+    Each decision is that of a complete plan.
     """
 
-    def __init__(self, context: RunContext, fetched: Fetched) -> None:
-        """Raise NeedsCompletePlan if documents have changed, or where only a complete plan can tell what is decided."""
-        found = plan_from_state(context, fetched)
-        self.planned: Planned = found.planned
-        self._cache, incremental = found.update
-        plan, changes, header = self.planned.plan, incremental.changes, self._cache.header
-        repository = context.source.repository
-        paths = repository.changed_paths(header.source_tree, fetched.source.tree)
-        if not header.reading_rules or any(map(is_manifest_path, paths)) or changes.api_documents or plan.moves:
-            raise NeedsCompletePlan("the commit is not reconciled")
-        if plan.totals.own:
-            raise NeedsCompletePlan("an API decides workloads itself")
-        if plan.retained or plan.rollout_records or plan.withheld.moves or plan.observations:
+    def __init__(self, context: RunContext, fetched: Fetched, plan: Plan, update: StateUpdate) -> None:
+        """Raise NeedsCompletePlan where only a complete plan can tell what is decided."""
+        if plan.rollout_records or plan.withheld.moves or plan.observations:
             raise NeedsCompletePlan("what the plan does depends on more than decisions")
-        totals, tree = incremental.totals, fetched.source.tree
-        reader = SourceReader(repository, context.caches.files, totals.config, strict=totals.config.source.strict)
-        finder = TemplateFinder(repository, tree, self._cache, reader)
-        templates = LazyTemplates({}, (), self._cache.template_index, finder.find, partial(read_templates, context, fetched))
-        recorded = open_records(context, fetched)
-        self._rows = changes.workloads
-        self._records = list_planned_records(recorded, found.update, plan.outcomes)
-        holds = make_holds_loader(templates) if totals.config.guard.hold_stateful else None
-        self._snapshot = Snapshot(
-            self._cache.api_documents,
-            templates,
-            frozenset(),
-            recorded,
-            totals.config,
-            totals.source_time,
-            totals.now,
-            load_holds=holds,
-        )
-        self._totals, self._now = totals, context.settings.now
-        self._context, self._fetched = context, fetched
-        self._engines: tuple[PolicyEngine, ...] = self._cache.engines
+        self.plan, self._context, self._fetched = plan, context, fetched
+        self._cache, incremental = update
+        self._changes, self._totals, self._snapshot = incremental.changes, incremental.totals, incremental.decided.snapshot
+        self._engines = continue_planned_engines(update)
         for engine in self._engines:
-            if not isinstance(engine, SelectionTracking) or not engine.update(self._snapshot) or engine.time is not None:
-                raise NeedsCompletePlan(f"the engine of {engine.name} cannot continue")
-            if engine.reads_other_templates or (engine.wakeup is not None and engine.wakeup <= totals.now):
-                raise NeedsCompletePlan(f"decisions of {engine.name} depend on those about other objects")
+            if engine.time is not None or (engine.wakeup is not None and engine.wakeup <= self._totals.now):
+                raise NeedsCompletePlan(f"the engine of {engine.name} has to check again")
+        own = read_own_workloads(self._engines, self._snapshot)
+        if own is None or not all(self._is_decided_by(key, one.outcome.api) for key, one in own.items()):
+            raise NeedsCompletePlan("several APIs may decide the same workload")
+        self._own = own
+        readers = (engine for engine in self._engines if isinstance(engine, ReferenceReading))
+        self._inputs = frozenset(key for engine in readers for key in engine.list_inputs())
+        recorded = open_records(context, fetched)
+        self._records = list_planned_records(recorded, update, plan.outcomes)
 
-    @property
+    @cached_property
     def index(self) -> TemplateIndex:
-        """What the state keeps of every template."""
-        return self._cache.template_index
+        """What the state keeps of every template of the commit."""
+        changed, known = self._changes.templates, self._cache.template_index
+        if not changed:
+            return known
+        return {
+            **{key: entry for key, entry in known.items() if key not in changed},
+            **{k: e for k, e in changed.items() if e is not None},
+        }
+
+    def _is_decided_by(self, key: Key, api: str) -> bool:
+        """Return whether no other API decides a template that one decides itself."""
+        entry = self.index.get(key)
+        return entry is None or (entry.placement is not None and entry.placement.api == api)
 
     @property
     def catalog(self) -> Catalog:
-        """All documents of policy APIs, without templates."""
-        documents = dict(self._cache.api_documents)
-        return Catalog(documents, NamedTemplates(self._snapshot.templates), {}, {}, {}, {}, self._totals.kind_scopes, ())
+        """All documents of policy APIs, and of the templates those that engines read whatever they decide."""
+        return self._make_catalog(())
+
+    def _make_catalog(self, keys: Iterable[Key]) -> Catalog:
+        """Return all documents of policy APIs, with some templates, and those that engines read whatever they decide."""
+        listed = tuple(sorted(self._inputs.union(key for key in keys if key not in self._own), key=workload_sort_key))
+        documents, templates = dict(self._snapshot.documents), NamedTemplates(self._snapshot.templates, listed=listed)
+        return Catalog(documents, templates, {}, {}, {}, {}, self._totals.kind_scopes, (), listed)
+
+    @property
+    def has_inner_placements(self) -> bool:
+        """Whether pods inside a cluster have placements, so that nodes are failure domains."""
+        return any(isinstance(engine, InnerPlacementReporting) for engine in self._engines)
+
+    def check_reconciled(self) -> None:
+        """Raise NeedsCompletePlan unless the last run has planned the manifests of the commit, and nothing moves since."""
+        header = self._cache.header
+        paths = self._context.source.repository.changed_paths(header.source_tree, self._fetched.source.tree)
+        if not header.reading_rules or any(map(is_manifest_path, paths)) or self._changes.api_documents or self.plan.moves:
+            raise NeedsCompletePlan("the commit is not reconciled")
 
     def list_concerned(self, scenario: Scenario, changed: ChangedCatalog) -> frozenset[Key]:
         """Return the workloads that the events of a scenario may concern, those about which more is to be told, and all that a scenario
@@ -113,7 +114,7 @@ class PlannedWorkloads:
             return frozenset(concerned)
         if scenario.fresh or any(engine.wakeup is not None for engine in self._engines):
             raise NeedsCompletePlan("all workloads are decided again, also as time passes")
-        if len(changed.catalog.templates):
+        if not self._inputs.issuperset(changed.catalog.templates):
             raise NeedsCompletePlan("templates are added")
         concerned.update(self._totals.wakeups, self._totals.unstable)
         for key, entry in self.index.items() if scenario.scale else ():
@@ -127,7 +128,7 @@ class PlannedWorkloads:
         reporting = list_capacity_reporters(self._engines)
         found = {key for engine in reporting.values() for key in engine.list_concerned(self.index, clusters)}
         others = (key for key, entry in self.index.items() if entry.placement is not None and entry.placement.api not in reporting)
-        return frozenset(found.union(others, self._rows))
+        return frozenset(found.union(others, self._changes.workloads, self._own))
 
     def _list_affected(self, changed: Catalog) -> frozenset[Key]:
         """Return the workloads that added documents of policy APIs may affect."""
@@ -142,75 +143,49 @@ class PlannedWorkloads:
             raise NeedsCompletePlan("an engine cannot continue")
         return found.affected
 
-    def decide(self, keys: Iterable[Key]) -> tuple[DecisionSet, Baseline]:
-        """Return the decisions about some workloads, and a baseline for simulations of what concerns these alone. It lists their templates,
-        also those that no policy selects."""
-        chosen = sorted(keys, key=workload_sort_key)
-        if len(chosen) > _MIN_LIMIT + self._totals.workload_count // _SHARE or any(map(is_claim, chosen)):
+    def decide_few(self, keys: Collection[Key]) -> tuple[DecisionSet, Baseline]:
+        """Return the decisions about some workloads, and a baseline for simulations of what concerns these alone."""
+        if len(keys) > _MIN_LIMIT + self._totals.workload_count // _SHARE or any(map(is_claim, keys)):
             raise NeedsCompletePlan("many workloads are concerned, or a claim that any workload may mount")
-        snapshot = self._snapshot
-        outcomes: dict[Key, Outcome] = {}
-        for key in chosen:
+        for engine in self._engines if keys else ():
+            if engine.decides_templates and not (isinstance(engine, SelectionTracking) and not engine.reads_other_templates):
+                raise NeedsCompletePlan(f"decisions of {engine.name} depend on those about other objects")
+        decisions = self.decide(keys)
+        others = self._totals.workload_count - len(decisions.outcomes)
+        baseline = make_baseline(
+            decisions, self._totals.config, max(self._context.settings.now, self.plan.time), self.plan.observations
+        )
+        return decisions, baseline._replace(records=self._records, others=others)
+
+    def decide(self, keys: Collection[Key]) -> DecisionSet:
+        """Return the decisions about some workloads, and about all that APIs decide themselves. Its catalog lists the templates of the
+        former, also those that no policy selects."""
+        snapshot, own, catalog = self._snapshot, self._own, self._make_catalog(keys)
+        outcomes = {key: workload.outcome for key, workload in own.items()}
+        for key in sorted((key for key in keys if key not in own), key=workload_sort_key):
             outcome = decide_workload(snapshot.templates[key], self._engines, snapshot)
             if outcome is not None:
                 outcomes[key] = outcome
             elif self.index[key].placement is not None:
                 raise NeedsCompletePlan(f"{key} has no placement")
-        templates = NamedTemplates(snapshot.templates, listed=tuple(chosen))
-        decisions = DecisionSet(
-            self.catalog._replace(templates=templates),
+        documents = {key: one.document for key, one in own.items()}
+        return DecisionSet(
+            catalog,
             self._engines,
             outcomes,
-            templates,
+            NamedTemplates(catalog.templates, documents, tuple({**dict.fromkeys(catalog.templates), **documents})),
             frozenset(),
             (),
             frozenset(),
+            frozenset(own),
             engine_records=self._totals.records,
         )
-        plan, others = self.planned.plan, self._totals.workload_count - len(outcomes)
-        baseline = make_baseline(decisions, self._totals.config, max(self._now, plan.time), plan.observations)
-        return decisions, baseline._replace(records=self._records, others=others)
 
-    def describe(self, key: Key, decisions: DecisionSet) -> PlanDetails:
-        """Return what a complete plan has about one workload: what it refers to, its targets and its companions."""
-        row = self._read_row(key)
-        if row.references.misses or row.companions.is_reported:
-            raise NeedsCompletePlan("something is missing, or a companion")
-        delivered, outcomes = DeliveredObjects(), dict(decisions.outcomes)
-        clusters = frozenset(target.cluster for target in row.outcome.targets)
-        required = [(one, where) for references, where in row.references.manifests for one in references.requires]
-        implied = [(RequiredObject(one, False), clusters) for one in row.references.implied]
-        for one, where in (*required, *implied):
-            delivered.requirements.append(ReferenceRequirement(one, key, where))
-            if not one.expected and one.key not in self.index:
-                continue
-            other = self._read_row(one.key).outcome
-            outcomes[one.key] = other
-            delivered.add(one.key, one.key, frozenset(target.cluster for target in other.targets))
-            if not where <= delivered.find_clusters(one.key):
-                raise NeedsCompletePlan(f"{one.key} is not in all clusters")
-        placements = []
-        for companion, targets in (
-            (key, row.companions.targets),
-            *((one, (key,)) for one in row.companions.companions),
-        ):
-            outcomes |= {one: self._read_row(one).outcome for one in (companion, *targets) if one not in outcomes}
-            found = tuple(_describe_companion(outcomes[one]) for one in targets)
-            placements.append(CompanionPlacement(_describe_companion(outcomes[companion]), found, NO_CLUSTERS, NO_CLUSTERS))
-        named = decisions._replace(outcomes=outcomes, templates=NamedTemplates(self._snapshot.templates, listed=tuple(outcomes)))
-        return PlanDetails(named, _NOTHING_RENDERED, delivered, (), CompanionPlacements(tuple(placements)))
+    def describe(self, keys: Iterable[Key], decisions: DecisionSet) -> PlanDetails:
+        """Return what a complete plan has about some workloads: what they refer to, their targets and their companions."""
+        relations = PlannedRelations(self._totals, self.index, self._snapshot.templates, self._own, self._read_row)
+        return relations.describe(keys, decisions)
 
-    def _read_row(self, key: Key) -> WorkloadRow:
-        row = self._rows[key] if key in self._rows else self._cache.read_workload(key)
-        if row is None:
-            raise NeedsCompletePlan(f"{key} has no placement")
-        return row
-
-
-_NOTHING_RENDERED = RenderedTree({}, {}, {}, {}, {}, (), {})
-
-
-def _describe_companion(outcome: Outcome) -> DeliveredCompanion:
-    clusters = frozenset(target.cluster for target in outcome.targets)
-    active = clusters - {target.cluster for target in outcome.targets if target.evicting}
-    return DeliveredCompanion(outcome.key, outcome.key, clusters, active, outcome.state)
+    def _read_row(self, key: Key) -> WorkloadRow | None:
+        changed = self._changes.workloads
+        return changed[key] if key in changed else self._cache.read_workload(key)

@@ -12,6 +12,7 @@ from gitsched.apis.capabilities import SelectionTracking, SnapshotChanges
 from gitsched.apis.policy_api import Snapshot
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, make_holds_loader
+from gitsched.decide.named_templates import NamedTemplates
 from gitsched.decide.plan_state import workload_sort_key
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.decide.workload_decision import TWO_CLAIMS, decide_workload
@@ -21,7 +22,6 @@ from gitsched.model.document import Document, Key
 from gitsched.reconcile.cache.plan_cache import LazyDocuments
 from gitsched.reconcile.changed_files import find_limit
 from gitsched.reconcile.compared_plans import ComparedInputs
-from gitsched.reconcile.named_templates import NamedTemplates
 from gitsched.reconcile.output_records import open_records
 from gitsched.reconcile.planned_records import list_planned_records
 from gitsched.reconcile.source_diff import merge_documents

@@ -18,7 +18,7 @@ from gitsched.reconcile.pipeline import log_ignored_settings, use_plan
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source_locations import RuleLocations, locate_causes
-from gitsched.reconcile.state_plan import try_with_state
+from gitsched.reconcile.state_plan import plan_from_state, try_with_state
 from gitsched.report.causes import list_cause_texts
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.scenario import Scenario, apply_scenario
@@ -45,14 +45,17 @@ def _simulate_from_state(
     """Simulate a scenario on what the last run has planned; None where a complete plan is needed."""
     from gitsched.reconcile.planned_workloads import PlannedWorkloads  # not for sweeps
 
-    workloads = PlannedWorkloads(context, fetched)
-    plan = workloads.planned.plan
+    known = plan_from_state(context, fetched)
+    plan = known.planned.plan
+    workloads = PlannedWorkloads(context, fetched, plan, known.update)
+    workloads.check_reconciled()
     if list_faults(plan.findings):
         return None
     time = max(context.settings.now, plan.time)
-    changed = apply_scenario(workloads.catalog, scenario._replace(scale=()), plan.totals.config, time)
+    catalog, nodes = workloads.catalog, workloads.has_inner_placements
+    changed = apply_scenario(catalog, scenario._replace(scale=()), plan.totals.config, time, nodes)
     concerned = workloads.list_concerned(scenario, changed)
-    found = simulate(workloads.decide(concerned)[1], scenario)
+    found = simulate(workloads.decide_few(concerned)[1], scenario)
     use(found)
     log_ignored_settings(plan)
     return found

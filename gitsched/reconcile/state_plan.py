@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from gitsched.decide.continued_engines import continue_engines
 from gitsched.model.errors import GitschedError
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.pipeline import needs_setting_report, plan_source, take_plan
@@ -12,6 +13,7 @@ from gitsched.reconcile.run import NO_SETTING_REPORT, StateUpdate
 from gitsched.reconcile.source_diff import plan_incrementally
 
 if TYPE_CHECKING:
+    from gitsched.apis.policy_api import PolicyEngine
     from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
     from gitsched.reconcile.run import Fetched, Planned, RunContext
 
@@ -83,3 +85,14 @@ def _check_files(header: PlanCacheHeader, fetched: Fetched) -> None:
         raise NeedsCompletePlan("documents of clusters have facts that their files do not have")
     if header.settled:
         raise NeedsCompletePlan("a report says which versions of broken files are used")
+
+
+def continue_planned_engines(update: StateUpdate) -> tuple[PolicyEngine, ...]:
+    """Return the engines of an incremental plan, also of one that did not need them."""
+    decided, cache = update.incremental.decided, update.cache
+    if decided.continued.engines:
+        return decided.continued.engines
+    found = continue_engines(cache.header.totals, cache, decided.diff, decided.snapshot, cache.header.kinds)
+    if found is None:
+        raise NeedsCompletePlan("an engine cannot continue")
+    return found.engines

@@ -12,6 +12,7 @@ from gitsched.apis.gitsched.config import Config
 from gitsched.apis.replicas import find_replica_paths, list_declared_paths
 from gitsched.apis.topology import CLUSTER, NODE, ClusterLocation, Topology
 from gitsched.decide.catalog import Catalog, is_template
+from gitsched.decide.named_templates import change_templates
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.decide.validation import validate_document
 from gitsched.model.document import Body, Document, Key, get_field, is_namespaced, parse_api_group, read_labels
@@ -228,7 +229,9 @@ def edit_catalog(catalog: Catalog, changes: Mapping[Key, Document | None], new: 
         settings.setdefault((document.key.group, document.key.kind), []).append(document)
     ordered = {kind: tuple(sorted(documents, key=lambda d: d.key)) for kind, documents in settings.items() if documents}
     return catalog._replace(
-        api_documents=ordered, templates={**catalog.templates, **templates} if templates else catalog.templates, broken=broken
+        api_documents=ordered,
+        templates=change_templates(catalog.templates, templates) if templates else catalog.templates,
+        broken=broken,
     )
 
 
@@ -253,7 +256,7 @@ def _scale_workloads(
                 changed[key] = before._replace(body=_multiply_replicas(before.body, paths, scaling.factor))
         if not selected:
             raise Permanent(f"no workload with replicas is selected by {scaling.pattern!r}")
-    return {**templates, **{key: _clear_blob_id(document) for key, document in changed.items()}}, len(changed)
+    return change_templates(templates, {key: _clear_blob_id(document) for key, document in changed.items()}), len(changed)
 
 
 def _multiply_replicas(body: Body, paths: tuple[tuple[str, ...], ...], factor: Fraction) -> Body:

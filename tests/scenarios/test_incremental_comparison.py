@@ -18,7 +18,9 @@ from gitsched.apis.gitsched.guard_config import GuardLimit
 from gitsched.cli.output import ReviewRenderer, format_json, format_outputs
 from gitsched.reconcile import compared_plans
 from gitsched.reconcile.comparison import PlanComparison, compare_plans
+from gitsched.reconcile.fleet_view import view_fleet
 from gitsched.report.markdown import write_markdown
+from gitsched.report.page import write_page
 from gitsched.report.saved_plan import serialize_saved_plan
 from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_plan
@@ -71,6 +73,11 @@ def write_reports(compared: PlanComparison) -> dict[str, str]:
         "env": format_outputs(review),
         **{form: write() for form, write in writers.items()},
     }
+
+
+def write_html(compared: PlanComparison) -> str:
+    """Return the page of a comparison."""
+    return write_page(compared.review, compared.fleet or view_fleet(compared.context, compared.later, compared.review))
 
 
 class PolicyHistory:
@@ -207,11 +214,13 @@ def play(
         settings = fleet.settings(hour + dice.choice((0, 0, 0.4)), revision=head, trusted=False, guard_limits=limits)
         name = dice.choice((base, None))
         before = {path: path.read_bytes() for path in fleet.cache.glob("plan-*")}
-        found = compare_plans(settings, name)
+        found = compare_plans(settings, name, shows_fleet=bool(step % 2))
         assert {path: path.read_bytes() for path in fleet.cache.glob("plan-*")} == before, "a comparison only reads the state"
         whole = compare_plans(settings._replace(cache=where / f"complete-{step}"), name, complete=True)
         assert whole.run.plan.complete
         assert write_reports(found) == write_reports(whole), f"step {step}"
+        if step % 2:
+            assert write_html(found) == write_html(whole), f"step {step}"
         if step % 4 == 3:  # without a cache, incremental plans start from the complete one of the base
             uncached = compare_plans(settings._replace(cache=where / f"none-{step}"), name)
             assert write_reports(uncached) == write_reports(whole), f"step {step} without a cache"
@@ -236,7 +245,7 @@ def test_a_pull_request_without_a_cache_is_planned_from_its_base(fleet: Fleet, t
     assert write_reports(found) == write_reports(whole)
 
 
-@pytest.mark.parametrize(("start", "seed", "steps"), [(PolicyHistory, 8, 4), (DependentHistory, 202, 4)])
+@pytest.mark.parametrize(("start", "seed", "steps"), [(PolicyHistory, 8, 4), (DependentHistory, 203, 4)])
 def test_reports_of_changed_policies_are_the_same_whichever_way_the_plans_are_made(
     fleet: Fleet, tmp_path: Path, caplog: pytest.LogCaptureFixture, start: Callable[[Random], PolicyHistory], seed: int, steps: int
 ) -> None:
@@ -266,6 +275,8 @@ def test_a_pull_request_is_planned_from_the_last_state(
     fleet.reconcile(0.1)
     path = next(path for path, text in files.items() if "kind: Deployment" in str(text) and path.startswith(("apps/", "blue/")))
     head = fleet.commit({path: str(files[path]).replace("replicas: ", "replicas: 1")}, hour=0.1)
-    found = compare_plans(fleet.settings(0.1, revision=head, trusted=False, guard_limits=limits), base)
+    found = compare_plans(fleet.settings(0.1, revision=head, trusted=False, guard_limits=limits), base, shows_fleet=True)
     assert not found.run.plan.complete
+    assert found.fleet is not None
+    assert {move.key for move in found.review.moves} <= found.fleet.explanations.keys()
     assert found.review.moves

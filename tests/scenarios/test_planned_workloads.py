@@ -8,8 +8,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import yaml
 
-from gitsched.apis.topology import CLUSTER
+from gitsched.apis.topology import CLUSTER, NODE
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
 from gitsched.model.simulation import FailureDomain
@@ -21,14 +22,32 @@ from gitsched.report.fleet_status import serialize_fleet_status
 from gitsched.report.fleet_tree import serialize_fleet_tree
 from gitsched.simulate.scenario import Scaling, Scenario
 from tests.scenarios.conftest import Fleet
-from tests.scenarios.histories import WORKLOADS, History
+from tests.scenarios.histories import Files, History
 from tests.scenarios.test_incremental_comparison import PLACES, PolicyHistory
 
 
-def explain(settings: RunSettings, kind: str, name: str, *, why_not: tuple[str, ...]) -> object:
+def list_objects(files: Files) -> list[tuple[str, str, str]]:
+    """Return kind, namespace and name of every object of a source."""
+    texts = [
+        text for path, text in sorted(files.items()) if path.endswith(".yaml") and isinstance(text, str) and "broken" not in path
+    ]
+    found = []
+    for text in texts:
+        try:
+            documents = list(yaml.load_all(text, yaml.CSafeLoader))
+        except yaml.YAMLError:
+            continue
+        for document in documents:
+            metadata = document.get("metadata") if isinstance(document, dict) else None
+            if isinstance(metadata, dict) and "kind" in document and "name" in metadata:
+                found.append((str(document["kind"]), str(metadata.get("namespace") or "default"), str(metadata["name"])))
+    return found
+
+
+def explain(settings: RunSettings, kind: str, name: str, namespace: str = "default", *, why_not: tuple[str, ...]) -> object:
     """Return what explain finds, or its error."""
     try:
-        return explanation.explain_resource(settings, kind, "default", name, why_not)
+        return explanation.explain_resource(settings, kind, namespace, name, why_not)
     except Permanent as error:
         return str(error)
 
@@ -51,13 +70,15 @@ def show(settings: RunSettings, *words: str) -> object:
         return found, str(error)
 
 
-def query(settings: RunSettings, dice: Random) -> list[object]:
+def query(settings: RunSettings, dice: Random, objects: list[tuple[str, str, str]]) -> list[object]:
     """Explain objects, simulate events, and show the fleet."""
-    why_not = dice.choice(((), (), (dice.choice(PLACES),)))
-    domains = tuple(FailureDomain(CLUSTER, name) for name in dice.sample((*PLACES, "fourth"), dice.choice((1, 1, 2))))
+    clusters = [name for kind, _, name in objects if kind in ("Cluster", "ManagedCluster")] or list(PLACES)
+    nodes = [FailureDomain(NODE, name) for kind, _, name in objects if kind == "Node"]
+    why_not = dice.choice(((), (), (dice.choice(clusters),)))
+    domains = tuple(FailureDomain(CLUSTER, name) for name in dice.choices((*clusters, "fourth"), k=dice.choice((1, 1, 2))))
     silent = dice.random() < 0.3
     scaled = Scaling("a pattern", "2", Fraction(2), name=dice.choice(("api", "a*", "[cb]*", "none")))
-    copies = ((dice.choice(PLACES), "copied"),)
+    copies = ((dice.choice(clusters), "copied"),)
     scenario = dice.choice(
         (
             Scenario(lose=domains, unreachable=silent),
@@ -65,11 +86,13 @@ def query(settings: RunSettings, dice: Random) -> list[object]:
             Scenario(scale=(scaled,)),
             Scenario(copies=copies),
             Scenario(lose=domains, copies=copies, scale=dice.choice(((), (scaled,))), fresh=silent),
+            Scenario(lose=tuple(nodes[:1]) or domains),
         )
     )
-    kind, name = dice.choice((("deployment", dice.choice(WORKLOADS)), ("ConfigMap", "conf"), ("cluster", "first")))
-    shown = show(settings, dice.choice((name, *PLACES)))
-    return [explain(settings, kind, name, why_not=why_not), simulate(settings, scenario), shown]
+    kind, namespace, name = dice.choice(objects)
+    shown = show(settings, dice.choice((name, *clusters)))
+    explained = explain(settings, dice.choice((kind, kind.lower())), name, namespace, why_not=why_not)
+    return [explained, simulate(settings, scenario), shown]
 
 
 def play(fleet: Fleet, where: Path, history: PolicyHistory | History, dice: Random, steps: int) -> None:
@@ -84,7 +107,8 @@ def play(fleet: Fleet, where: Path, history: PolicyHistory | History, dice: Rand
             fleet.reconcile(hour)
         settings, seed = fleet.settings(hour + dice.choice((0, 0, 0.4)), trusted=False), dice.random()
         whole = settings._replace(cache=where / f"none-{step}")
-        assert query(settings, Random(seed)) == query(whole, Random(seed)), f"step {step}"
+        objects = list_objects(history.files)
+        assert query(settings, Random(seed), objects) == query(whole, Random(seed), objects), f"step {step}"
 
 
 def test_explanations_and_simulations_are_the_same_from_the_state_of_the_last_run(

@@ -141,6 +141,9 @@ class KnativeEngine(PolicyEngine):
                     if source is not None and source[:2] in self._paths:
                         yield key
 
+    def list_inputs(self) -> Iterable[Key]:
+        return self._read_inputs()
+
     def decide(self, _template: Document) -> Outcome | None:
         return None
 

@@ -47,7 +47,7 @@ from gitsched.report.text import summarize_plan
 MANIFESTS_SHOWN = 1_000
 """The number of manifests whose diff the page contains; the others are counted."""
 
-VERDICTS_SHOWN = 1_000_000
+VERDICTS_SHOWN = 100_000
 """The number of verdicts about a candidate for a workload that the explanations on the page have together."""
 
 MOVES_SHOWN = 1_000
@@ -66,13 +66,17 @@ class FleetView(NamedTuple):
 
 
 def choose_explained(review: Review, clusters: int) -> list[Outcome]:
-    """Return the outcomes to explain on the page: all of them, or in a large fleet those of workloads that move, and of the others as
-    many as the page has space for."""
+    """Return the outcomes to explain on the page: all of them, or in a large fleet first those of workloads that move, then of those that
+    are not placed or that only history keeps in place, and of the others as many as the page has space for."""
     limit = max(VERDICTS_SHOWN // max(clusters, 1), 1)
     if len(review.outcomes) <= limit:
         return list(review.outcomes)
-    moved = {move.key for move in review.moves}
-    return sorted(review.outcomes, key=lambda outcome: outcome.key not in moved)[:limit]
+    moved, retained = {move.key for move in review.moves}, {one.key for one in review.retained}
+
+    def rank(outcome: Outcome) -> int:
+        return 0 if outcome.key in moved else 1 if outcome.state != "placed" or outcome.key in retained else 2
+
+    return sorted(review.outcomes, key=rank)[:limit]
 
 
 def write_page(review: Review, fleet: FleetView, live: LiveView | None = None) -> str:

@@ -30,3 +30,10 @@ class NamedTemplates(Mapping[Key, Document]):
 
     def __len__(self) -> int:
         return len(self._listed)
+
+
+def change_templates(templates: Mapping[Key, Document], changed: Mapping[Key, Document]) -> Mapping[Key, Document]:
+    """Return templates with changed and new ones. What is read one by one stays so."""
+    if isinstance(templates, NamedTemplates):
+        return NamedTemplates(templates, changed, tuple({**dict.fromkeys(templates), **dict.fromkeys(changed)}))
+    return {**templates, **changed}
