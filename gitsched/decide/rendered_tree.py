@@ -32,6 +32,7 @@ from gitsched.render.output_files import (
     STUB_MANIFEST_PATH,
     cluster_path,
     escape_segment,
+    mark_local_config,
     placement_path,
     plan_changed_manifest,
     plan_manifest,
@@ -51,9 +52,8 @@ if TYPE_CHECKING:
     from gitsched.model.scheduling import Outcome
 
 SCHEDULER = "gitsched"
-_SHARED_FIELDS = ("placement", "clusters")
-"""Fields of the spec of a binding that are the same object in those of other workloads."""
-_MAX_PARTS = 1_000
+_COLLECTIONS = (dict, list)
+_MAX_PARTS = 10_000
 
 
 class ClusterDirectory(NamedTuple):
@@ -89,23 +89,33 @@ class RenderCache:
     def __init__(self, *, written: bool = True) -> None:
         self.last_tree: RenderedTree | None = None
         self.written = written
-        self._parts: dict[int, tuple[object, Fragment]] = {}
+        self._parts: dict[int, tuple[object, Fragment | None]] = {}
 
     def reuse_parts(self, body: Body) -> Body:
-        """Return a record with the parts serialized that bindings share: their status, the placement of a policy, and clusters."""
-        spec, status = body.get("spec"), body.get("status")
-        shared = {name: self._serialize(spec[name]) for name in _SHARED_FIELDS if spec.get(name)} if spec else {}
-        if spec is None or not shared:
-            return body
-        return {**body, "spec": {**spec, **shared}, **({"status": self._serialize(status)} if status else {})}
+        """Return a record with those members of its metadata and spec serialized that are the same object in earlier records: thousands of
+        bindings share the annotations and the placement of a policy, and clusters. So do they with the status."""
+        parts = dict(body)
+        metadata, spec, status = body.get("metadata"), body.get("spec"), body.get("status")
+        if metadata and (annotations := metadata.get("annotations")):
+            parts["metadata"] = {**metadata, "annotations": self._reuse(annotations, mark_local_config)}
+        if spec:
+            parts["spec"] = {name: self._reuse(part) if type(part) in _COLLECTIONS else part for name, part in spec.items()}
+        if status:
+            parts["status"] = self._reuse(status)
+        return parts
 
-    def _serialize(self, part: object) -> Fragment:
-        known = self._parts.get(id(part))
-        if known is None or known[0] is not part:
+    def _reuse(self, part: Any, complete: Callable[[Any], Body] | None = None) -> Any:
+        """Return a part as it is the first time, and afterwards its text, `complete` if that adds something."""
+        known, text = self._parts.get(id(part), (None, None))
+        if known is not part:
             if len(self._parts) > _MAX_PARTS:
                 self._parts.clear()
-            known = self._parts[id(part)] = part, dump_fragment(part)
-        return known[1]
+            self._parts[id(part)] = part, None
+            return part
+        if text is None:
+            text = dump_fragment(part if complete is None else complete(part))
+            self._parts[id(part)] = part, text
+        return text
 
 
 BlobLookup = Callable[[str], str | None]

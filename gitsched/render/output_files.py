@@ -290,9 +290,13 @@ def write_record(body: Body) -> NewBlob:
 
 
 def make_record(body: Body) -> Body:
-    """Return the body of a record."""
+    """Return the body of a record. Annotations that are serialized already have all that a record has."""
     record = {name: body[name] for name in _RECORD_FIELDS if name in body}
-    return {**record, "metadata": _mark_local_config(body.get("metadata") or {})}
+    metadata = body.get("metadata") or {}
+    annotations = metadata.get("annotations")
+    if not isinstance(annotations, Fragment):
+        annotations = mark_local_config(annotations if isinstance(annotations, dict) else {})
+    return {**record, "metadata": {**metadata, "annotations": annotations}}
 
 
 def strip_record(body: Body) -> Body:
@@ -330,10 +334,9 @@ def write_placement_decision(
     return {placement_path(key): NewBlob("---\n".join(texts).encode())}
 
 
-def _mark_local_config(metadata: Mapping[str, Any]) -> Body:
-    annotations = metadata.get("annotations")
-    entries = {**annotations} if isinstance(annotations, dict) else {}
-    return {**metadata, "annotations": dict(sorted({**entries, LOCAL_CONFIG: "true"}.items()))}
+def mark_local_config(annotations: Mapping[str, Any]) -> Body:
+    """Return the annotations of a record, sorted by name, with the one that keeps delivery tools from applying it."""
+    return dict(sorted({**annotations, LOCAL_CONFIG: "true"}.items()))
 
 
 def _make_metadata(key: Key, annotations: Fragment, index: int, count: int, placement_key: str) -> Body:

@@ -173,12 +173,11 @@ def write_binding(
 ) -> Body:
     """Return the binding as Karmada's API server would return it, with its members in reading order."""
     key = binding_key(template.key)
-    annotations = make_claim_annotations(policy.key)
-    if result.applied_placement is not None:
-        annotations[APPLIED_PLACEMENT_ANNOTATION] = result.applied_placement
+    annotations = parts.share(_make_annotations, (policy.key, result.applied_placement))
     if result.failback_timers:
-        annotations[failback.FAILBACK_ANNOTATION] = failback.write_failback_timers(result.failback_timers)
-    annotations |= result.annotations
+        annotations = {**annotations, failback.FAILBACK_ANNOTATION: failback.write_failback_timers(result.failback_timers)}
+    if result.annotations:
+        annotations = {**annotations, **result.annotations}
     metadata: Body = {"name": key.name}
     if key.namespace:
         metadata["namespace"] = key.namespace
@@ -194,6 +193,12 @@ def write_binding(
         "spec": _make_spec(template, policy, requirements, current, result, parts),
         "status": parts.share(_make_status, result.status_fields),
     }
+
+
+def _make_annotations(of: tuple[Key, str | None]) -> dict[str, str]:
+    policy, applied_placement = of
+    applied = {APPLIED_PLACEMENT_ANNOTATION: applied_placement} if applied_placement is not None else {}
+    return {**make_claim_annotations(policy), **applied}
 
 
 def permanent_id_label(kind: str) -> str:

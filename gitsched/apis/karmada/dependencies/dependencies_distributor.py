@@ -136,10 +136,12 @@ class DependenciesDistributor:
     def annotate_binding(self, binding: Body, template: Document, policy: PropagationPolicy, attachment: Attachment | None) -> None:
         """Add to a new binding its dependencies, the labels of its dependents, the digest of a Lazy policy and its priority."""
         metadata, references = binding["metadata"], self.list_references(template)
+        annotations = dict(metadata["annotations"])
         if references and policy.spec.get("propagateDeps"):
-            metadata["annotations"][names.DEPENDENCIES_ANNOTATION] = format_references(references)
+            annotations[names.DEPENDENCIES_ANNOTATION] = format_references(references)
         if policy.is_lazy:
-            metadata["annotations"][TEMPLATE_DIGEST] = digest_template(template)
+            annotations[TEMPLATE_DIGEST] = digest_template(template)
+        metadata["annotations"] = annotations
         if attachment is not None:
             metadata["labels"].update(attachment.labels)
         if template.key.namespace and "schedulePriority" in policy.spec:
