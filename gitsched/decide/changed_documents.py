@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from gitsched.apis.gitsched.config import GROUP
 from gitsched.decide.catalog import DEFINITION_KINDS, KustomizedDocument, RawDocument, is_template, resolve_key
 from gitsched.decide.registry import policy_apis, reserved_groups
+from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Document, Key, get_field, is_known_group, list_objects, parse_api_group
 from gitsched.model.tool_groups import TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND
@@ -19,11 +21,13 @@ if TYPE_CHECKING:
 
 
 class ChangedSettings(NamedTuple):
-    """The settings of a plan that continues the last one, and the document in gitsched.yaml before and after."""
+    """The settings of a plan that continues the last one, and the document in gitsched.yaml before and after. `findings` say what only this
+    plan changes."""
 
     config: Config
     before: Document
     after: Document
+    findings: tuple[Finding, ...] = ()
 
 
 class ChangedParts(NamedTuple):
@@ -114,6 +118,11 @@ def may_contain_bundle(document: RawDocument) -> bool:
         for path in paths
         for body in list_objects(get_field(document.body, *path))
     )
+
+
+def concern_everything(keys: Iterable[Key]) -> bool:
+    """Return whether one of some changed documents of policy APIs, such as a Tenant or a Rollout, may concern all workloads."""
+    return any(key.group == GROUP and key[:2] != CLUSTER_REPORT for key in keys)
 
 
 def pair_documents(before: Mapping[Key, Document], after: Mapping[Key, Document]) -> dict[Key, DocumentPair]:

@@ -7,7 +7,9 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, TypeVar
 
 from gitsched.decide.continued_engines import SELECTOR_CODES, update_selector_findings
+from gitsched.decide.engines import collect_cluster_facts
 from gitsched.decide.plan_state import strip_outcome, workload_sort_key
+from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.render.readme import MAX_ROWS
 
 if TYPE_CHECKING:
@@ -22,7 +24,15 @@ if TYPE_CHECKING:
 COPY_CODE = "copy-retained"
 RENAME_CODES = ("renamed-from-unknown", "renamed-from-claimed")
 """Codes of findings about what one run removes, which the next run does not repeat."""
-UPDATED_CODES = (*SELECTOR_CODES, "adopted-held", "annotation-unread", "facts-incomplete", COPY_CODE, *RENAME_CODES)
+UPDATED_CODES = (
+    *SELECTOR_CODES,
+    "adopted-held",
+    "annotation-unread",
+    "facts-incomplete",
+    "report-cluster-unknown",
+    COPY_CODE,
+    *RENAME_CODES,
+)
 """Codes of findings that belong to no file or workload, and that an incremental plan updates."""
 K = TypeVar("K")
 V = TypeVar("V")
@@ -110,6 +120,7 @@ def _update_other_findings(
     findings = (*known, *(copy_findings or ()))
     if changes.diff.api_documents:
         findings = update_selector_findings(findings, snapshot.documents, continued.engines, continued.findings)
+        findings = _update_unknown_reports(findings, changes)
     if not unclaimed:
         return findings
     from gitsched.decide.unread_annotations import find_unread_annotations, list_selecting_annotations
@@ -126,6 +137,17 @@ def _update_other_findings(
     gone = frozenset(old)
     new = (found for key, (_, is_unclaimed) in unclaimed.items() if is_unclaimed for found in find(key, None))
     return (*(finding for finding in findings if finding not in gone), *new)
+
+
+def _update_unknown_reports(findings: tuple[Finding, ...], changes: IncrementalChanges) -> tuple[Finding, ...]:
+    """Return findings with those about ClusterReports as the clusters and reports are now."""
+    reports = changes.snapshot.documents.get(CLUSTER_REPORT, ())
+    if not reports and not any(key[:2] == CLUSTER_REPORT for key in changes.diff.api_documents):
+        return findings
+    from gitsched.decide.cluster_reports import UNKNOWN_CLUSTER, find_unknown_reports  # few sources have reports of clusters
+
+    kept = (finding for finding in findings if finding.code != UNKNOWN_CLUSTER)
+    return (*kept, *find_unknown_reports(reports, collect_cluster_facts(changes.continued.engines)))
 
 
 def _update_first_outcomes(changes: IncrementalChanges) -> dict[Key, Outcome]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from gitsched.decide.catalog import Catalog
 from gitsched.model.cluster_report import CLUSTER_REPORT, ClusterReport, Health, read_cluster_report
+from gitsched.model.document import Document
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.fleet_status import LastReport
 from gitsched.model.observation import DELIVERY_STATUS, DeliveryStatus
@@ -19,15 +20,18 @@ STATES: Mapping[str, str] = {"Healthy": SUCCESS, "Degraded": FAILURE}
 _HEALTH: Mapping[str, Health] = {SUCCESS: "Healthy", FAILURE: "Degraded"}
 
 
-def find_unknown_reports(catalog: Catalog, clusters: Collection[str]) -> Iterator[Finding]:
+UNKNOWN_CLUSTER: Final = "report-cluster-unknown"
+
+
+def find_unknown_reports(reports: Iterable[Document], clusters: Collection[str]) -> Iterator[Finding]:
     """Yield a warning for each ClusterReport about a cluster that the source does not have."""
-    for document in catalog.api_documents.get(CLUSTER_REPORT, ()):
+    for document in reports:
         if document.key.name not in clusters:
             message = (
                 f"the source has no cluster {document.key.name}, so its report has no effect; correct the name, commit the document of the "
                 "cluster, or remove the report"
             )
-            yield Finding("warning", "report-cluster-unknown", message, locate_document(document), document.key.resource)
+            yield Finding("warning", UNKNOWN_CLUSTER, message, locate_document(document), document.key.resource)
 
 
 class KnownReports:

@@ -277,7 +277,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
     if CLUSTER_REPORT in catalog.api_documents:
         from gitsched.decide.cluster_reports import find_unknown_reports  # few sources have reports of clusters
 
-        findings += find_unknown_reports(catalog, cluster_facts)
+        findings += find_unknown_reports(catalog.api_documents[CLUSTER_REPORT], cluster_facts)
     chosen = {(key.group, key.kind) for key in outcomes}
     findings += [make_scope_finding(document) for kind, document in sorted(catalog.guessed_scopes.items()) if kind in chosen]
     unstable = frozenset(key for key in outcomes if key not in cache.decisions)

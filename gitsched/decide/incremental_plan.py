@@ -151,8 +151,9 @@ def make_incremental_plan(
     if new.namespace_manifests is not totals.namespace_manifests:
         clusters = (*collect_cluster_facts(changes.continued.engines), *retiring)
         with_namespaces = list_rows_with_objects(rows, clusters, diff.templates)
+    news = diff.settings.findings if diff.settings is not None else ()
     plan = build_plan(
-        new,
+        new._replace(other_findings=(*new.other_findings, *news)) if news else new,
         StoredOutcomes(rows, new.workload_count, changed),
         changes.outcomes.values(),
         moves.moves,

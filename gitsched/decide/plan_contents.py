@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from gitsched.model.template_index import TemplateEntry
 
 
+PASSING_CODES = ("guard-loosened",)
+"""Codes of findings that say what settings change, and nothing else: the next plan is made as if there were none."""
+
+
 class PlanContents(NamedTuple):
     """Everything that the state of a complete plan keeps besides its totals; `paths` are the source files that were read."""
 
@@ -117,7 +121,7 @@ def may_select(changed: Iterable[DocumentPair], unused: Iterable[Key]) -> bool:
 def _has_change_findings(totals: Totals) -> bool:
     """Return whether a finding says what this plan changes, which the next one does not repeat. Engines find out again what they change."""
     groups = (totals.other_findings, *totals.findings_by_workload.values())
-    return any(finding.is_change for group in groups for finding in group)
+    return any(finding.is_change and finding.code not in PASSING_CODES for group in groups for finding in group)
 
 
 def _share_record_paths(rendered: RenderedTree, records: Iterable[tuple[Key, Body]]) -> bool:

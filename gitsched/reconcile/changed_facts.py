@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.gitsched.config import GROUP
 from gitsched.decide.catalog import resolve_key
 from gitsched.decide.changed_documents import SourceDiff, pair_documents
 from gitsched.decide.plan_input import SourceTree
@@ -64,8 +63,6 @@ def read_changed_facts(
     if after is None:
         return None
     pairs = pair_documents(before, after)
-    if any(key.group == GROUP for key in pairs):
-        return None  # reports of clusters concern everything
     others = {key: pair for key, pair in diff.api_documents.items() if key[:2] not in kinds}
     findings = (*(finding for finding in totals.other_findings if finding not in facts.findings), *new.findings)
     return ChangedFacts(diff._replace(api_documents={**others, **pairs}), totals._replace(other_findings=findings), new)

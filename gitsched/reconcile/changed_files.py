@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.gitsched.config import FILE, GROUP
-from gitsched.decide.changed_documents import FileDocuments, SourceDiff, identify_documents, pair_documents
+from gitsched.apis.gitsched.config import FILE
+from gitsched.decide.changed_documents import FileDocuments, SourceDiff, concern_everything, identify_documents, pair_documents
 from gitsched.decide.plan_contents import may_select
 from gitsched.decide.registry import apis_by_group
 from gitsched.git import Repository, TreeEntry
@@ -208,8 +208,8 @@ def _pair_files(files: list[_FileChange], cache: PlanCache) -> tuple[dict[Key, D
         return None
     if api_documents and rules is None:
         return None  # other policies may need other builds
-    if any(document.key.group == GROUP for pair in api_documents.values() for document in pair if document is not None):
-        return None  # Tenants, Rollouts and reports of clusters concern everything
+    if concern_everything(api_documents):
+        return None
     index, known = cache.template_index, cache.api_documents
     if any(old is None and key in index for key, (old, _) in templates.items()):
         return None  # it is defined more than once

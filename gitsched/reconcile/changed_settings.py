@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import GROUP, KIND, parse_config
 from gitsched.decide.changed_documents import ChangedSettings, FileDocuments, identify_documents
+from gitsched.decide.guard_settings import GuardInput
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.decide.plan_state import Totals
     from gitsched.model.document import Document
+    from gitsched.model.finding import Finding
     from gitsched.reconcile.cache.caches import SourceFile
 
 
@@ -25,14 +27,15 @@ def read_changed_settings(before: SourceFile, after: SourceFile, totals: Totals)
     changed = {name for name in old._fields if getattr(old, name) != getattr(new, name)}
     if not changed <= {"assumed", "guard", "output"} or totals.held:
         return None
-    if "guard" in changed and not _is_tightened(old, new):
+    if "guard" in changed and new.guard._replace(limits=old.guard.limits) != old.guard:
         return None
     if "output" in changed and not _keeps_output(old, new, totals):
         return None
     if "assumed" in changed and not _assumes_more(old, new, totals):
         return None
     config = totals.config._replace(**{name: getattr(new, name) for name in changed})
-    return ChangedSettings(config, old_document, new_document)
+    loosened = GuardInput(trusted=old.guard).list_findings(new.guard, "", ()) if "guard" in changed else []
+    return ChangedSettings(config, old_document, new_document, tuple(finding for finding in loosened if finding.is_change))
 
 
 def _find_document(file: SourceFile, totals: Totals) -> Document | None:
@@ -44,12 +47,6 @@ def _find_document(file: SourceFile, totals: Totals) -> Document | None:
     return documents[0] if [one.key[:2] for one in documents] == [(GROUP, KIND)] else None
 
 
-def _is_tightened(old: Config, new: Config) -> bool:
-    """Return whether the guard allows no more than before: only limits changed, none to a higher value."""
-    same = new.guard._replace(limits=old.guard.limits) == old.guard
-    return same and not any(new.guard.list_loosened(old.guard))
-
-
 def _keeps_output(old: Config, new: Config, totals: Totals) -> bool:
     """Return whether only the subject of commits changed, or how long copies and directories stay, of which there are none."""
     kept = old.output._replace(commit_subject=new.output.commit_subject)
@@ -59,5 +56,10 @@ def _keeps_output(old: Config, new: Config, totals: Totals) -> bool:
 
 
 def _assumes_more(old: Config, new: Config, totals: Totals) -> bool:
-    """Return whether more objects are assumed to be in clusters, and nothing was missing before."""
-    return not (totals.reference_findings or totals.creators) and frozenset(old.assumed) <= frozenset(new.assumed)
+    """Return whether more objects are assumed to be in clusters, and nothing was missing before, no companion either."""
+    is_complete = not (totals.reference_findings or totals.creators or any(map(_is_about_companions, totals.other_findings)))
+    return is_complete and frozenset(old.assumed) <= frozenset(new.assumed)
+
+
+def _is_about_companions(finding: Finding) -> bool:
+    return finding.code.startswith("companion-")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from gitsched import __version__
 from gitsched.decide.commit_metadata import make_commit_message, make_plain_commit_message, render_metadata_files
 from gitsched.decide.guard_settings import DEFAULT_GUARD, read_guard_record
-from gitsched.decide.plan_contents import can_continue, has_new_records, make_plan_contents
+from gitsched.decide.plan_contents import PASSING_CODES, can_continue, has_new_records, make_plan_contents
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
 from gitsched.decide.registry import policy_apis
 from gitsched.git import Repository, make_signer
@@ -239,7 +239,10 @@ def make_complete_state(
     if decisions.input is not None and decisions.input.adopted != plan.adopted:
         return None  # what is no longer held may be decided otherwise
     is_unread = has_new_records(plan.totals, state.previous)
-    totals = plan.totals._replace(retained=(), has_new_records=is_unread, observations=dict(plan.observations))
+    others = tuple(finding for finding in plan.totals.other_findings if finding.code not in PASSING_CODES)
+    totals = plan.totals._replace(
+        retained=(), has_new_records=is_unread, observations=dict(plan.observations), other_findings=others
+    )
     api_documents = decisions.catalog.api_documents
     if is_settled:
         totals = totals._replace(unstable=frozenset())

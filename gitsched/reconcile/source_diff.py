@@ -15,6 +15,7 @@ from gitsched.decide.incremental_plan import IncrementalPlan, PlanState, make_in
 from gitsched.decide.plan_state import compute_plan_times
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
+from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
 from gitsched.model.system_errors import is_bug
@@ -136,7 +137,7 @@ def _plan_from_cache(
         trees = read_tree_diff(context, fetched, cache, due, limit)
         if trees is not None:
             diff, find = trees.changes, trees.find
-    if diff is None or (diff.api_documents and _are_observed(diff, cache)):
+    if diff is None or (diff.api_documents and _are_observed(diff)):
         return None  # whom documents name to be queried is reported
     facts = cache.header.facts
     if facts != NO_FACTS or fetched.facts != Facts():
@@ -157,6 +158,8 @@ def _plan_from_cache(
     if holds_data or totals.adopted:
         holds = make_holds_loader(templates, adopted=totals.adopted, holds_data=holds_data)
     documents = merge_documents(cache.api_documents, diff.stored_documents)
+    if any(key[:2] == CLUSTER_REPORT for key in diff.api_documents) and _await_reports(documents):
+        return None
     observed = observe_metrics_again(context, fetched, documents, totals.config, now)
     if observed is None:
         return None
@@ -215,24 +218,28 @@ def read_templates(context: RunContext, fetched: Fetched) -> Mapping[Key, Docume
     return build_catalog(source.documents, source.config.kinds, reserved_groups).templates
 
 
-def _are_observed(diff: SourceDiff, cache: PlanCache) -> bool:
-    """Return whether a changed document makes metrics be queried, reads reports of clusters or defines scores."""
-    sources = [api.metrics for api in policy_apis.values() if api.metrics is not None]
-    kinds = {
-        kind for api in policy_apis.values() if api.scoring is not None for kind in (api.scoring.definition, api.scoring.score)
-    }
-    if any(key[:2] in kinds for key in diff.api_documents):
-        return True
-    for metrics in sources:
-        if any(key.group in metrics.groups for key in diff.api_documents):
-            after = merge_documents(cache.api_documents, diff.api_documents)
-            bodies = [document.body for kind in after if kind[0] in metrics.groups for document in after[kind]]
-            if any(query.type != "static" for query in metrics.list_queries(bodies)):
-                return True
+def _are_observed(diff: SourceDiff) -> bool:
+    """Return whether a changed document names whom to query, which is reported, or reads reports of clusters."""
+    groups = {group for api in policy_apis.values() if api.metrics is not None for group in api.metrics.groups}
+    kinds = {api.scoring.definition for api in policy_apis.values() if api.scoring is not None}
     documents = [after for _, after in diff.api_documents.values() if after is not None]
+    naming = [document for document in documents if document.key.group in groups or document.key[:2] in kinds]
+    if naming:
+        from gitsched.reconcile.contact_changes import list_contacts  # few commits change documents about metrics
+
+        if any(True for document in naming for _ in list_contacts(document.body)):
+            return True
+    by_kind: dict[tuple[str, str], tuple[Document, ...]] = {}
+    for document in documents:
+        by_kind[document.key[:2]] = (*by_kind.get(document.key[:2], ()), document)
+    return _await_reports(by_kind)
+
+
+def _await_reports(documents: Mapping[tuple[str, str], tuple[Document, ...]]) -> bool:
+    """Return whether a rollout of a policy API waits for reports of clusters."""
     reporting = [api.delivery_reports for api in policy_apis.values() if api.delivery_reports is not None]
     return any(
-        reports.list_clusters(document.body for document in documents if document.key.group in reports.groups)
+        reports.list_clusters(document.body for kind in documents if kind[0] in reports.groups for document in documents[kind])
         for reports in reporting
     )
 

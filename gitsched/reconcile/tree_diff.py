@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.gitsched.config import FILE, GROUP
+from gitsched.apis.gitsched.config import FILE
 from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, read_declared_scopes, resolve_key
 from gitsched.decide.changed_documents import (
     ChangedParts,
     FileDocuments,
     SourceDiff,
+    concern_everything,
     identify_documents,
     may_contain_bundle,
     pair_documents,
@@ -123,8 +124,8 @@ def _compare(
         return None
     templates = pair_documents(found[0].templates, found[1].templates)
     api_documents = pair_documents(found[0].api, found[1].api)
-    if may_select(api_documents.values(), totals.unused) or any(key.group == GROUP for key in api_documents):
-        return None  # Tenants, Rollouts and reports of clusters concern everything
+    if may_select(api_documents.values(), totals.unused) or concern_everything(api_documents):
+        return None
 
     def find(key: Key) -> Document | None:
         wanted = new.get((key.group, key.kind, key.name), ())

@@ -33,6 +33,12 @@ kind: AddOnPlacementScore
 metadata: {name: load, namespace: %s}
 status: {validUntil: "%s", scores: [{name: cpu, value: %d}]}
 """
+REPORT = """\
+apiVersion: gitsched.io/v1alpha1
+kind: ClusterReport
+metadata: {name: %s}
+spec: {appliedCommit: %s, health: %s, since: "%s"}
+"""
 DYNAMIC = """\
     replicaScheduling:
       replicaSchedulingType: Divided
@@ -105,6 +111,8 @@ class FactsHistory(PlainHistory):
             "shared": {SHARED: {**shared, f"clusters/{name}.yaml": text}},
             "unshared": {SHARED: {path: text for path, text in shared.items() if not path.startswith("clusters/")}},
         }
+        health = dice.choice(("Healthy", "Degraded"))
+        changes["report"] = {branch: {**known, "report.yaml": REPORT % (name, "a" * 40, health, format_hour(hour))}}
         if "ocm" in self._apis:
             score = SCORE % (name, "2026-03-03T00:00:00Z", dice.randrange(100))
             changes |= {"scores": {SHARED: {**shared, "scores/load.yaml": self._write_scores(hour)}}}

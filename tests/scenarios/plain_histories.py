@@ -244,12 +244,13 @@ class PlainHistory:
     def _change_settings(self) -> Files:
         """Return another gitsched.yaml, if there is one: other comments, or a setting that concerns few things."""
         dice, known = self._dice, self.files.get("gitsched.yaml")
+        subject, number = dice.randrange(9), dice.randrange(9)
         values = dice.choice(
             (
                 {},
-                {"output": f", commitSubject: Placements {dice.randrange(9)}"},
+                {"output": f", commitSubject: Placements {subject}"},
                 {"output": ", retireAfter: 30m"},
-                {"assumed": f"}}, {{kind: ConfigMap, name: app{dice.randrange(9)}"},
+                {"assumed": f"}}, {{kind: {('ConfigMap', 'Service')[number % 2]}, name: app{number}"},
                 {"lost": dice.choice((90, 99))},
             )
         )

@@ -270,7 +270,7 @@ def test_metrics_that_change_are_planned_from_the_last_state(fleet: Fleet, tmp_p
         assert list(runs[0].plan.observations.values()) == [value]
 
 
-FACTS = ("observed", "renewed", "own score", "shared", "empty", "broken")
+FACTS = ("observed", "renewed", "own score", "shared", "report", "broken")
 """Kinds of commits to facts branches, each of which is planned from the state of the last run."""
 
 
