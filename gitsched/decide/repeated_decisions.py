@@ -11,7 +11,7 @@ from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.engines import list_dependency_trackers, list_engine_records
 from gitsched.decide.workload_decision import decide_workload, is_unchanged
 from gitsched.model.document import Key
-from gitsched.render.output_files import make_record, strip_record
+from gitsched.render.output_files import read_back
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine, Snapshot
@@ -30,7 +30,7 @@ def find_unstable(decisions: DecisionSet) -> frozenset[Key] | None:
         return decisions.unstable
     written = {key: body for outcome in decisions.outcomes.values() for key, body in outcome.records}
     written.update(decisions.engine_records)
-    previous = {key: strip_record(make_record(body)) for key, body in written.items()}
+    previous = {key: read_back(body) for key, body in written.items()}
     snapshot = decisions.input._replace(previous=previous).make_snapshot()
     documents = {key: decisions.templates[key] for key in sorted(decisions.unstable)}
     return _decide_again(decisions.engines, snapshot, documents, decisions.outcomes)
@@ -41,7 +41,7 @@ def find_unstable_changes(incremental: IncrementalPlan) -> frozenset[Key] | None
     decided, snapshot = incremental.decided, incremental.decided.snapshot
     if not decided.unstable or not decided.unstable <= decided.outcomes.keys():
         return decided.unstable
-    written = {key: strip_record(make_record(body)) for found in decided.outcomes.values() for key, body in found.records}
+    written = {key: read_back(body) for found in decided.outcomes.values() for key, body in found.records}
     before = (key for row in decided.removed.values() for key in row.record_keys)
     previous = ChangedRecords(snapshot.previous, {**dict.fromkeys(before), **written})
     documents = {key: decided.documents[key] for key in sorted(decided.unstable)}

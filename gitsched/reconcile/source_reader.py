@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property, partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from gitsched.decide.catalog import make_raw_document
@@ -105,6 +106,9 @@ class SourceReader:
         self._replica_paths = tuple(dict.fromkeys((*_REPLICA_PATHS, *(kind.replicas_path for kind in kinds if kind.replicas_path))))
         self._ignored_codes = list_ignored_codes(config) if config is not None else frozenset[str]()
         self.rules = ",".join((*self._replica_paths, *sorted(self._ignored_codes), *(("strict",) if strict else ())))
+        self._rules_digest = blake2b(
+            self.rules.encode("utf-8", "surrogatepass"), digest_size=8
+        ).hexdigest()  # short: each file has a key
 
     @cached_property
     def _validate(self) -> Callable[[Body], ValidationResult]:
@@ -117,7 +121,7 @@ class SourceReader:
         """Return the key of a parsed file: its blob, and everything else that parsing depends on."""
         name = path.rpartition("/")[2]
         kind = name if name in KUSTOMIZATION_NAMES else name.rpartition(".")[2]
-        return f"{blob}:{kind}:{self.rules}"
+        return f"{blob}:{kind}:{self._rules_digest}"
 
     def read(self, blob: str, path: str, repository: Repository | None = None) -> ParsedFile:
         """Parse a blob that has this path, or return it from the cache."""

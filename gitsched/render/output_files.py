@@ -273,6 +273,7 @@ MAX_SLICE_DECISIONS = 100
 
 _MAPPINGS = ("metadata", "spec", "status")
 _RECORD_FIELDS = ("apiVersion", "api", "kind", "metadata", "spec", "status")
+_RECORD_FIELD_SET = frozenset(_RECORD_FIELDS)
 _encode_compact = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,239}[a-z0-9])?")
 
@@ -297,6 +298,16 @@ def make_record(body: Body) -> Body:
     if not isinstance(annotations, Fragment):
         annotations = mark_local_config(annotations if isinstance(annotations, dict) else {})
     return {**record, "metadata": {**metadata, "annotations": annotations}}
+
+
+def read_back(body: Body) -> Body:
+    """Return a record that a plan writes as the next run reads it."""
+    metadata = body.get("metadata") or {}
+    annotations = metadata.get("annotations")
+    is_kept = annotations and isinstance(annotations, dict) and LOCAL_CONFIG not in annotations and body.keys() <= _RECORD_FIELD_SET
+    if is_kept and all(isinstance(body.get(name, {}), dict) for name in _MAPPINGS):
+        return body
+    return strip_record(make_record(body))
 
 
 def strip_record(body: Body) -> Body:

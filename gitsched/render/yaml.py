@@ -76,7 +76,7 @@ def quote_always(text: str) -> str:
     return quoted if quoted.isascii() and "\x7f" not in quoted else _compile_unsafe().sub(_escape, quoted)
 
 
-_cached_quote = lru_cache(maxsize=1 << 16)(_quote_uncached)
+_cached_quote = lru_cache(maxsize=1 << 13)(_quote_uncached)  # names of workloads occur a few times, one after another
 
 
 def is_printable(text: str) -> bool:

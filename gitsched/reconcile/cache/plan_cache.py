@@ -268,20 +268,20 @@ class PlanCache:
             file.remove()
 
     def _list_rows(self) -> Iterator[Row]:
-        """Yield all rows of a complete plan."""
+        """Yield all rows of a complete plan, about in the order of their kinds and names, in which a store writes them."""
         engines = serialize_engines(self._engines)
         deserialize(engines)  # fail now for engines that could not be read back
-        yield (HEADER, "", 0, serialize(self.header))
-        yield (_PATHS, "", 0, serialize(self._paths))
-        yield (_ENGINES, "", 0, engines)
-        for kind, documents in self._api_documents.items():
+        for kind, documents in sorted(self._api_documents.items()):
             if len(documents) < document_rows.MIN_DIVIDED:
                 yield (_DOCUMENTS, _SEPARATOR.join(kind), 0, serialize(documents))
                 continue
             yield from ((_DOCUMENTS, name, 0, serialize(row)) for name, row in document_rows.list_parts(kind, documents))
-        yield from _list_workload_rows(self._workloads)
         yield from _list_cluster_rows(self._clusters)
-        yield from (*self._templates.list_rows(every=True), *self._referrers.list_rows(every=True))
+        yield (_ENGINES, "", 0, engines)
+        yield (HEADER, "", 0, serialize(self.header))
+        yield (_PATHS, "", 0, serialize(self._paths))
+        yield from (*self._referrers.list_rows(every=True), *self._templates.list_rows(every=True))
+        yield from _list_workload_rows(self._workloads)
 
     def _write_changes(self, store: RowStore) -> None:
         """Write the changed rows, only if the stored state is still the one that this cache was read from or has written."""
@@ -325,11 +325,12 @@ def _sum_revisions(engines: Iterable[PolicyEngine]) -> int:
 
 
 def _list_workload_rows(workloads: Mapping[Key, WorkloadRow | None]) -> Iterator[Row]:
-    return ((_WORKLOAD, _SEPARATOR.join(key), 0, serialize(row)) for key, row in workloads.items() if row is not None)
+    names = sorted((_SEPARATOR.join(key), key) for key, row in workloads.items() if row is not None)
+    return ((_WORKLOAD, name, 0, serialize(workloads[key])) for name, key in names)
 
 
 def _list_cluster_rows(clusters: Mapping[str, ClusterRow | None]) -> Iterator[Row]:
-    return ((_CLUSTER, name, 0, serialize(row)) for name, row in clusters.items() if row is not None)
+    return ((_CLUSTER, name, 0, serialize(row)) for name, row in sorted(clusters.items()) if row is not None)
 
 
 def make_cache_key(source: str, output: OutputRepository, prefix: str, options: tuple[str, ...]) -> str:

@@ -125,7 +125,7 @@ class PlanFile:
         temporary.chmod(0o600)
         for statement in (SET_PAGE_SIZE, "PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", _CREATE_TABLE, "BEGIN"):
             connection.execute(statement)
-        connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", sorted(rows))  # in the order of the table
+        connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", rows)  # made one by one: all of them are many megabytes
         connection.execute("COMMIT")
         connection.close()
         temporary.replace(self.path)

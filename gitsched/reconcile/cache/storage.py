@@ -69,7 +69,7 @@ class RowFile:
             return
         import sqlite3
 
-        rows = [(key, _encode(key, values[key])) for key in sorted(values)]  # in the order of the table
+        rows = ((key, _encode(key, values[key])) for key in sorted(values))  # in the order of the table
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with closing(sqlite3.connect(self.path, timeout=5)) as connection, connection:
