@@ -168,8 +168,14 @@ class ReferenceReading(Protocol):
         """Return the keys of those documents."""
         ...
 
+
+@runtime_checkable
+class InputListing(Protocol):
+    """Capability of an engine whose decisions may depend on other templates than the one that is decided."""
+
     def list_inputs(self) -> Iterable[Key]:
-        """Return the keys of all templates on which a decision may depend."""
+        """Return the keys of all templates on which decisions about others may depend. A new engine for these and for one more template
+        decides that one as this engine does."""
         ...
 
 

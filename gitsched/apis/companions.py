@@ -42,6 +42,10 @@ class CompanionFollowers:
             return []
         return sorted(self._index.list_workloads(companion))
 
+    def list_related(self) -> Iterable[Key]:
+        """Return the companions, and the workloads that these may follow."""
+        return self._index.list_entries()
+
     def follows(self, companion: Key, policy: Document | None) -> bool:
         """Return whether a companion follows a workload of a policy: by its own annotation, else by that of the policy or the setting."""
         features = self._index.find_features(companion)

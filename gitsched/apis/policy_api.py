@@ -150,6 +150,10 @@ class PolicyEngine(ABC):
         """Return the result of every cluster for a workload, by name; empty when no policy selects it."""
         return []
 
+    def evaluate_candidate(self, template: Document, cluster: str, /) -> CandidateResult | None:
+        """Return the result of one cluster for a workload; None for a cluster that the API does not have, or without a policy."""
+        return next((result for result in self.evaluate_candidates(template) if result.name == cluster), None)
+
     def evaluate_own(self, kind: str, name: str, namespace: str, /) -> list[CandidateResult] | None:  # noqa: ARG002 - optional
         """Return the result of every candidate for one of the API's own documents, by name; None when there is no such document."""
         return None

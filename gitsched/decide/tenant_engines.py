@@ -98,10 +98,6 @@ class _References(TenantEngine):
         engines = (engine for engine in self.list_engines() if isinstance(engine, ReferenceReading))
         return frozenset(key for engine in engines for key in engine.referenced_keys())
 
-    def list_inputs(self) -> Iterable[Key]:
-        engines = (engine for engine in self.list_engines() if isinstance(engine, ReferenceReading))
-        return frozenset(key for engine in engines for key in engine.list_inputs())
-
 
 class _DependencyDelivering(TenantEngine):
     def describe_delivery(self, template: Document, key: Key, /) -> str:

@@ -67,6 +67,10 @@ class CompanionIndex(Generic[E]):
         known = self._entries.get(entry)
         return known.features if known is not None else None
 
+    def list_entries(self) -> list[E]:
+        """Return all entries."""
+        return list(self._entries)
+
     def list_companions(self) -> Iterator[E]:
         """Yield every companion, in the order in which they were added."""
         return (entry for entry, (_, features) in self._entries.items() if features.is_companion)

@@ -84,9 +84,10 @@ def _explain_from_state(
             return None
         raise Permanent(_describe_undecided(key))
     found = found or _explain_unselected(decisions, document)
+    details = workloads.describe([] if why_not else [key], decisions)
     if found.overrides:
-        return None  # the files of a plan tell what becomes of the manifest
-    plan = workloads.plan._replace(details=workloads.describe([key], decisions) if not why_not else None)
+        details = details._replace(rendered=workloads.render(key, decisions))
+    plan = workloads.plan._replace(details=details)
     found = _complete(context, plan, baseline, key, found, why_not)
     log_ignored_settings(plan)
     return found

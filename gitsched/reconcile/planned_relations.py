@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from gitsched.model.scheduling import Outcome
     from gitsched.model.template_index import TemplateIndex
 
-_NOTHING_RENDERED = RenderedTree({}, {}, {}, {}, {}, (), {})
+NOTHING_RENDERED = RenderedTree({}, {}, {}, {}, {}, (), {})
+"""The tree of a plan of which no file is needed."""
+
 ReadRow = Callable[["Key"], "WorkloadRow | None"]
 
 
@@ -65,7 +67,7 @@ class PlannedRelations:
         outcomes, ordered = self._outcomes, sorted(self._placements, key=workload_sort_key)
         named = decisions._replace(outcomes=outcomes, templates=NamedTemplates(decisions.templates, listed=tuple(outcomes)))
         companions = CompanionPlacements(tuple(self._placements[key] for key in ordered))
-        return PlanDetails(named, _NOTHING_RENDERED, self._delivered, tuple(self._missing.values()), companions)
+        return PlanDetails(named, NOTHING_RENDERED, self._delivered, tuple(self._missing.values()), companions)
 
     def _add_references(self, key: Key, row: WorkloadRow) -> None:
         """Add what a workload refers to, where that goes, and where it is missing."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from gitsched.apis.capabilities import InnerPlacementReporting, ReferenceReading, SelectionTracking
+from gitsched.apis.capabilities import InnerPlacementReporting, InputListing
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.changed_documents import SourceDiff, pair_documents
 from gitsched.decide.continued_engines import continue_engines
@@ -15,12 +15,14 @@ from gitsched.decide.named_templates import NamedTemplates
 from gitsched.decide.own_workloads import read_own_workloads
 from gitsched.decide.plan_result import PlanDetails
 from gitsched.decide.plan_state import workload_sort_key
+from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render_workload
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.document import Document
+from gitsched.reconcile.fetch import find_output_blob
 from gitsched.reconcile.output_records import open_records
 from gitsched.reconcile.planned_records import list_planned_records
-from gitsched.reconcile.planned_relations import PlannedRelations
+from gitsched.reconcile.planned_relations import NOTHING_RENDERED, PlannedRelations
 from gitsched.reconcile.source_reader import is_manifest_path
 from gitsched.reconcile.state_plan import NeedsCompletePlan, continue_planned_engines, open_state
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters, make_baseline
@@ -59,8 +61,9 @@ class PlannedWorkloads:
         if own is None or not all(self._is_decided_by(key, one.outcome.api) for key, one in own.items()):
             raise NeedsCompletePlan("several APIs may decide the same workload")
         self._own = own
-        readers = (engine for engine in self._engines if isinstance(engine, ReferenceReading))
-        self._inputs = frozenset(key for engine in readers for key in engine.list_inputs())
+        listing = [(engine, frozenset(engine.list_inputs())) for engine in self._engines if isinstance(engine, InputListing)]
+        self._inputs = frozenset(key for _, inputs in listing for key in inputs if key in self._snapshot.templates)
+        self._dependent = frozenset(key for engine, inputs in listing if engine.decides_templates for key in inputs) & self._inputs
         recorded = open_records(context, fetched)
         self._records = list_planned_records(recorded, update, plan.outcomes)
 
@@ -128,7 +131,7 @@ class PlannedWorkloads:
         reporting = list_capacity_reporters(self._engines)
         found = {key for engine in reporting.values() for key in engine.list_concerned(self.index, clusters)}
         others = (key for key, entry in self.index.items() if entry.placement is not None and entry.placement.api not in reporting)
-        return frozenset(found.union(others, self._changes.workloads, self._own))
+        return frozenset(found.union(others, self._changes.workloads, self._own, self._dependent))
 
     def _list_affected(self, changed: Catalog) -> frozenset[Key]:
         """Return the workloads that added documents of policy APIs may affect."""
@@ -147,9 +150,11 @@ class PlannedWorkloads:
         """Return the decisions about some workloads, and a baseline for simulations of what concerns these alone."""
         if len(keys) > _MIN_LIMIT + self._totals.workload_count // _SHARE or any(map(is_claim, keys)):
             raise NeedsCompletePlan("many workloads are concerned, or a claim that any workload may mount")
-        for engine in self._engines if keys else ():
-            if engine.decides_templates and not (isinstance(engine, SelectionTracking) and not engine.reads_other_templates):
-                raise NeedsCompletePlan(f"decisions of {engine.name} depend on those about other objects")
+        if len(self._inputs) > _MIN_LIMIT + self._totals.workload_count // _SHARE:
+            raise NeedsCompletePlan("decisions may depend on many other objects")
+        for engine in self._engines:
+            if engine.decides_templates and not isinstance(engine, InputListing):
+                raise NeedsCompletePlan(f"decisions of {engine.name} may depend on any object")
         decisions = self.decide(keys)
         others = self._totals.workload_count - len(decisions.outcomes)
         baseline = make_baseline(
@@ -185,6 +190,12 @@ class PlannedWorkloads:
         """Return what a complete plan has about some workloads: what they refer to, their targets and their companions."""
         relations = PlannedRelations(self._totals, self.index, self._snapshot.templates, self._own, self._read_row)
         return relations.describe(keys, decisions)
+
+    def render(self, key: Key, decisions: DecisionSet) -> RenderedTree:
+        """Return the files of one workload, as in the tree of a complete plan. Its records have no content."""
+        cache, find_blob = RenderCache(written=False), partial(find_output_blob, self._fetched)
+        files = render_workload(decisions.outcomes[key], decisions.templates[key], False, find_blob, cache)
+        return NOTHING_RENDERED._replace(workloads={key: files})
 
     def _read_row(self, key: Key) -> WorkloadRow | None:
         changed = self._changes.workloads

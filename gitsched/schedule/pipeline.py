@@ -87,12 +87,29 @@ def explain_group(request: Request, group: AffinityGroup, fleet: Fleet) -> list[
             reasons[index] = rejection.filter.reason(request, fleet, index)
     mask = find_feasible(request, group, fleet)
     previous = {target.name for target in request.previous}
-    results = []
-    for index, name in enumerate(fleet.names):
-        eligible = bool(mask >> index & 1)
-        score = float(LOCALITY_SCORE) if name in previous else 0.0
-        scores = {"ClusterLocality": score} if eligible else {}
-        results.append(
-            CandidateResult(name, eligible, "" if eligible else reasons.get(index, ""), scores, score if eligible else None)
-        )
-    return results
+    return [
+        _make_result(name, reasons.get(index, ""), eligible=bool(mask >> index & 1), is_previous=name in previous)
+        for index, name in enumerate(fleet.names)
+    ]
+
+
+def explain_candidate(request: Request, group: AffinityGroup, fleet: Fleet, index: int) -> CandidateResult:
+    """Return the result for one candidate of a group, the same as `explain_group`."""
+    name, bit = fleet.names[index], 1 << index
+    is_previous = any(target.name == name for target in request.previous)
+    if find_feasible(request, group, fleet) & bit:
+        return _make_result(name, "", eligible=True, is_previous=is_previous)
+    reason = (
+        "cluster(s) document is broken" if fleet.frozen & bit else "cluster(s) is being deleted" if fleet.deleting & bit else ""
+    )
+    for rejection in list_rejections(request, group, fleet):
+        if rejection.mask & bit:
+            reason = rejection.filter.reason(request, fleet, index)
+    return _make_result(name, reason, eligible=False, is_previous=is_previous)
+
+
+def _make_result(name: str, reason: str, *, eligible: bool, is_previous: bool) -> CandidateResult:
+    score = float(LOCALITY_SCORE) if is_previous else 0.0
+    return CandidateResult(
+        name, eligible, "" if eligible else reason, {"ClusterLocality": score} if eligible else {}, score if eligible else None
+    )

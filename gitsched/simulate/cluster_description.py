@@ -138,8 +138,11 @@ def _group_absences(reasons: Mapping[Key, str]) -> tuple[AbsenceReason, ...]:
 
 def _explain_absence(baseline: Baseline, key: Key, outcome: Outcome, cluster: str) -> str:
     engine = next(engine for engine in baseline.decisions.engines if engine.name == outcome.api)
-    verdicts = engine.evaluate_own(*_make_reference(key)) or engine.evaluate_candidates(baseline.decisions.templates[key])
-    verdict = next((verdict for verdict in verdicts if verdict.name == cluster), None)
+    verdicts = engine.evaluate_own(*_make_reference(key))
+    if verdicts:
+        verdict = next((verdict for verdict in verdicts if verdict.name == cluster), None)
+    else:
+        verdict = engine.evaluate_candidate(baseline.decisions.templates[key], cluster)
     if verdict is None:
         groups = next(api.groups for api in policy_apis.values() if api.name == outcome.api)
         known = any(document.key.group in groups for _, document, _ in index_clusters(baseline.decisions.catalog)[cluster])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -23,7 +24,8 @@ from gitsched.report.fleet_tree import serialize_fleet_tree
 from gitsched.simulate.scenario import Scaling, Scenario
 from tests.scenarios.conftest import Fleet
 from tests.scenarios.histories import Files, History
-from tests.scenarios.test_incremental_comparison import PLACES, PolicyHistory
+from tests.scenarios.test_incremental_comparison import PLACES, DependentHistory, PolicyHistory
+from tests.scenarios.test_overrides import mirror
 
 
 def list_objects(files: Files) -> list[tuple[str, str, str]]:
@@ -119,10 +121,11 @@ def test_explanations_and_simulations_are_the_same_from_the_state_of_the_last_ru
     play(fleet, tmp_path, PolicyHistory(dice), dice, 3)
 
 
+@pytest.mark.parametrize("start", [PolicyHistory, DependentHistory])
 def test_what_the_last_run_has_placed_is_explained_without_a_complete_plan(
-    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Callable[[Random], PolicyHistory]
 ) -> None:
-    fleet.commit(PolicyHistory(Random(1)).files)
+    fleet.commit({**start(Random(1)).files, "policies/mirror.yaml": mirror("other.example.net", "first", "second")})
     fleet.reconcile()
     fleet.commit({"README.md": "more\n"}, hour=0.1)
     settings, scenario = fleet.settings(0.1, trusted=False), Scenario(lose=(FailureDomain(CLUSTER, "first"),))

@@ -77,6 +77,11 @@ class AutoscalerIndex:
         """Return the autoscalers of a workload, sorted."""
         return self._autoscalers.get(target, ())
 
+    def list_related(self) -> Iterator[Key]:
+        """Yield all autoscalers and their targets, also those that do not exist."""
+        yield from self._targets
+        yield from self._autoscalers
+
     def has_divided_limits(self, autoscaler: Document) -> bool:
         """Return whether the settings, or the annotation of an autoscaler, ask to divide its limits."""
         annotation = read_annotations(autoscaler.body).get(LIMITS_ANNOTATION)

@@ -29,7 +29,7 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
-from gitsched.model.scheduling import CandidateResult, Outcome
+from gitsched.model.scheduling import AffinityGroup, CandidateResult, Outcome, Request
 from gitsched.model.taints import NO_EXECUTE, is_controller_taint
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.schedule import pipeline
@@ -78,6 +78,10 @@ class KarmadaEngine(PolicyEngine):
     def reads_other_templates(self) -> bool:
         state = self.state
         return state.has_dependencies or state.has_followers or not state.autoscalers.is_empty
+
+    def list_inputs(self) -> Iterable[Key]:
+        brought = self.dependencies.list_related() if self.dependencies is not None else ()
+        return frozenset((*brought, *self.state.autoscalers.list_related()))
 
     def list_selectable(self, before: PolicyEngine, after: PolicyEngine, changes: SnapshotChanges, /) -> frozenset[Key] | None:
         from gitsched.apis.karmada.continuation.brought_templates import may_bring_selected  # only to compare commits
@@ -222,16 +226,26 @@ class KarmadaEngine(PolicyEngine):
         return self._count_sets(template, outcome) if outcome is not None else None
 
     def evaluate_candidates(self, template: Document) -> list[CandidateResult]:
+        found = self._find_explained_group(template)
+        return pipeline.explain_group(*found, self.state.fleet) if found is not None else []
+
+    def evaluate_candidate(self, template: Document, cluster: str, /) -> CandidateResult | None:
+        found, index = self._find_explained_group(template), self.state.fleet.index.get(cluster)
+        return pipeline.explain_candidate(*found, self.state.fleet, index) if found is not None and index is not None else None
+
+    def _find_explained_group(self, template: Document) -> tuple[Request, AffinityGroup] | None:
+        """Return the request for a workload, and the affinity group that would be used; None without a policy."""
         state = self.state
         record = state.find_record(template)
         policy, _ = state.find_policy(template, record)
         if policy is None:
-            return []
+            return None
         requirements, previous = state.read_requirements(template), state.read_previous(template, record)
         request = state.build_request(template, policy, requirements, previous, state.snapshot.now)
+        if len(request.groups) == 1:
+            return request, request.groups[0]
         decision = pipeline.schedule(request, state.fleet)
-        group = next((g for g in request.groups if g.name == decision.group), request.groups[request.first_group])
-        return pipeline.explain_group(request, group, state.fleet)
+        return request, next((g for g in request.groups if g.name == decision.group), request.groups[request.first_group])
 
     def unavailable_clusters(self) -> Mapping[str, str]:
         """Return the clusters that evict, are not ready or are being deleted."""

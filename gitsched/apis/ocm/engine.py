@@ -146,6 +146,9 @@ class OcmEngine(PolicyEngine):
     def reads_other_templates(self) -> bool:
         return self._followers is not None
 
+    def list_inputs(self) -> Iterable[Key]:
+        return self._followers.list_related() if self._followers is not None else ()
+
     def list_selectable(self, before: PolicyEngine, after: PolicyEngine, changes: SnapshotChanges, /) -> frozenset[Key] | None:
         from gitsched.apis.ocm.continuation import find_selectable  # only to compare commits
 

@@ -182,6 +182,12 @@ class DependenciesDistributor:
             found |= new
         return frozenset(found) - dirty
 
+    def list_related(self) -> Iterator[Key]:
+        """Yield all objects that bring others along, that may be brought along, and that lead to these."""
+        yield from self._dependencies.list_related()
+        if self._followers is not None:
+            yield from self._followers.list_related()
+
     def may_be_brought(self, key: Key) -> bool:
         """Return whether other objects may bring an object along: more often than they do."""
         followed = self._followers is not None and bool(self._followers.list_workloads(key))

@@ -73,6 +73,12 @@ class DependencyIndex:
         reach = self._reach.get(key)
         return sorted(found - reach.objects - {key} if reach is not None else found, key=binding_key)
 
+    def list_related(self) -> Iterator[Key]:
+        """Yield the workloads that refer to others, the objects that they reach, and those whose controllers write Secrets."""
+        yield from self.references
+        yield from self._users
+        yield from (key for writers in self._writers.values() for key in writers)
+
     def may_have_dependents(self, key: Key) -> bool:
         """Return whether a workload may refer to an object: more often than one does."""
         written = any(key in writers for writers in self._writers.values())
