@@ -17,6 +17,7 @@ from gitsched.decide.tenant_outcomes import obeys_rules
 from gitsched.decide.tenant_views import TenantClusters
 from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
 from gitsched.model.document import Key, is_namespaced, parse_api_group, read_annotations
+from gitsched.model.tenants import TENANT_CHANGED
 from gitsched.render.output_files import escape_segment, relative_path
 
 if TYPE_CHECKING:
@@ -32,16 +33,15 @@ if TYPE_CHECKING:
     from gitsched.model.document import Document
     from gitsched.model.finding import Finding
 
-_CODE_PREFIX = "tenant-"
-
 
 def keeps_tenants(decisions: DecisionSet, findings: tuple[Finding, ...]) -> bool:
-    """Return whether the next plan may continue one with tenants: no Tenant changes or refuses anything, and each workload is a template
+    """Return whether the next plan may continue one with tenants: no Tenant refuses anything, now or then, and each workload is a template
     that its owner's engines decide alone. `findings` are all of the plan."""
-    return not (
+    tenancy = decisions.tenancy
+    return (tenancy is None or tenancy.paths.has_settled) and not (
         decisions.refused
         or decisions.own_workloads
-        or any(finding.code.startswith(_CODE_PREFIX) for finding in findings)
+        or any(finding.code.startswith("tenant-") and finding.code != TENANT_CHANGED for finding in findings)
         or any(_is_escaped_namespace(key) for key in decisions.catalog.templates)
         or any(policy_apis[engine.name].shared_workloads is not None for engine in decisions.engines)
     )

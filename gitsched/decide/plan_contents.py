@@ -19,6 +19,7 @@ from gitsched.decide.registry import apis_by_group, policy_apis, reserved_groups
 from gitsched.decide.workload_decision import TWO_CLAIMS
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key, is_known_group, parse_api_group
+from gitsched.model.tenants import TENANT_CHANGED
 from gitsched.render.output_files import status_path
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from gitsched.model.template_index import TemplateEntry
 
 
-PASSING_CODES = ("guard-loosened",)
-"""Codes of findings that say what settings change, and nothing else: the next plan is made as if there were none."""
+PASSING_CODES = ("guard-loosened", TENANT_CHANGED)
+"""Codes of findings that say what settings or Tenants change, and nothing else: the next plan is made as if there were none."""
 
 
 class PlanContents(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -37,19 +37,20 @@ def choose_reading_rules(
     repository: Repository,
     entries: list[TreeEntry],
     paths: Iterable[str],
-    kustomized: KustomizedTree | None,
+    kustomized: Collection[KustomizedTree],
     documents: Sequence[RawDocument],
 ) -> ReadingRules | None:
     """Return how the files of a tree with these `documents` were chosen; None where others depend on them in ways that only a complete plan
-    knows."""
+    knows. `kustomized` is the tree if it has kustomizations or files that are not read, one for each owner with tenants."""
     has_links = any(entry.mode == SYMLINK_MODE for entry in entries)
     links = list_link_targets(repository, entries) if has_links else frozenset[str]()
     rules = ReadingRules(list_roots(paths), tuple(entry.path for entry in list_ignore_files(entries)), links)
-    if kustomized is not None:
-        if not kustomized.is_unchanged:
+    if kustomized:
+        if not all(one.is_unchanged for one in kustomized):
             return None
+        references = frozenset[str]().union(*(one.parts.list_references() for one in kustomized))
         charts = (posixpath.dirname(entry.path) for entry in entries if posixpath.basename(entry.path) == CHART_FILE)
-        rules = rules._replace(is_searched=True, references=kustomized.parts.list_references(), charts=tuple(sorted(charts)))
+        rules = rules._replace(is_searched=True, references=references, charts=tuple(sorted(charts)))
     if not any(document.kind == DEFINITION_KIND for document in documents):
         return rules
     from gitsched.reconcile.custom_resources import add_defined_kinds  # many sources have no definitions

@@ -230,11 +230,12 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
     own = source.config
     if own.source.facts != fetched.trusted.config.source.facts:  # a commit does not choose whose facts count for it
         source = source._replace(config=own._replace(source=own.source._replace(facts=fetched.trusted.config.source.facts)))
-    required = context.settings.operator.required_tenants
+    required, lacks_tenants = context.settings.operator.required_tenants, False
     if required or any(finding.code == "tenant-unreadable" for finding in source.other_findings):
         from gitsched.reconcile.required_tenants import check_required_tenants  # few operators require Tenants
 
-        source = check_required_tenants(source, required, refuses=withholds)
+        checked = check_required_tenants(source, required, refuses=withholds)
+        source, lacks_tenants = checked, checked is not source
     facts = NO_FACTS
     if fetched.facts != Facts():
         from gitsched.reconcile.cluster_facts import add_all_facts  # few sources have facts branches
@@ -284,7 +285,7 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
     # findings about settings or metrics.
     has_reports = not observed.empty and has_delivery_reports(source)
     can_continue = not (has_reports or observed.findings or reported.findings) and made_from.rollouts is None
-    can_continue = can_continue and source.config is own and not required and not contacts
+    can_continue = can_continue and source.config is own and not lacks_tenants and not contacts
     return RunInput(made_from, can_continue, reported.changes, facts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -20,8 +20,7 @@ def check_required_tenants(source: SourceTree, required: Iterable[str], *, refus
 
     With `refuses`, as in a run that writes, raise Permanent instead: without its rules a tenant could do what the platform can.
     """
-    known = [] if source.tenancy is None else [tenant.name for tenant in source.tenancy.paths.own]
-    missing = [pattern for pattern in required if not any(fnmatchcase(name, pattern) for name in known)]
+    missing = list_missing(required, [] if source.tenancy is None else [tenant.name for tenant in source.tenancy.paths.own])
     if missing:
         message = (
             f"the operator requires Tenants that the source does not define: {format_names(missing)}; define them, or remove them from "
@@ -32,3 +31,8 @@ def check_required_tenants(source: SourceTree, required: Iterable[str], *, refus
     if refuses and problems:
         raise Permanent(f"nothing is written: {'; '.join(map(str, problems[:3]))}")
     return source
+
+
+def list_missing(required: Iterable[str], names: Collection[str]) -> list[str]:
+    """Return the patterns of required Tenants that none of the names matches."""
+    return [pattern for pattern in required if not any(fnmatchcase(name, pattern) for name in names)]

@@ -57,7 +57,7 @@ def plan_incrementally(
     header, record = cache.header, fetched.record
     if fetched.frozen or context.settings.allowed:
         return None  # the guard has more to say than whether limits are exceeded
-    if not _has_known_tenants(fetched, header.totals):
+    if not _has_known_tenants(context, fetched, header.totals):
         return None
     if record is not None and record.guard and read_guard_record(record.guard) != GuardRecord(header.totals.config.guard):
         return None
@@ -105,9 +105,16 @@ def plan_incrementally(
     return Planned(plan, config, state, builds, kept_files, setting_changes, tenants=tenants, facts=facts)
 
 
-def _has_known_tenants(fetched: Fetched, totals: Totals) -> bool:
-    """Return whether the Tenants that count are those of the last plan, and no facts branch has documents without an owner."""
+def _has_known_tenants(context: RunContext, fetched: Fetched, totals: Totals) -> bool:
+    """Return whether the Tenants that count are those of the last plan, and no facts branch has documents without an owner. None that the
+    operator requires is missing."""
     recorded = fetched.record.tenants if fetched.record is not None else ()
+    required = context.settings.operator.required_tenants
+    if required:
+        from gitsched.reconcile.required_tenants import list_missing  # few operators require Tenants
+
+        if list_missing(required, [str(tenant.get("name")) for tenant in recorded]):
+            return False
     if not (recorded or totals.owners or fetched.base_tenants):
         return True
     return bool(recorded and totals.owners) and fetched.base_tenants in (None, recorded) and fetched.facts == Facts()

@@ -218,8 +218,9 @@ def read_source_tree(
         merged = found.tree._replace(last_valid=kept, other_findings=other_findings, unverified=unverified)
         is_valid = config_valid and not (restored or found.restored or unverified or any(file.broken for file in files.values()))
         if found.is_plain and is_valid and builds is not None:
-            found_rules = choose_reading_rules(repository, entries, paths or config.source.paths, None, documents)
-            tree_cache = tree_cache._replace(reading_rules=found_rules)
+            found_rules = choose_reading_rules(repository, entries, paths or config.source.paths, found.kustomized, documents)
+            source_paths = [path for path, file in found.files.items() if not file.kustomized]
+            tree_cache = tree_cache._replace(reading_rules=found_rules, source_paths=source_paths)
         return _check_custom_resources(tree_cache._replace(source_tree=merged), repository)
     if config.source.variants or _may_have_bundles(documents) or _needs_builds(config, entries, len(manifests) > len(files), files):
         from gitsched.reconcile.kustomized_tree import read_kustomized_tree
@@ -258,7 +259,7 @@ def read_source_tree(
         rules: ReadingRules | None = ReadingRules()
         roots = paths or config.source.paths
         if has_odd or roots or ignore is not None or kustomized is not None or _has_definitions(documents):
-            rules = choose_reading_rules(repository, entries, roots, kustomized, documents)
+            rules = choose_reading_rules(repository, entries, roots, () if kustomized is None else (kustomized,), documents)
         made = made._replace(reading_rules=rules._replace(settled=settled) if rules is not None else None)
     return _check_custom_resources(kustomized.add_to(made) if kustomized is not None else made, repository)
 

@@ -16,6 +16,7 @@ from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.sourceignore import IGNORE_FILE
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding
+from gitsched.model.tenants import TENANT_CHANGED
 from gitsched.model.variants import WorkloadVariants
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.kustomizations import KustomizedTree
@@ -55,12 +56,14 @@ class OwnedFiles(NamedTuple):
 
 class TenantTree(NamedTuple):
     """The files of a source with tenants without parts of kustomizations, the restored ones, and the source tree of what counts. It
-    `is_plain` if nothing is built, no tenant hides files, and nothing is found about Tenants."""
+    `is_plain` if nothing is built, no tenant hides files, and nothing is found about Tenants but changes. `kustomized` are the trees of the
+    owners that have kustomizations or files that are not read."""
 
     files: Mapping[str, SourceFile]
     restored: Mapping[str, RestoredFile]
     tree: SourceTree
     is_plain: bool = False
+    kustomized: tuple[KustomizedTree, ...] = ()
 
 
 def read_tenant_files(
@@ -117,7 +120,9 @@ def read_tenant_files(
         for path, file in source.restored.items()
         if path in remaining and (remaining[path].broken or not source.files[path].broken)  # else only a part was broken
     }
-    return TenantTree(remaining, restored, tree, source is given and not (made or findings))
+    is_allowed = all(finding.code == TENANT_CHANGED for finding in findings)
+    is_plain = source is given and is_allowed and all(one.is_unchanged for one in made.values())
+    return TenantTree(remaining, restored, tree, is_plain, tuple(made.values()))
 
 
 def _read_hidden_files(source: OwnedFiles, paths: TenantPaths, reader: SourceReader) -> OwnedFiles:

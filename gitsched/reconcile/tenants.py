@@ -13,7 +13,7 @@ from gitsched.decide.continued_views import SourceOwners
 from gitsched.model.document import Body, Document, Key, as_object
 from gitsched.model.finding import Finding, Location, locate_origin
 from gitsched.model.template_index import TemplateIndex
-from gitsched.model.tenants import TENANT, TENANT_KIND
+from gitsched.model.tenants import TENANT, TENANT_CHANGED, TENANT_KIND
 from gitsched.reconcile.tenant_rules import LocateRules, read_positions
 
 MAX_TENANTS = 2_000
@@ -123,7 +123,7 @@ def read_tenants(
     for tenant in known:
         if tenant.name not in names:
             text = f"{tenant.title} is removed: its rules still count in this run, because the trusted side has it"
-            findings.append(Finding("warning", "tenant-changed", text, tenant.location, (TENANT, "", tenant.name), is_change=True))
+            findings.append(Finding("warning", TENANT_CHANGED, text, tenant.location, (TENANT, "", tenant.name), is_change=True))
     ordered = sorted(records, key=lambda record: str(record.get("name")))
     return FoundTenants(TenantPaths(known, own), tuple(ordered), tuple(findings))
 
@@ -172,12 +172,12 @@ def _describe_change(document: RawDocument, tenant: Tenant, known: Sequence[Tena
     what = "differs from that of the trusted side" if before is not None else "is new"
     later = "what it allows in addition counts from the next run" if before is not None else "it counts at once"
     text = f"Tenant {tenant.name} {what}: {later}"
-    return [_make_finding(document, "tenant-changed", text, "info")]
+    return [_make_finding(document, TENANT_CHANGED, text, "info")]
 
 
 def _make_finding(document: RawDocument, code: str, text: str, severity: Any = "error") -> Finding:
     location = locate_origin(document.origin) if document.origin is not None else None
-    return Finding(severity, code, text, location, (TENANT, "", document.name), is_change=code == "tenant-changed")
+    return Finding(severity, code, text, location, (TENANT, "", document.name), is_change=code == TENANT_CHANGED)
 
 
 def _write_record(document: RawDocument, tenant: Tenant) -> dict[str, Any]:

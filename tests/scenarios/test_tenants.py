@@ -15,7 +15,7 @@ from gitsched.model.errors import Permanent
 from gitsched.reconcile import RunResult
 from gitsched.reconcile.comparison import compare_plans
 
-from .conftest import Fleet
+from .conftest import Fleet, cluster, deployment, policy
 
 TABLE: Any = yaml.safe_load(Path(__file__).with_name("tenants.yaml").read_text())
 BASE: Mapping[str, str] = TABLE["base"]
@@ -268,6 +268,16 @@ def test_the_operator_requires_tenants(fleet: Fleet, tmp_path: Path) -> None:
     assert "does not define: team-a;" in message
     with pytest.raises(Permanent, match="the operator requires Tenants"):
         fleet.reconcile(1, operator_file=operator)
+
+
+def test_the_operator_requires_tenants_after_a_run_that_did_not(fleet: Fleet, tmp_path: Path) -> None:
+    operator = tmp_path / "operator.yaml"
+    operator.write_text("apiVersion: gitsched.io/v1alpha1\nkind: OperatorConfig\nspec: {tenants: {required: [team-a]}}\n")
+    fleet.commit({"clusters.yaml": cluster("first"), "apps.yaml": deployment("web") + "---\n" + policy("first")})
+    fleet.reconcile()
+    assert not fleet.reconcile(1).plan.complete
+    with pytest.raises(Permanent, match="the operator requires Tenants"):
+        fleet.reconcile(2, operator_file=operator)
 
 
 def test_a_tenant_in_its_own_path_allows_nothing(fleet: Fleet) -> None:

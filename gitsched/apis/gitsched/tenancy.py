@@ -30,6 +30,12 @@ class TenantPaths:
         self._sets = [_index(tenants) for tenants in (tuple(trusted), self.own)]
         self._found: dict[str, tuple[Tenant, ...]] = {}
 
+    @property
+    def has_settled(self) -> bool:
+        """Whether the rules of each path are the same once the planned commit is the trusted side."""
+        later, directories = TenantPaths(self.own, self.own), {path for by_path in self._sets for path in by_path}
+        return all(self.find(directory) == later.find(directory) for directory in directories)
+
     def find(self, path: str) -> tuple[Tenant, ...]:
         """Return the Tenants whose rules count for a file or directory, the owner first; () for the platform."""
         found = self._found.get(path)
