@@ -23,7 +23,6 @@ from gitsched.reconcile.fetch import find_output_blob
 from gitsched.reconcile.output_records import open_records
 from gitsched.reconcile.planned_records import list_planned_records
 from gitsched.reconcile.planned_relations import NOTHING_RENDERED, PlannedRelations
-from gitsched.reconcile.source_reader import is_manifest_path
 from gitsched.reconcile.state_plan import NeedsCompletePlan, continue_planned_engines, open_state
 from gitsched.simulate.baseline import Baseline, list_capacity_reporters, make_baseline
 
@@ -99,13 +98,6 @@ class PlannedWorkloads:
         """Whether pods inside a cluster have placements, so that nodes are failure domains."""
         return any(isinstance(engine, InnerPlacementReporting) for engine in self._engines)
 
-    def check_reconciled(self) -> None:
-        """Raise NeedsCompletePlan unless the last run has planned the manifests of the commit, and nothing moves since."""
-        header = self._cache.header
-        paths = self._context.source.repository.changed_paths(header.source_tree, self._fetched.source.tree)
-        if not header.reading_rules or any(map(is_manifest_path, paths)) or self._changes.api_documents or self.plan.moves:
-            raise NeedsCompletePlan("the commit is not reconciled")
-
     def list_concerned(self, scenario: Scenario, changed: ChangedCatalog) -> frozenset[Key]:
         """Return the workloads that the events of a scenario may concern, those about which more is to be told, and all that a scenario
         scales, placed or not. `changed` are the documents after the scenario, without what it scales.
@@ -134,7 +126,10 @@ class PlannedWorkloads:
         return frozenset(found.union(others, self._changes.workloads, self._own, self._dependent))
 
     def _list_affected(self, changed: Catalog) -> frozenset[Key]:
-        """Return the workloads that added documents of policy APIs may affect."""
+        """Return the workloads that added documents of policy APIs may affect. Raise NeedsCompletePlan if others changed as well since the
+        last run."""
+        if self._changes.api_documents or self._changes.templates:
+            raise NeedsCompletePlan("the commit is not reconciled")
         cache = open_state(self._context, self._fetched)
         known, present = self.catalog.api_documents_by_key, changed.api_documents_by_key
         added = {key: document for key, document in present.items() if known.get(key) != document}

@@ -51,10 +51,11 @@ def open_state(context: RunContext, fetched: Fetched) -> PlanCache:
     return cache
 
 
-def plan_from_state(context: RunContext, fetched: Fetched, *, reads_files: bool = True) -> StatePlan:
+def plan_from_state(context: RunContext, fetched: Fetched, *, reads_files: bool = True, reads_clusters: bool = True) -> StatePlan:
     """Plan the fetched commit. Raise NeedsCompletePlan if only a complete plan has all findings.
 
-    Unless the caller `reads_files`, documents may differ from their files, and findings about files from those of the planned commit.
+    Unless the caller `reads_files`, documents may differ from their files, and findings about files from those of the planned commit;
+    unless it `reads_clusters`, the documents of clusters alone, which facts branches complete.
     """
     cache = open_state(context, fetched)
     totals = cache.header.totals
@@ -65,7 +66,10 @@ def plan_from_state(context: RunContext, fetched: Fetched, *, reads_files: bool 
     if totals.observations:
         raise NeedsCompletePlan("a report has to query metrics, or to use recorded ones")
     if reads_files:
-        _check_files(cache.header, fetched)
+        _check_files(cache.header)
+        facts = cache.header.facts
+        if reads_clusters and (facts.are_timed or facts.digest != fetched.facts.digest):
+            raise NeedsCompletePlan("documents of clusters have facts that their files do not have")
     if needs_setting_report(context, fetched, totals.config):
         from gitsched.reconcile.setting_findings import report_settings  # few commits change settings
 
@@ -77,12 +81,10 @@ def plan_from_state(context: RunContext, fetched: Fetched, *, reads_files: bool 
     return StatePlan(planned, planned.state)
 
 
-def _check_files(header: PlanCacheHeader, fetched: Fetched) -> None:
+def _check_files(header: PlanCacheHeader) -> None:
     """Raise NeedsCompletePlan if documents or findings do not come from the files of the planned commit alone."""
     if header.totals.varied:
         raise NeedsCompletePlan("what builds change is not in the state")
-    if header.facts.are_timed or header.facts.digest != fetched.facts.digest:
-        raise NeedsCompletePlan("documents of clusters have facts that their files do not have")
     if header.settled:
         raise NeedsCompletePlan("a report says which versions of broken files are used")
 
