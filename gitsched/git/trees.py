@@ -278,10 +278,12 @@ def _group_by_directory(changes: Mapping[str, WritableFile | None]) -> _Director
         directory, name = directories.get(parent), names.get(leaf)
         if directory is None or name is None:
             *steps, name = check_path(path)  # a path is safe where its directory and its name are those of safe paths
-            directory = root
-            for step in steps:
-                directory = directory.directories.setdefault(step, _Directory())
-            directories[parent], names[leaf] = directory, name
+            names[leaf] = name
+            if directory is None:
+                directory = root
+                for step in steps:
+                    directory = directory.directories.setdefault(step, _Directory())
+                directories[parent] = directory
         directory.files[name] = file
     return root
 
