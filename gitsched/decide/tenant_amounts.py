@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.tenant import Tenant
 from gitsched.apis.replicas import count_copy_replicas
-from gitsched.decide.pod_amounts import PodAmounts, find_scale_target, measure_pods
+from gitsched.decide.pod_amounts import PodAmounts, ScaleTarget, find_scale_target, measure_pods
 from gitsched.decide.tenant_admission import Violation
 from gitsched.kinds.replicas import MAX_REPLICAS
 from gitsched.kinds.table import find_kind
@@ -52,14 +52,60 @@ class Amounts:
         return max(self.pods[name].replicas if name in self.pods else 0, self.scales.get(name, 0))
 
 
+class TotalAmounts(NamedTuple):
+    """Replicas in all clusters, and what they request, in units of a nano by resource."""
+
+    replicas: int
+    requests: Mapping[str, int]
+
+
+class TenantUse:
+    """What the workloads of a tenant have together. The totals are updated by what is added, whatever is there already."""
+
+    def __init__(self) -> None:
+        self._amounts = Amounts()
+        self.totals = TotalAmounts(0, {})
+
+    def sum_with(self, added: Amounts) -> TotalAmounts:
+        """Return the totals with what another workload has. An autoscaler and the workload that it scales count once."""
+        pods, scales = self._amounts.pods, self._amounts.scales
+        replicas, requests = self.totals.replicas, dict(self.totals.requests)
+        for name in added.pods.keys() | added.scales.keys():
+            before, scale = pods.get(name), scales.get(name, 0)
+            sides = (-1, before, scale), (1, added.pods.get(name, before), max(scale, added.scales.get(name, 0)))
+            for sign, one, limit in sides:
+                count = sign * max(one.replicas if one is not None else 0, limit)
+                replicas += count
+                for resource, amount in one.requests.items() if one is not None else ():
+                    requests[resource] = requests.get(resource, 0) + amount * count
+        return TotalAmounts(replicas, requests)
+
+    def add(self, added: Amounts) -> None:
+        """Add what another workload has."""
+        self.totals = self.sum_with(added)
+        self._amounts.add(added)
+
+
 def measure_outcome(outcome: Outcome, template: Document, variants: TemplateVariants, config: Config) -> Amounts:
     """Return what a workload has in its clusters."""
-    found = Amounts()
+    found, known = Amounts(), dict[tuple[Key, int], _ObjectAmounts]()
     for target in outcome.targets:
         bodies = list(_list_bodies(outcome, template, target, variants))
         for key, body in bodies:
-            _measure_object(found, target, key, body, config, divided=len(bodies) == 1)
+            name = key, id(body)  # most clusters get the same body, which the outcome keeps
+            one = known.get(name)
+            if one is None:
+                one = known[name] = _measure_object(key, body, config)
+            _add_object(found, target, key, one, divided=len(bodies) == 1)
     return found
+
+
+class _ObjectAmounts(NamedTuple):
+    """What an object scales, its pods, and whether the scheduler knows its replicas, so that it has divided them."""
+
+    scaled: ScaleTarget | None
+    pods: PodAmounts | None
+    has_known_replicas: bool
 
 
 def _list_bodies(
@@ -78,19 +124,22 @@ def _list_bodies(
             yield document.key, changed.get(document.key, document.body)
 
 
-def _measure_object(amounts: Amounts, target: TargetCluster, key: Key, body: Body, config: Config, *, divided: bool) -> None:
-    scaled = find_scale_target(body)
-    if scaled is not None:
-        name = (target.cluster, Key(scaled.group, scaled.kind, key.namespace, scaled.name))
-        amounts.scales[name] = max(amounts.scales.get(name, 0), scaled.replicas)
+def _measure_object(key: Key, body: Body, config: Config) -> _ObjectAmounts:
     pods = measure_pods(key, body, config)
-    if pods is None:
+    return _ObjectAmounts(find_scale_target(body), pods, pods is not None and _has_known_replicas(key, body, config))
+
+
+def _add_object(amounts: Amounts, target: TargetCluster, key: Key, one: _ObjectAmounts, *, divided: bool) -> None:
+    if one.scaled is not None:
+        name = (target.cluster, Key(one.scaled.group, one.scaled.kind, key.namespace, one.scaled.name))
+        amounts.scales[name] = max(amounts.scales.get(name, 0), one.scaled.replicas)
+    if one.pods is None:
         return
-    count = pods.replicas
-    if divided and target.replicas is not None and target.body is None and _has_known_replicas(key, body, config):
+    count = one.pods.replicas
+    if divided and target.replicas is not None and target.body is None and one.has_known_replicas:
         count = target.replicas
     edited = [value for path, value in target.edits if path.rpartition(".")[2] in _EDITS]
-    amounts.pods[target.cluster, key] = pods._replace(replicas=max([count, *edited]))
+    amounts.pods[target.cluster, key] = one.pods._replace(replicas=max([count, *edited]))
 
 
 def _has_known_replicas(key: Key, body: Body, config: Config) -> bool:
@@ -106,23 +155,23 @@ def has_limits(rules: Iterable[Tenant]) -> bool:
 
 def exceeds_limits(amounts: Iterable[Amounts], rules: Iterable[Tenant]) -> bool:
     """Return whether all workloads of a tenant together exceed a limit."""
-    together = Amounts()
+    together = TenantUse()
     for one in amounts:
         together.add(one)
+    replicas, requests = together.totals
     return any(
-        (tenant.limits.replicas is not None and together.total_replicas > tenant.limits.replicas)
-        or any(together.count_requests(resource) > maximum.nano for resource, maximum in tenant.limits.requests.items())
+        (tenant.limits.replicas is not None and replicas > tenant.limits.replicas)
+        or any(requests.get(resource, 0) > maximum.nano for resource, maximum in tenant.limits.requests.items())
         for tenant in rules
     )
 
 
-def find_exceeded_limit(key: Key, used: Amounts, added: Amounts, rules: Iterable[Tenant]) -> Violation | None:
+def find_exceeded_limit(key: Key, used: TenantUse, added: Amounts, rules: Iterable[Tenant]) -> Violation | None:
     """Return the limit that a workload exceeds with what the tenant has already."""
-    together = Amounts(dict(used.pods), dict(used.scales))
-    together.add(added)
+    before, after = used.totals, used.sum_with(added)
     for tenant in rules:
-        limit, total = tenant.limits.replicas, together.total_replicas
-        if limit is not None and total > limit and total > used.total_replicas:
+        limit, total = tenant.limits.replicas, after.replicas
+        if limit is not None and total > limit and total > before.replicas:
             if added.total_replicas >= MAX_REPLICAS:
                 message = f"{key}: the number of its replicas has no maximum, and the tenant may have {limit} in all clusters"
                 cure = "set a maximum, such as the annotation autoscaling.knative.dev/max-scale, or remove spec.limits.replicas"
@@ -132,8 +181,8 @@ def find_exceeded_limit(key: Key, used: Amounts, added: Amounts, rules: Iterable
                 "tenant-limit", tenant, message, "request fewer, or raise spec.limits.replicas", "spec.limits.replicas"
             )
         for resource, maximum in sorted(tenant.limits.requests.items()):
-            amount = together.count_requests(resource)
-            if amount > maximum.nano and amount > used.count_requests(resource):
+            amount = after.requests.get(resource, 0)
+            if amount > maximum.nano and amount > before.requests.get(resource, 0):
                 shown = Quantity(amount, maximum.binary)
                 message = f"{key}: with it the tenant requests {shown} of {resource} in all clusters, more than {maximum}"
                 field = f"spec.limits.requests.{resource}"

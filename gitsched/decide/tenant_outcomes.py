@@ -11,7 +11,7 @@ from gitsched.apis.policy_api import GroupKind, Snapshot
 from gitsched.decide.bundle_delivery import find_bundle
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.tenant_admission import Violation, check_object
-from gitsched.decide.tenant_amounts import Amounts, find_exceeded_limit, measure_outcome
+from gitsched.decide.tenant_amounts import TenantUse, find_exceeded_limit, measure_outcome
 from gitsched.decide.tenant_views import TenantClusters
 from gitsched.model.document import Body, Document, Key, get_field, parse_api_group
 from gitsched.model.finding import Finding, format_names, locate_document
@@ -50,7 +50,7 @@ def enforce_rules(
     kept: set[Key] = set()
     refused: set[Key] = set()
     findings: list[Finding] = []
-    amounts: dict[str, Amounts] = {}
+    uses: dict[str, TenantUse] = {}
     for key in sorted(
         outcomes, key=lambda key: (ranks.get(tenancy.find_owner(key), len(ranks)), *_rank_growth(outcomes[key]), key)
     ):
@@ -59,7 +59,7 @@ def enforce_rules(
         if owner != PLATFORM:
             violation = checker.check(owner, outcome, objects) or _find_shared_object(owner, outcome, objects, held, tenancy)
             outcome = checker.remove_forbidden(owner, outcome, findings)
-            used = amounts.setdefault(owner, Amounts())
+            used = uses.setdefault(owner, TenantUse())
             measured = measure_outcome(outcome, templates[key], snapshot.variants, snapshot.config)
             violation = violation or find_exceeded_limit(key, used, measured, tenancy.list_rules(owner))
             if violation is not None:

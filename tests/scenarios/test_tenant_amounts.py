@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import yaml
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.tenant import Tenant, parse_tenant
-from gitsched.decide.tenant_amounts import Amounts, find_exceeded_limit, measure_outcome
+from gitsched.decide.pod_amounts import PodAmounts
+from gitsched.decide.tenant_amounts import Amounts, TenantUse, find_exceeded_limit, measure_outcome
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome, TargetCluster
 
@@ -97,7 +99,24 @@ def test_objects_of_one_name_in_two_groups_both_count() -> None:
 
 def test_a_service_without_a_maximum_needs_one() -> None:
     found = measure("serving.knative.dev/v1", "Service", {"template": yaml.safe_load(TEMPLATE)})
-    violation = find_exceeded_limit(Key("", "Service", "a", "x"), Amounts(), found, [tenant(replicas=10)])
+    violation = find_exceeded_limit(Key("", "Service", "a", "x"), TenantUse(), found, [tenant(replicas=10)])
     assert violation is not None
     assert "the number of its replicas has no maximum" in violation.text
     assert "max-scale" in violation.text
+
+
+def test_the_totals_of_a_tenant_are_those_of_all_its_objects() -> None:
+    """Whatever is added, also several times and in any order: objects, and autoscalers of these."""
+    dice, together, use = Random(1), Amounts(), TenantUse()
+    names = [(cluster, Key("apps", "Deployment", "a", name)) for cluster in ("ams", "dub") for name in ("x", "y", "z")]
+    for _ in range(200):
+        added = Amounts()
+        for name in dice.sample(names, dice.randrange(4)):
+            added.pods[name] = PodAmounts(dice.randrange(9), {"cpu": dice.randrange(5), "memory": dice.randrange(5)})
+        added.scales = {name: dice.randrange(12) for name in dice.sample(names, dice.randrange(3))}
+        use.add(added)
+        together.add(added)
+        assert use.totals.replicas == together.total_replicas
+        assert [use.totals.requests.get(name, 0) for name in ("cpu", "memory")] == [
+            *map(together.count_requests, ("cpu", "memory"))
+        ]
