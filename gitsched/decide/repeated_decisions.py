@@ -32,8 +32,7 @@ def find_unstable(decisions: DecisionSet) -> frozenset[Key] | None:
     written.update(decisions.engine_records)
     previous = {key: read_back(body) for key, body in written.items()}
     snapshot = decisions.input._replace(previous=previous).make_snapshot()
-    documents = {key: decisions.templates[key] for key in sorted(decisions.unstable)}
-    return _decide_again(decisions.engines, snapshot, documents, decisions.outcomes)
+    return _decide_again(decisions.engines, snapshot, decisions.unstable, decisions.templates, decisions.outcomes)
 
 
 def find_unstable_changes(incremental: IncrementalPlan) -> frozenset[Key] | None:
@@ -44,35 +43,46 @@ def find_unstable_changes(incremental: IncrementalPlan) -> frozenset[Key] | None
     written = {key: read_back(body) for found in decided.outcomes.values() for key, body in found.records}
     before = (key for row in decided.removed.values() for key in row.record_keys)
     previous = ChangedRecords(snapshot.previous, {**dict.fromkeys(before), **written})
-    documents = {key: decided.documents[key] for key in sorted(decided.unstable)}
-    return _decide_again(decided.continued.engines, snapshot._replace(previous=previous), documents, decided.outcomes)
+    snapshot = snapshot._replace(previous=previous)
+    return _decide_again(decided.continued.engines, snapshot, decided.unstable, decided.documents, decided.outcomes)
 
 
 def _decide_again(
-    engines: tuple[PolicyEngine, ...], snapshot: Snapshot, documents: Mapping[Key, Document], outcomes: Mapping[Key, Outcome]
+    engines: tuple[PolicyEngine, ...],
+    snapshot: Snapshot,
+    known: frozenset[Key],
+    documents: Mapping[Key, Document],
+    outcomes: Mapping[Key, Outcome],
 ) -> frozenset[Key] | None:
-    """Return those of some workloads whose outcome is another one in a snapshot; all of them if other decisions depend on them."""
-    trackers, known = list_dependency_trackers(engines), frozenset(documents)
-    if any(tracker.decision_inputs(document) for tracker in trackers for document in documents.values()):
-        return known
+    """Return those of the `known` workloads, and of the others whose decisions depend on them, whose outcome is another one in a snapshot;
+    all that are known if this cannot be said. `documents` were decided, with these outcomes."""
+    trackers = list_dependency_trackers(engines)
     findings = [engine.findings for engine in engines]
     records = list_engine_records(engines)
     if not all(engine.update(snapshot) for engine in engines):
         return None
     if [engine.findings for engine in engines] != findings or list_engine_records(engines) != records:
         return None
-    if any(engine.time is not None for engine in engines) or any(tracker.affected_by(known) for tracker in trackers):
+    if any(engine.time is not None for engine in engines):
+        return known
+    revisions = [tracker.revision for tracker in trackers]
+    affected = known.union(*(tracker.affected_by(known) for tracker in trackers))
+    if revisions != [tracker.revision for tracker in trackers]:
+        return known  # others depend on each other than when they were decided
+    if not affected <= documents.keys():
         return known
     # Where several APIs could select a workload, another one may claim it.
     repeating = engines[0] if len(engines) == 1 and isinstance(engines[0], Repeating) else None
     return frozenset(
-        key for key, document in documents.items() if not _is_stable(document, engines, repeating, snapshot, outcomes[key])
+        key for key in sorted(affected) if not _is_stable(documents[key], engines, repeating, snapshot, outcomes.get(key))
     )
 
 
 def _is_stable(
-    document: Document, engines: tuple[PolicyEngine, ...], repeating: Repeating | None, snapshot: Snapshot, outcome: Outcome
+    document: Document, engines: tuple[PolicyEngine, ...], repeating: Repeating | None, snapshot: Snapshot, outcome: Outcome | None
 ) -> bool:
+    if outcome is None:
+        return decide_workload(document, engines, snapshot) is None
     if repeating is not None and is_unchanged(outcome, snapshot.previous) and repeating.repeats(document, outcome):
         return True
     again = decide_workload(document, engines, snapshot)

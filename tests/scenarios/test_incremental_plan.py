@@ -21,7 +21,7 @@ from gitsched.reconcile import Reconciler, RunResult, RunSettings, output_commit
 from gitsched.reconcile.adoption import AdoptionInputs, adopt
 from gitsched.reconcile.cache import document_rows
 from tests.builders.ocm import bound_global_set, managed_cluster, placed_config_map, placement, to_yaml
-from tests.scenarios.conftest import Fleet, allow_withheld, deployment
+from tests.scenarios.conftest import Fleet, allow_withheld, deployment, policy
 from tests.scenarios.facts_histories import FactsHistory, commit_branch
 from tests.scenarios.histories import History, differs
 from tests.scenarios.plain_histories import CLUSTER, DEPLOYMENT, NAMESPACE, OBSERVED_METRIC, Files, PlainHistory, write_policy
@@ -250,13 +250,33 @@ def test_what_people_change_most_is_planned_from_the_last_state(
     assert not complete
 
 
-def test_the_run_after_the_first_decision_is_incremental(fleet: Fleet, tmp_path: Path) -> None:
+DEPENDENCIES = {
+    "clusters.yaml": "---\n".join(CLUSTER % (name, "west", 1, "") for name in ("ams", "bru")),
+    "policy.yaml": policy("ams", "bru", scheduling="Divided", more="  propagateDeps: true\n"),
+    "web.yaml": deployment("web", 3)
+    + "  template: {spec: {containers: [], volumes: [{name: settings, configMap: {name: settings}}]}}\n---\n"
+    + "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: default}}\n---\n"
+    + "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: default}, spec: {maxReplicas: 9, "
+    + "scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}\n",
+}
+"""A workload that brings a ConfigMap along, with an autoscaler."""
+PLACED = [*map(managed_cluster, ("ams", "bru")), *bound_global_set("default"), placement("one", "default", 1)]
+
+
+@pytest.mark.parametrize(
+    "files", [{"all.yaml": to_yaml(*PLACED, placed_config_map("web", "default", "one"))}, DEPENDENCIES], ids=["OCM", "dependencies"]
+)
+def test_the_run_after_the_first_decision_is_incremental(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: Files
+) -> None:
     """The engine reads in it for the first time what it has recorded."""
-    placed = [*map(managed_cluster, ("ams", "bru")), *bound_global_set("default"), placement("one", "default", 1)]
-    fleet.commit({"all.yaml": to_yaml(*placed, placed_config_map("web", "default", "one"))})
+    monkeypatch.setattr(output_commit, "MAX_UNSTABLE", 0)  # as in a large source
+    fleet.commit(files)
     variants = ThreeVariants(fleet, tmp_path)
     assert all(run.after and run.plan.complete for run in variants.run(0, "first"))
-    assert not any(run.after or run.plan.complete for run in variants.run(1, "second"))
+    second = variants.run(1, "second")
+    assert not any(run.after or run.plan.complete for run in second)
+    assert not any(run.update.incremental.decided.outcomes for run in second if run.update is not None)
 
 
 def test_metrics_that_change_are_planned_from_the_last_state(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
