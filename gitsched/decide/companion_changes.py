@@ -1,19 +1,28 @@
-"""Decide for an incremental plan whether the findings about companions stay as they are."""
+"""Update for an incremental plan which companions and targets belong together, and the findings about them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.decide.delivered_objects import NO_CLUSTERS, Clusters
-from gitsched.decide.plan_state import NO_COMPANION_ROW, CompanionRow, PlanRows
+from gitsched.decide.delivered_objects import Clusters
+from gitsched.decide.plan_state import NO_COMPANION_ROW, CompanionRow, PlanRows, ReferenceRow
+from gitsched.decide.separated_companions import CompanionComparison, NeedsAllCompanions, list_clusters, update_separated
 from gitsched.kinds.companion_index import CompanionIndex
-from gitsched.kinds.companion_kinds import COMPANION_KINDS
-from gitsched.kinds.companion_targets import NO_FEATURES, CompanionFeatures, is_far, read_features
+from gitsched.kinds.companion_kinds import COMPANION_KINDS, SHARED_SERVICE_KINDS
+from gitsched.kinds.companion_targets import (
+    FOLLOW_VALUES,
+    NO_FEATURES,
+    CompanionFeatures,
+    is_far,
+    read_features,
+    read_follow_annotation,
+)
 from gitsched.model.document import Document, Key
 
 if TYPE_CHECKING:
     from gitsched.decide.incremental_changes import IncrementalChanges
+    from gitsched.decide.reference_findings import LocatedFinding
     from gitsched.model.scheduling import Outcome
 
 NEVER_RELATED = frozenset(
@@ -24,12 +33,39 @@ MAX_UNSELECTED = 200
 """Objects that no policy selects whose documents are read, beside changed ones in the same namespaces."""
 
 
-def update_companions(changes: IncrementalChanges) -> dict[Key, CompanionRow] | None:
-    """Return the rows of changed workloads and of their companions and targets, which all go along with each other; None if only a complete
-    plan can tell."""
-    rows, totals, came_or_went = changes.rows, changes.totals, changes.came_or_went
+class CompanionChanges(NamedTuple):
+    """The rows of changed workloads and of their companions and targets, and the findings about references and companions, of which
+    `separated_count` are about companions that do not go where their targets go."""
+
+    rows: Mapping[Key, CompanionRow]
+    findings: tuple[LocatedFinding, ...]
+    separated_count: int
+
+
+def update_companions(changes: IncrementalChanges, references: Mapping[Key, ReferenceRow]) -> CompanionChanges | None:
+    """Return what changes about companions; None if only a complete plan can tell. `references` are the changed rows of references."""
+    totals, came_or_went = changes.totals, changes.came_or_went
     if not totals.has_companions:
-        return None if any(key[:2] in COMPANION_KINDS for key in came_or_went) else {}
+        if any(key[:2] in COMPANION_KINDS for key in came_or_went):
+            return None
+        return CompanionChanges({}, totals.reference_findings, totals.separated_count)
+    if any(key[:2] in SHARED_SERVICE_KINDS for key in (*came_or_went, *changes.diff.api_documents)):
+        return None  # other clusters may reach a Service now, or no longer
+    documents = (document for pair in changes.diff.api_documents.values() for document in pair if document is not None)
+    if any(read_follow_annotation(document.body) not in ("", *FOLLOW_VALUES) for document in documents):
+        return None  # a finding says that the annotation has no effect
+    kept = _update_rows(changes)
+    if kept is None:
+        return None
+    try:
+        return _compare(changes, kept, references)
+    except NeedsAllCompanions:
+        return None
+
+
+def _update_rows(changes: IncrementalChanges) -> dict[Key, CompanionRow] | None:
+    """Return the rows of changed workloads, and of those whose companions or targets change; None if only a complete plan can tell."""
+    rows, totals, came_or_went = changes.rows, changes.totals, changes.came_or_went
     pod_paths, kept = totals.config.pod_paths, dict[Key, CompanionRow]()
     changed: dict[Key, CompanionFeatures] = dict.fromkeys(changes.removed, NO_FEATURES)
     changed |= dict.fromkeys((key for key in came_or_went if key not in changes.documents), NO_FEATURES)
@@ -48,18 +84,55 @@ def update_companions(changes: IncrementalChanges) -> dict[Key, CompanionRow] | 
             return None
         kept[key] = companions
     before = {key: _read_features_before(changes, key) for key in changed}
+    if any(one.has_unknown_annotation for one in (*changed.values(), *before.values())):
+        return None  # a finding says so
+    if any((before[key].follows is True) != (features.follows is True) for key, features in changed.items()):
+        return None  # policy engines look for followers where there are any
     changed = {key: features for key, features in changed.items() if features != NO_FEATURES or before[key] != NO_FEATURES}
     if changed:
         relations = None if totals.has_far_companions else _relate(changes, changed, before)
         if relations is None:
             return None
         kept |= relations
-    for key in (*changes.documents, *changed):
-        row, outcome = rows.read_workload(key), changes.outcomes.get(key)
-        moved = row is None or outcome is None or _list_clusters(outcome) != _list_clusters(row.outcome)
-        if (moved or key in changed) and not _go_along(changes, kept, key):
-            return None
     return kept
+
+
+def _compare(
+    changes: IncrementalChanges, kept: dict[Key, CompanionRow], references: Mapping[Key, ReferenceRow]
+) -> CompanionChanges:
+    """Compare the companions among changed workloads, and those of these, before and now, with their targets.
+
+    Raise NeedsAllCompanions if only a complete plan can.
+    """
+    comparison = CompanionComparison(changes, kept, references)
+    concerned: dict[Key, bool] = {}
+    for key in {**changes.documents, **changes.removed, **kept}:
+        row = changes.rows.read_workload(key)
+        before, now = row.companions if row is not None else NO_COMPANION_ROW, kept.get(key, NO_COMPANION_ROW)
+        if before == now and row is not None and not _has_moved(row.outcome, changes.outcomes.get(key)):
+            continue
+        if before.is_reported or now.is_reported:
+            raise NeedsAllCompanions
+        own = (key,) if before.targets or now.targets else ()
+        for one in (*own, *before.companions, *now.companions):
+            concerned.setdefault(one, _is_separated(changes, one))
+    compared = {key: None if key in changes.removed else comparison.compare(key) for key in sorted(concerned)}
+    for key, placement in compared.items():
+        companions, is_separated = comparison.read_row(key), placement is not None and placement.is_separated
+        if companions is not None and companions.is_separated != is_separated and key not in changes.removed:
+            kept[key] = companions._replace(is_separated=is_separated)
+    separated = {key: one if one is not None and one.is_separated else None for key, one in compared.items()}
+    return CompanionChanges(kept, *update_separated(changes, comparison, separated, concerned))
+
+
+def _is_separated(changes: IncrementalChanges, key: Key) -> bool:
+    row = changes.rows.read_workload(key)
+    return row is not None and row.companions.is_separated
+
+
+def _has_moved(before: Outcome, after: Outcome | None) -> bool:
+    """Return whether a workload that was decided again goes to other clusters, or there because of another policy."""
+    return after is not None and (after.policy, *list_clusters(after)) != (before.policy, *list_clusters(before))
 
 
 def _read_features_before(changes: IncrementalChanges, key: Key, unchanged: Document | None = None) -> CompanionFeatures:
@@ -99,7 +172,9 @@ def _relate(
         served += [one for one, found in targets.items() if key in found]
         own_features = changed.get(key) or stored.features
         own = tuple(sorted(targets.get(key, ()))) if key in related else stored.targets
-        result[key] = CompanionRow(None if own_features == NO_FEATURES else own_features, own, tuple(sorted(served)), False)
+        result[key] = CompanionRow(
+            None if own_features == NO_FEATURES else own_features, own, tuple(sorted(served)), False, stored.is_separated
+        )
     for key in changed:
         index.add(key, key, before[key])
     were_related = {*changed, *index.list_related(changed)}
@@ -151,41 +226,6 @@ def _list_relations(rows: PlanRows, key: Key) -> tuple[Key, ...]:
     return (*row.companions.targets, *row.companions.companions) if row is not None else ()
 
 
-def _go_along(changes: IncrementalChanges, kept: Mapping[Key, CompanionRow], key: Key) -> bool:
-    """Return whether a changed object and its companions, before and now, each go exactly to the clusters of their targets."""
-    row, now = changes.rows.read_workload(key), kept.get(key, NO_COMPANION_ROW)
-    before = row.companions if row is not None else NO_COMPANION_ROW
-    if before.is_reported or now.is_reported:
-        return False
-    own = (key,) if now.targets or before.targets else ()
-    return all(_goes_along(changes, kept, one) for one in (*own, *before.companions, *now.companions) if one not in changes.removed)
-
-
-def _goes_along(changes: IncrementalChanges, kept: Mapping[Key, CompanionRow], companion: Key) -> bool:
-    """Return whether a companion goes exactly to the clusters of its targets."""
-    row = changes.rows.read_workload(companion)
-    companions = kept.get(companion) or (row.companions if row is not None else None)
-    if companions is None:
-        return False
-    if not companions.targets:
-        return True  # it selects nothing
-    targets = NO_CLUSTERS
-    for key in companions.targets:
-        found = _find_clusters(changes, key)
-        if found is None:
-            return False
-        targets |= found[0]
-    return _find_clusters(changes, companion) == (targets, targets)
-
-
 def _find_clusters(changes: IncrementalChanges, key: Key) -> tuple[Clusters, Clusters] | None:
     outcome = changes.find_outcome(key)
-    return _list_clusters(outcome) if outcome is not None else None
-
-
-def _list_clusters(outcome: Outcome) -> tuple[Clusters, Clusters]:
-    """Return the clusters of a workload, and those from which it is not being evicted."""
-    return (
-        frozenset(target.cluster for target in outcome.targets),
-        frozenset(target.cluster for target in outcome.targets if not target.evicting),
-    )
+    return list_clusters(outcome) if outcome is not None else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gitsched.apis.capabilities import CompanionSelecting
 from gitsched.decide.companion_placement import CompanionPlacement, CompanionPlacements, DeliveredCompanion, UnselectedCompanion
@@ -26,12 +26,14 @@ def list_companion_findings(
     """Yield a finding for each companion that is apart from its targets, and one for all companions of the workloads of one policy that no
     policy selects."""
     yield from _list_unknown_values(companions, decisions)
-    apart = sorted((one for one in companions.placements if one.lacking or one.idle), key=_get_order)
-    for placement in apart[:MAX_FINDINGS]:
-        yield _locate(placement.companion.owner, decisions), _make_separated_finding(placement, decisions, delivered)
-    if len(apart) > MAX_FINDINGS:
-        message = f"{len(apart) - MAX_FINDINGS} more companions do not go where their targets go; `gitsched explain` shows them by workload"
-        yield None, Finding("warning", SEPARATED, message)
+    separated = sorted((one for one in companions.placements if one.is_separated), key=_get_order)
+    for placement in separated[:MAX_FINDINGS]:
+        owner = placement.companion.owner
+        location = _locate_document(owner, decisions)
+        finding = make_separated_finding(placement, lambda key: describe_placement(key, decisions, delivered), location)
+        yield (owner if location is not None else None), finding
+    if len(separated) > MAX_FINDINGS:
+        yield None, count_separated(len(separated) - MAX_FINDINGS)
     by_policy: dict[tuple[str, str], list[UnselectedCompanion]] = {}
     for one in companions.unselected:
         if not one.clusters:
@@ -57,15 +59,23 @@ def _list_unknown_values(companions: CompanionPlacements, decisions: DecisionSet
 
 
 def _get_order(placement: CompanionPlacement) -> tuple[bool, Key, Key]:
-    return _rate(placement) != "warning", placement.companion.key, placement.companion.owner
+    return rate_separation(placement) != "warning", placement.companion.key, placement.companion.owner
 
 
-def _rate(placement: CompanionPlacement) -> Severity:
+def rate_separation(placement: CompanionPlacement) -> Severity:
+    """Return the severity of the finding about a companion that does not go where its targets go."""
     vital = COMPANION_KINDS[placement.companion.key[:2]].vital
     return "warning" if placement.is_apart or (placement.lacking and vital) else "info"
 
 
-def _make_separated_finding(placement: CompanionPlacement, decisions: DecisionSet, delivered: DeliveredObjects) -> Finding:
+def count_separated(count: int) -> Finding:
+    """Return the finding that counts the companions without one of their own."""
+    message = f"{count} more companions do not go where their targets go; `gitsched explain` shows them by workload"
+    return Finding("warning", SEPARATED, message)
+
+
+def make_separated_finding(placement: CompanionPlacement, describe: Callable[[Key], str], location: Location | None) -> Finding:
+    """Return the finding about a companion that does not go where its targets go. `describe` says where the policies place an object."""
     key, lacking, idle = placement.companion.key, placement.lacking, placement.idle
     targets = [target for target in placement.targets if not target.active.isdisjoint(lacking)]
     parts = []
@@ -74,9 +84,9 @@ def _make_separated_finding(placement: CompanionPlacement, decisions: DecisionSe
     if idle:
         parts.append(f"goes to {_join_clusters(idle)}, where {_join_targets(placement.targets)} not")
     about = key if lacking else next((one for one in placement.targets if one.state), placement.targets[0]).key
-    places = describe_placement(about, decisions, delivered)
+    places = describe(about)
     message = f"{key} {', and '.join(parts)}: {places if lacking else f'for {about}, {places}'}; {_describe_cures(placement)}"
-    return Finding(_rate(placement), SEPARATED, message, _locate_document(placement.companion.owner, decisions), key.resource)
+    return Finding(rate_separation(placement), SEPARATED, message, location, key.resource)
 
 
 def _join_targets(targets: Sequence[DeliveredCompanion]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.assumed_objects import is_assumed
@@ -42,6 +42,16 @@ class CompanionPlacement(NamedTuple):
     targets: tuple[DeliveredCompanion, ...]
     lacking: Clusters
     idle: Clusters
+
+    @property
+    def is_separated(self) -> bool:
+        """Whether a finding is about it."""
+        return bool(self.lacking or self.idle)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the companion and its targets are workloads of their own, which none contains."""
+        return all(one.key == one.owner for one in (self.companion, *self.targets))
 
     @property
     def is_apart(self) -> bool:
@@ -153,13 +163,17 @@ class _Comparison:
             wanted = self._without_known(key, NO_CLUSTERS.union(*(one.active for one in workloads)))
             return UnselectedCompanion(companion, tuple(workloads), wanted) if workloads else None
         present = NO_CLUSTERS.union(*(self._delivered.find_clusters(target.key) for target in targets))
-        idle = companion.active - present
-        if self._are_referenced(companion, targets) or all(target.state and not target.clusters for target in targets):
-            idle = NO_CLUSTERS  # a reference that is missing, or a workload that is not placed, is another finding
-        if (key.namespace, key.name) in self._shared or features.is_shared:
-            idle = NO_CLUSTERS
-        lacking = NO_CLUSTERS.union(*(target.active for target in targets)) - self._delivered.find_clusters(key)
-        return CompanionPlacement(companion, tuple(sorted(targets, key=_get_key)), self._without_known(key, lacking), idle)
+        # A reference that is missing, or a workload that is not placed, is another finding.
+        is_bound = self._are_referenced(companion, targets) or all(target.state and not target.clusters for target in targets)
+        is_shared = (key.namespace, key.name) in self._shared or features.is_shared
+        return place_companion(
+            companion,
+            tuple(sorted(targets, key=_get_key)),
+            present,
+            self._delivered.find_clusters(key),
+            lambda clusters: self._without_known(key, clusters),
+            may_be_idle=not (is_bound or is_shared),
+        )
 
     def _are_referenced(self, companion: DeliveredCompanion, targets: Iterable[DeliveredCompanion]) -> bool:
         """Return whether a companion refers to its targets, so that a missing one is a missing reference."""
@@ -173,6 +187,25 @@ class _Comparison:
         """Return the clusters that do not have an object by themselves, and for which no other finding reports it."""
         left = clusters - self._told.get(key, NO_CLUSTERS)
         return frozenset([name for name in left if not is_assumed(key, name, self._config)])
+
+
+def place_companion(
+    companion: DeliveredCompanion,
+    targets: tuple[DeliveredCompanion, ...],
+    present: Clusters,
+    delivered: Clusters,
+    without_known: Callable[[Clusters], Clusters],
+    *,
+    may_be_idle: bool,
+) -> CompanionPlacement:
+    """Return where a companion and its targets go.
+
+    `present` are the clusters with a target, `delivered` those with the companion, also where something else brings them. `without_known`
+    leaves out the clusters where it is not missed.
+    """
+    idle = companion.active - present if may_be_idle else NO_CLUSTERS
+    lacking = NO_CLUSTERS.union(*(target.active for target in targets)) - delivered
+    return CompanionPlacement(companion, targets, without_known(lacking), idle)
 
 
 def _get_key(one: DeliveredCompanion) -> tuple[Key, Key]:

@@ -93,14 +93,17 @@ def make_incremental_plan(
     part_findings = find_changed_parts(changes) if diff.parts != NO_PARTS else ()
     if part_findings is None:
         return None
-    references, companions = update_references(changes.without_objects), update_companions(changes.without_objects)
+    references = update_references(changes.without_objects)
+    companions = update_companions(changes.without_objects, references) if references is not None else None
     if references is not None and not is_idle and (changes.own or totals.own):
         from gitsched.decide.own_objects import update_own_objects  # few sources have such workloads
 
         references = update_own_objects(changes, references)
-    reference_findings = move_reference_findings(totals.reference_findings, diff.findings, changes.documents)
+    if references is None or companions is None:
+        return None
+    reference_findings = move_reference_findings(companions.findings, diff.findings, changes.documents)
     moves = list_changed_moves(changes, state.guard_limits)
-    if references is None or companions is None or reference_findings is None or moves is None:
+    if reference_findings is None or moves is None:
         return None
     retention = _keep_copies(totals) if is_idle else _retain_copies(changes, moves, find_blob)
     retiring = _list_retiring(changes, retention) if retention is not None else None
@@ -122,12 +125,13 @@ def make_incremental_plan(
         if measured is None:
             return None
         amounts = measured
-    workload_rows = _list_workload_rows(changes, references, companions, amounts)
+    workload_rows = _list_workload_rows(changes, references, companions.rows, amounts)
     decided_rows = {key: workload_rows[key] for key in (*changes.outcomes, *changes.removed)}
     cluster_rows = update_cluster_rows(rows, decided_rows, changes.continued.clusters, copies)
     new = update_totals(changes, cluster_rows, None if is_idle else retention.findings, part_findings)._replace(
         namespace_manifests=update_namespace_manifests(totals, diff.templates),
         reference_findings=reference_findings,
+        separated_count=companions.separated_count,
         retiring=retiring,
         retained=retention.copies,
         has_settled_copies=retention.is_settled and bool(retention.copies),  # else a state without copies would be written again

@@ -122,6 +122,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     has_far_companions = any(is_far(key, features) for key, features in details.companions.features.items())
     totals = totals._replace(
         has_far_companions=has_far_companions,
+        separated_count=sum(one.is_separated for one in details.companions.placements),
         has_settled_copies=retention.is_settled,
         definitions=details.delivered.definitions,
     )

@@ -193,15 +193,20 @@ def make_companion_rows(companions: CompanionPlacements) -> dict[Key, CompanionR
     targets: dict[Key, list[Key]] = {}
     served: dict[Key, list[Key]] = {}
     reported = {workload.owner for one in companions.unselected for workload in one.workloads}
+    separated: set[Key] = set()
     for placement in companions.placements:
         owners = [target.owner for target in placement.targets]
         companion = placement.companion.owner
         targets.setdefault(companion, []).extend(owners)
         for owner in owners:
             served.setdefault(owner, []).append(companion)
-        if placement.lacking or placement.idle or not {companion, *owners} <= companions.features.keys():
+        if not {companion, *owners} <= companions.features.keys() or (placement.is_separated and not placement.is_whole):
             reported.update((companion, *owners))
+        elif placement.is_separated:
+            separated.add(companion)
     return {
-        key: CompanionRow(companions.features.get(key), tuple(targets.get(key, ())), tuple(served.get(key, ())), key in reported)
+        key: CompanionRow(
+            companions.features.get(key), tuple(targets.get(key, ())), tuple(served.get(key, ())), key in reported, key in separated
+        )
         for key in {*companions.features, *reported}
     }

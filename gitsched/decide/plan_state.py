@@ -98,12 +98,14 @@ NO_REFERENCE_ROW = ReferenceRow()
 
 class CompanionRow(NamedTuple):
     """What one workload has to do with companions: its features (None for none), its direct targets, and its companions. `is_reported`: a
-    finding about companions is about it, or would be if anything about it changed."""
+    finding about companions is about it, or would be if anything about it changed; but `is_separated`: one says that it does not go where
+    its targets go."""
 
     features: CompanionFeatures | None = None
     targets: tuple[Key, ...] = ()
     companions: tuple[Key, ...] = ()
     is_reported: bool = False
+    is_separated: bool = False
 
 
 NO_COMPANION_ROW = CompanionRow()
@@ -148,7 +150,8 @@ class Totals(NamedTuple):
     `engine_wakeups` are the times at which the engines have to check the same documents and output again; None
     if they have to do so in the next run. `has_new_records` says that the plan changed records that belong to no workload, so that the
     engines have not read them yet, or that the engines say what it changes.
-    `has_far_companions` says whether an object may be the companion of objects in other namespaces.
+    `has_far_companions` says whether an object may be the companion of objects in other namespaces,
+    `separated_count` counts the companions that do not go where their targets go.
     `own` are the workloads that policy APIs decide themselves: each run that is not idle decides them all.
     `observations` are the values that metrics providers returned.
     `part_kinds` are the kinds of objects that kustomizations change, and that are not placed.
@@ -192,6 +195,7 @@ class Totals(NamedTuple):
     template_count: int = 0
     has_new_records: bool = False
     has_far_companions: bool = False
+    separated_count: int = 0
     has_settled_copies: bool = False
     own: frozenset[Key] = frozenset()
     part_kinds: frozenset[tuple[str, str]] = frozenset()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.delivered_objects import DeliveredObjects
     from gitsched.decide.missing_references import MissingReference
+    from gitsched.model.scheduling import Outcome
 
 MAX_FINDINGS = 200
 """Missing objects that have a finding each; one more finding counts the others."""
@@ -129,6 +130,11 @@ def describe_placement(key: Key, decisions: DecisionSet, delivered: DeliveredObj
         return decisions.kustomized.get(key) or ("its document is broken" if key in catalog.broken else "no cluster gets it")
     if outcome is None:
         return "a Tenant does not allow it" if key in decisions.refused else "no policy selects it"
+    return describe_outcome(outcome)
+
+
+def describe_outcome(outcome: Outcome) -> str:
+    """Say where a policy places a workload."""
     clusters = sorted(target.cluster for target in outcome.targets)
     return f"{outcome.policy or 'its policy'} places it on {join_names(clusters) if clusters else 'no cluster'}"
 

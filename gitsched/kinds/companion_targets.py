@@ -56,6 +56,11 @@ class CompanionFeatures(NamedTuple):
         """Whether a companion follows its targets by its annotation; None if that does not say so."""
         return FOLLOW_VALUES.get(self.annotation)
 
+    @property
+    def has_unknown_annotation(self) -> bool:
+        """Whether the annotation has a value without a meaning."""
+        return bool(self.annotation) and self.annotation not in FOLLOW_VALUES
+
 
 FOLLOW_VALUES = {"true": True, "false": False}
 """What the values of FOLLOW_ANNOTATION mean."""

@@ -249,7 +249,7 @@ def make_complete_state(
     elif len(totals.unstable) > MAX_UNSTABLE:
         from gitsched.decide.repeated_decisions import find_unstable  # few commits change many records
 
-        unstable = find_unstable(decisions)
+        unstable = find_unstable(decisions, with_dependents=True)
         if unstable is None:
             return None
         totals = totals._replace(unstable=unstable)
