@@ -12,6 +12,7 @@ from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, make_holds_loader
 from gitsched.decide.engines import create_engines
+from gitsched.decide.plan_state import workload_sort_key
 from gitsched.decide.workload_decision import adapt_outcome
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.scheduling import Outcome
@@ -55,8 +56,8 @@ class Baseline(NamedTuple):
 
     `running_replicas` are the replicas by cluster before the plan is carried out; their resources are already in use. If the output
     branch has no placements yet, the workloads are assumed to run as planned. `relevant_clusters` are the clusters that can affect the
-    decision of a workload, None for all clusters. `others` is the number of workloads besides those of `decisions`: they run as planned,
-    and the simulated event does not concern them.
+    decision of a workload, None for all clusters. `started` are the replicas that the plan starts, by workload and cluster. `others` is the
+    number of workloads besides those of `decisions`: they run as planned, and the simulated event does not concern them.
     """
 
     decisions: DecisionSet
@@ -66,6 +67,7 @@ class Baseline(NamedTuple):
     records: Mapping[Key, Body]
     running_replicas: Mapping[Key, Mapping[str, int | None]]
     relevant_clusters: Mapping[Key, frozenset[str] | None]
+    started: tuple[tuple[Key, str, int], ...] = ()
     others: int = 0
 
     @property
@@ -99,7 +101,24 @@ def make_baseline(decided: DecisionSet, config: Config, time: datetime, observat
         key: reporters[outcome.api].relevant_clusters(decided.templates[key]) if outcome.api in reporters else None
         for key, outcome in outcomes.items()
     }
-    return Baseline(decided, config, time, observations, PlannedRecords(decided), running, relevant)
+    started = tuple(
+        (key, cluster, more)
+        for key, outcome in outcomes.items()
+        for cluster, more in list_increases(outcome.replicas_by_cluster, running[key])
+    )
+    return Baseline(decided, config, time, observations, PlannedRecords(decided), running, relevant, started)
+
+
+def list_increases(after: Mapping[str, int | None], before: Mapping[str, int | None]) -> list[tuple[str, int]]:
+    """Return the number of replicas that start, by cluster."""
+    increases = ((name, count_copies(after, name) - count_copies(before, name)) for name in sorted(after))
+    return [(name, more) for name, more in increases if more > 0]
+
+
+def count_copies(replicas: Mapping[str, int | None], cluster: str) -> int:
+    """Return the replicas in a cluster; a copy without a number, such as a whole set, counts as one."""
+    count = replicas.get(cluster, 0)
+    return 1 if count is None else count
 
 
 def list_capacity_reporters(engines: Iterable[PolicyEngine]) -> dict[str, CapacityReporting]:
@@ -155,9 +174,8 @@ def _decide_at(
         tenancy=made_from.tenancy if made_from is not None else None,
     )
     engines = create_engines(snapshot)
-    templates = (
-        catalog.templates.items() if only is None else ((key, catalog.templates[key]) for key in catalog.templates if key in only)
-    )
+    chosen = catalog.templates if only is None else sorted((key for key in only if key in catalog.templates), key=workload_sort_key)
+    templates = ((key, catalog.templates[key]) for key in chosen)
     outcomes = {
         key: outcome for key, template in templates if (outcome := _decide_template(template, engines, snapshot)) is not None
     }

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gitsched.model.document import Key
 from gitsched.model.simulation import OverloadedCluster
 from gitsched.schedule.estimator import PODS, Capacity, estimate_replicas
-from gitsched.simulate.baseline import Baseline, SimulationResult, list_capacity_reporters
+from gitsched.simulate.baseline import Baseline, SimulationResult, list_capacity_reporters, list_increases
 
 PlacedReplicas = Mapping[Key, Mapping[str, int | None]]
 
@@ -35,17 +35,17 @@ def check_capacity(baseline: Baseline, after: SimulationResult, placements: Plac
     arrivals: dict[str, list[int | str]] = {}
     unknown: set[str] = set()
     plan = baseline.decisions.outcomes
-    for key, outcome in plan.items():
-        if outcome.api in engines:
-            for cluster, more in _list_increases(outcome.replicas_by_cluster, baseline.running_replicas.get(key, {})):
-                request = engines[outcome.api].resource_request(baseline.decisions.templates[key], cluster)
-                _reserve(reserved.setdefault((outcome.api, cluster), {}), request, more)
+    for key, cluster, more in baseline.started:
+        api = plan[key].api
+        if api in engines:
+            request = engines[api].resource_request(baseline.decisions.templates[key], cluster)
+            _reserve(reserved.setdefault((api, cluster), {}), request, more)
     for key in sorted(placements, key=lambda key: (key.namespace, key.name, key)):
         api = after.outcomes[key].api
         if api not in engines:
             continue
         before = plan[key].replicas_by_cluster if key in plan else {}
-        for cluster, more in _list_increases(placements[key], before):
+        for cluster, more in list_increases(placements[key], before):
             capacity = free_capacity[api].get(cluster)
             if capacity is None:
                 unknown.add(cluster)
@@ -68,18 +68,6 @@ def check_capacity(baseline: Baseline, after: SimulationResult, placements: Plac
         if wait
     )
     return CapacityCheck(waiting, tuple(full), tuple(sorted(unknown)))
-
-
-def _list_increases(after: Mapping[str, int | None], before: Mapping[str, int | None]) -> list[tuple[str, int]]:
-    """Return the number of replicas that start, by cluster."""
-    increases = ((name, count_copies(after, name) - count_copies(before, name)) for name in sorted(after))
-    return [(name, more) for name, more in increases if more > 0]
-
-
-def count_copies(replicas: Mapping[str, int | None], cluster: str) -> int:
-    """Return the replicas in a cluster; a copy without a number, such as a whole set, counts as one."""
-    count = replicas.get(cluster, 0)
-    return 1 if count is None else count
 
 
 def count_fitting_replicas(capacity: Capacity, used: Mapping[str, int], request: tuple[tuple[str, int], ...]) -> tuple[int, str]:

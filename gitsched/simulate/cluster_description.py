@@ -13,8 +13,8 @@ from gitsched.model.quantity import format_resource_amount
 from gitsched.model.scheduling import Outcome
 from gitsched.model.taints import parse_taint
 from gitsched.schedule.estimator import Capacity
-from gitsched.simulate.baseline import Baseline, list_capacity_reporters
-from gitsched.simulate.capacity_check import count_copies, count_fitting_replicas
+from gitsched.simulate.baseline import Baseline, count_copies, list_capacity_reporters
+from gitsched.simulate.capacity_check import count_fitting_replicas
 from gitsched.simulate.scenario import index_clusters
 
 MAX_EXAMPLES = 3

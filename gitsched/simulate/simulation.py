@@ -6,10 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from gitsched.apis.capabilities import InnerPlacementReporting
 from gitsched.apis.policy_api import PolicyEngine
+from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import describe_recorded
 from gitsched.decide.engines import list_engine_records
 from gitsched.decide.recorded_decisions import compare_recorded
-from gitsched.model.document import Key, get_field
+from gitsched.model.changes import RecordChange
+from gitsched.model.document import Document, Key, get_field
 from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import FailureDomain, Resilience, Simulation, WorkloadEffect
@@ -47,8 +49,6 @@ def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
             effects.append(effect)
     inner = list(_evaluate_inner_placements(baseline, after, changed.lost))
     effects += [effect for effect in inner if effect.moves or effect.lost_replicas]
-    described = changed.catalog.api_documents_by_key.keys() | changed.catalog.templates.keys()
-    described -= {effect.key for effect in inner}
     recorded = describe_recorded(list_engine_records(after.engines), (after.outcomes[key] for key in after.own_workloads))
     domain = (
         scenario.lose[0]
@@ -62,15 +62,24 @@ def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
         drained=changed.drained,
         added=changed.added,
         partly_lost=changed.partly_lost,
-        workloads=len(known.keys() | after.outcomes.keys()) + len(inner) + baseline.others,
+        workloads=len(known) + sum(key not in known for key in after.outcomes) + len(inner) + baseline.others,
         effects=tuple(effects),
         overloaded=capacity.overloaded,
         unknown_capacity=capacity.unknown_capacity,
-        record_changes=tuple(
-            change for change in compare_recorded(baseline.decisions.recorded, recorded) if change.subject in described
-        ),
+        record_changes=tuple(_list_described(compare_recorded(baseline.decisions.recorded, recorded), changed.catalog, inner)),
         has_more_timers=after.has_more_timers,
     )
+
+
+def _list_described(changes: Iterable[RecordChange], catalog: Catalog, inner: Iterable[WorkloadEffect]) -> Iterator[RecordChange]:
+    """Yield the changes of records of documents that exist, without those whose effect is listed by itself."""
+    listed = {effect.key for effect in inner}
+    documents: Mapping[Key, Document] | None = None
+    for change in changes:
+        if documents is None:
+            documents = catalog.api_documents_by_key
+        if (change.subject in documents or change.subject in catalog.templates) and change.subject not in listed:
+            yield change
 
 
 def simulate_all_losses(baseline: Baseline, by: str, unreachable: bool = False, progress: Progress | None = None) -> Resilience:
