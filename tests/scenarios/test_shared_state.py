@@ -143,6 +143,7 @@ DAMAGES: dict[str, tuple[str, dict[str, Any] | bytes]] = {
     "an abbreviated id": ("state.json", {"rows": "1" * 12}),
     "rows outside": ("state.json", {"kinds": {"../etc": [0, 1, 1]}}),
     "too many parts": ("state.json", {"kinds": {"workload": [64, 1, 1]}}),
+    "no kinds": ("state.json", {"kinds": {}}),
     "a damaged header": ("header", b"x" * 100),
     "no header": ("header", b""),
 }

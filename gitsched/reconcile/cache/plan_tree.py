@@ -71,7 +71,7 @@ class StateIndex(NamedTuple):
     def to_json(self) -> bytes:
         """Return the content of state.json."""
         kinds = {kind: list(count) for kind, count in sorted(self.kinds.items())}
-        body = {"format": FORMAT, **self._asdict(), "kinds": kinds}
+        body = {"format": FORMAT, **self._asdict(), "kinds": kinds, "digest": _compute_digest(kinds)}
         return json.dumps(body, indent=1).encode() + b"\n"
 
     @classmethod
@@ -90,9 +90,16 @@ class StateIndex(NamedTuple):
             key, str
         ):
             raise ValueError(f"{INDEX} is not valid")
+        if body.get("digest") != _compute_digest({kind: list(count) for kind, count in kinds.items()}):
+            raise ValueError(f"{INDEX} is not what was written")
         if not all(0 <= count.bits <= _MAX_BITS for count in kinds.values()):
             raise ValueError(f"{INDEX} has no valid counts")
         return cls(str(key), str(output), str(source), str(rows), kinds)
+
+
+def _compute_digest(kinds: dict[str, list[int]]) -> str:
+    """Return a checksum of the kinds of rows: a row of a kind that is not there counts as missing."""
+    return blake2b(json.dumps(kinds, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 Part = dict[str, tuple[int, bytes]]
