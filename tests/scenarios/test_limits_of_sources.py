@@ -297,6 +297,15 @@ def test_caches_that_are_full_change_no_result(make_fleet: Callable[[str], Fleet
     assert trees[0] == trees[1]
 
 
+def test_equal_parts_of_more_records_than_are_kept_change_no_result(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {f"{name}.yaml": deployment(name, 4) for name in "abc"}
+    fleet.commit({**files, "one.yaml": cluster("one"), "two.yaml": cluster("two"), "all.yaml": policy()})
+    before = fleet.preview(cache=fleet.path.parent / "first").tree
+    for module in ("apis.karmada.binding.resource_binding", "decide.rendered_tree"):
+        monkeypatch.setattr(f"gitsched.{module}._MAX_PARTS", 0)
+    assert fleet.preview(cache=fleet.path.parent / "second").tree == before
+
+
 def test_many_objects_without_a_policy_change_no_result(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     service = "apiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: default}\nspec: {selector: {app: %s}}\n"
     fleet.commit({"x.yaml": service % ("x", "x"), "a.yaml": deployment("a"), "one.yaml": cluster("one"), "all.yaml": policy("one")})
