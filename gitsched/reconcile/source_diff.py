@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Container, Iterator, Mapping
 from datetime import datetime
 from functools import partial
@@ -40,6 +41,15 @@ if TYPE_CHECKING:
     from gitsched.model.template_index import TemplateIndex
     from gitsched.reconcile.tree_diff import TreeDiff
 
+_log = logging.getLogger("gitsched.reconcile")
+
+
+def report_fallback(error: Exception) -> None:
+    """Log a bug that showed when a plan was continued, in place of which everything is planned."""
+    from gitsched.model.fault import describe_fault  # only after a bug
+
+    _log.warning("%s while the last plan was continued: everything is planned anew; report this bug", describe_fault(error))
+
 
 def plan_incrementally(
     context: RunContext,
@@ -76,6 +86,7 @@ def plan_incrementally(
     except Exception as error:
         if not is_bug(error):
             raise
+        report_fallback(error)
         return None  # the complete plan finds the document on which a bug shows
     if found is None:
         return None

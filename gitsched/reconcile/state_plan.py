@@ -10,7 +10,7 @@ from gitsched.model.errors import GitschedError
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.pipeline import needs_setting_report, plan_source, take_plan
 from gitsched.reconcile.run import NO_SETTING_REPORT, StateUpdate
-from gitsched.reconcile.source_diff import plan_incrementally
+from gitsched.reconcile.source_diff import plan_incrementally, report_fallback
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine
@@ -33,6 +33,7 @@ def try_with_state(answer: Callable[[], T | None]) -> T | None:
     except Exception as error:
         if not is_bug(error):
             raise
+        report_fallback(error)
         return None
 
 

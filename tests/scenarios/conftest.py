@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from gitsched.model.allow_list import HostRule, TokenRule
-from gitsched.reconcile import RunResult, RunSettings, preview, reconcile
+from gitsched.reconcile import RunResult, RunSettings, preview, reconcile, source_diff, state_plan
 from gitsched.render.output_files import relative_path
 from gitsched.render.retained_copies import read_retained_copy
 from tests import fork_server
@@ -202,6 +202,17 @@ def policy(*groups: str, name: str = "all", kind: str = "Deployment", scheduling
         + (f"    clusterAffinities:{terms}\n" if groups else "")
         + f"    replicaScheduling: {{replicaSchedulingType: {scheduling}{preference}}}\n{more}"
     )
+
+
+@pytest.fixture
+def bugs_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug in an incremental plan fails the test: without this, a complete plan takes its place, with a warning."""
+
+    def fail(error: Exception) -> None:
+        raise AssertionError("a bug showed when the last plan was continued") from error
+
+    for module in (source_diff, state_plan):
+        monkeypatch.setattr(module, "report_fallback", fail)
 
 
 @pytest.fixture

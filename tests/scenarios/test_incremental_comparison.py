@@ -30,6 +30,8 @@ from tests.scenarios.plain_histories import PlainHistory
 from tests.scenarios.test_dependencies import workload
 from tests.scenarios.test_overrides import UNFIT, mirror
 
+pytestmark = pytest.mark.usefixtures("bugs_are_raised")
+
 
 @pytest.fixture(autouse=True)
 def keep_small_bases(monkeypatch: pytest.MonkeyPatch) -> None:

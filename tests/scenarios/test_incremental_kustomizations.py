@@ -13,6 +13,8 @@ from tests.scenarios.conftest import Fleet, cluster, policy
 from tests.scenarios.plain_histories import DEPLOYMENT, SERVICE, Files, PlainHistory, write_policy
 from tests.scenarios.test_incremental_plan import ThreeVariants
 
+pytestmark = pytest.mark.usefixtures("bugs_are_raised")
+
 BUILD = "  source: {kustomize: {build: [apps/*]}}\n"
 FLUX = """\
 apiVersion: kustomize.toolkit.fluxcd.io/v1

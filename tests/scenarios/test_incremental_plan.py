@@ -28,6 +28,8 @@ from tests.scenarios.plain_histories import CLUSTER, DEPLOYMENT, NAMESPACE, OBSE
 from tests.scenarios.source_histories import SourceHistory
 from tests.scenarios.tenant_histories import KEPT_RULES, TenantHistory
 
+pytestmark = pytest.mark.usefixtures("bugs_are_raised")
+
 APIS = (("ocm",), (), ("ocm", "tenants"), ("knative",), ("ocm", "krake"), ("adopted",))
 STEPS = 12
 RELEASED = ("default/store", "default/files, default/data", "default/nothing")

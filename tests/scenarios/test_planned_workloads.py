@@ -27,6 +27,8 @@ from tests.scenarios.histories import Files, History
 from tests.scenarios.test_incremental_comparison import PLACES, DependentHistory, PolicyHistory
 from tests.scenarios.test_overrides import mirror
 
+pytestmark = pytest.mark.usefixtures("bugs_are_raised")
+
 
 def list_objects(files: Files) -> list[tuple[str, str, str]]:
     """Return kind, namespace and name of every object of a source."""

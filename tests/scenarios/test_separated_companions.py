@@ -12,6 +12,8 @@ from gitsched.reconcile import output_commit
 from tests.scenarios.conftest import Fleet
 from tests.scenarios.test_incremental_plan import ThreeVariants
 
+pytestmark = pytest.mark.usefixtures("bugs_are_raised")
+
 CLUSTERS = ("ams", "bru", "cph", "dub")
 APPS = ("api", "cart", "mail", "shop", "web")
 CLUSTER = """\
