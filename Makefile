@@ -5,8 +5,8 @@ VENV ?= .venv
 FUZZ_SECONDS ?= 180
 DOCUMENTS ?= 1000000
 DIRECTORIES ?= examples tests
-# Two more than there are cores: tests wait for processes and servers.
-WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 2)))
+# One more than there are cores: tests wait for processes and servers.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)))
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 

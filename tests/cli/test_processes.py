@@ -14,6 +14,7 @@ import pytest
 from gitsched.cli import COMMANDS
 from tests import fork_server
 from tests.cli.conftest import PATIENCE
+from tests.search_depth import DEEP
 
 WORDS: dict[str, tuple[str, ...]] = {
     "init": ("init", "--api", "ocm"),
@@ -42,7 +43,8 @@ WORDS: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.search
+@pytest.mark.parametrize("command", COMMANDS if DEEP else ("plan", "explain", "watch", "schedule", "help-code"))
 def test_a_new_process_writes_what_a_fork_writes(environment: dict[str, str], fleet: Path, tmp_path: Path, command: str) -> None:
     forked, started = (
         fork_server.run(WORDS[command], fleet, environment | {"XDG_CACHE_HOME": str(tmp_path / name)}, "", fork=fork)

@@ -31,7 +31,7 @@ from tests.scenarios.tenant_histories import KEPT_RULES, TenantHistory
 pytestmark = pytest.mark.usefixtures("bugs_are_raised")
 
 APIS = (("ocm",), (), ("ocm", "tenants"), ("knative",), ("ocm", "krake"), ("adopted",))
-STEPS = 12
+STEPS = 10
 RELEASED = ("default/store", "default/files, default/data", "default/nothing")
 
 
