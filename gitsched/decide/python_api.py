@@ -30,6 +30,7 @@ from gitsched.model.explanation import Explanation, GroupAttempt
 from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.plain_documents import describe_defect, describe_kind, describe_unreadable, has_only_json, with_string_keys
 from gitsched.model.scheduling import CandidateResult
+from gitsched.model.separate_documents import separate_documents
 from gitsched.model.system_errors import is_bug
 from gitsched.model.time import EPOCH, parse_time
 
@@ -169,7 +170,9 @@ def schedule(
         findings += outcome.findings
     scheduled = [body for outcome in decisions.outcomes.values() for _, body in outcome.records]
     scheduled += [*(body for _, body in decisions.engine_records), *kept]
-    return Schedule(scheduled, sorted(findings, key=finding_sort_key), min(decisions.wakeups, default=None), decisions)
+    return Schedule(
+        list(separate_documents(scheduled)), sorted(findings, key=finding_sort_key), min(decisions.wakeups, default=None), decisions
+    )
 
 
 def validate(documents: Iterable[Body], *, strictness: Strictness = "upstream") -> list[Finding]:
