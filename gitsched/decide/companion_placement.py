@@ -222,7 +222,7 @@ def _list_objects(decisions: DecisionSet) -> Iterator[tuple[DeliveredCompanion, 
     for key, outcome in decisions.outcomes.items():
         template = decisions.templates[key]
         if outcome.manifests is None and not outcome.bundles and key not in decisions.variants:
-            yield _describe_delivery(key, key, outcome), template
+            yield describe_delivery(key, key, outcome), template
             continue
         for one in list_manifests(outcome, template, decisions.variants):
             yield DeliveredCompanion(one.document.key, key, one.clusters, one.active, outcome.state), one.document
@@ -231,7 +231,8 @@ def _list_objects(decisions: DecisionSet) -> Iterator[tuple[DeliveredCompanion, 
             yield DeliveredCompanion(key, key), template
 
 
-def _describe_delivery(key: Key, owner: Key, outcome: Outcome) -> DeliveredCompanion:
+def describe_delivery(key: Key, owner: Key, outcome: Outcome) -> DeliveredCompanion:
+    """Return an object that goes where the workload goes which it is, or which contains it."""
     clusters = frozenset([target.cluster for target in outcome.targets])
     evicting = [target.cluster for target in outcome.targets if target.evicting]
     return DeliveredCompanion(key, owner, clusters, clusters.difference(evicting) if evicting else clusters, outcome.state)

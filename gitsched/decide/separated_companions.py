@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.assumed_objects import is_assumed
 from gitsched.decide.companion_findings import NOT_SELECTED, SEPARATED, count_separated, make_separated_finding, rate_separation
-from gitsched.decide.companion_placement import CompanionPlacement, DeliveredCompanion, place_companion
+from gitsched.decide.companion_placement import CompanionPlacement, DeliveredCompanion, describe_delivery, place_companion
 from gitsched.decide.delivered_objects import Clusters
 from gitsched.decide.plan_state import CompanionRow, ReferenceRow
 from gitsched.decide.reference_findings import MAX_FINDINGS, LocatedFinding, describe_outcome
@@ -72,7 +72,7 @@ class CompanionComparison:
         outcome = self._changes.find_outcome(key)
         if outcome is None:
             raise NeedsAllCompanions
-        return DeliveredCompanion(key, key, *list_clusters(outcome), outcome.state)
+        return describe_delivery(key, key, outcome)
 
     def _is_missed(self, key: Key) -> bool:
         """Return whether a finding about a missing reference may name the companion."""

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gitsched.decide.assumed_objects import is_assumed
-from gitsched.decide.companion_placement import CompanionPlacement, CompanionPlacements, DeliveredCompanion
+from gitsched.decide.companion_placement import CompanionPlacement, CompanionPlacements, describe_delivery
 from gitsched.decide.delivered_objects import NO_CLUSTERS, DeliveredObjects, ReferenceRequirement, list_manifests
 from gitsched.decide.missing_references import MissingReference
 from gitsched.decide.named_templates import NamedTemplates
@@ -125,8 +125,8 @@ class PlannedRelations:
                 continue
             targets = self._get_row(companion).companions.targets
             self._outcomes |= {one: self._get_row(one).outcome for one in (companion, *targets) if one not in self._outcomes}
-            found = tuple(_describe_companion(self._outcomes[one]) for one in targets)
-            described = _describe_companion(self._outcomes[companion])
+            found = tuple(describe_delivery(one, one, self._outcomes[one]) for one in targets)
+            described = describe_delivery(companion, companion, self._outcomes[companion])
             self._placements[companion] = CompanionPlacement(described, found, NO_CLUSTERS, NO_CLUSTERS)
 
     def _has_features(self, key: Key) -> bool:
@@ -142,9 +142,3 @@ class PlannedRelations:
         if row is None:
             raise NeedsCompletePlan(f"{key} has no placement")
         return row
-
-
-def _describe_companion(outcome: Outcome) -> DeliveredCompanion:
-    clusters = frozenset(target.cluster for target in outcome.targets)
-    active = clusters - {target.cluster for target in outcome.targets if target.evicting}
-    return DeliveredCompanion(outcome.key, outcome.key, clusters, active, outcome.state)

@@ -53,6 +53,7 @@ class _State(NamedTuple):
     location: _Location
     review: Review
     fleet: FleetView
+    fleet_digest: str
 
 
 class _Rendered(NamedTuple):
@@ -79,20 +80,21 @@ class LivePages:
 
     def update(self, run: RunResult, review: Review) -> None:
         """Show the result of a run from now on."""
-        earlier, fleet = self._state, None
+        earlier = self._state
         if earlier is not None and not (review.moves or earlier.review.moves or changes_clusters(run)):
-            fleet = earlier.fleet
-        if fleet is None:
+            fleet, fleet_digest = earlier.fleet, earlier.fleet_digest
+        else:
             clusters = read_planned_clusters(run, review.moves)
             fleet = FleetView(clusters.facts, {}, clusters.sites)
-        version = _compute_version(review, fleet)
+            fleet_digest = _digest(fleet)
+        version = _compute_version(review, fleet_digest)
         if earlier is not None and earlier.version == version and run.update is not None:
             return  # the pages stay the same, so the outcomes need not be read
         # The outcomes of an incremental plan come from a cache file that only the thread of the runs may use.
         shown = review._replace(delivery=DeliveryChanges(), output_repository="", outcomes=tuple(review.outcomes))
         # The plan itself is not kept: its memory would be occupied while the next one is made.
         location = _Location(run.branch, run.git_directory, run.prefix)
-        self._state = _State(version, location, shown, fleet)
+        self._state = _State(version, location, shown, fleet, fleet_digest)
 
     def close(self) -> None:
         """Stop rendering."""
@@ -185,7 +187,7 @@ class _EventStream:
         return begin + event
 
 
-def _compute_version(review: Review, fleet: FleetView) -> str:
+def _compute_version(review: Review, fleet_digest: str) -> str:
     """Return a digest of what the pages show; equal for the same state in another process."""
     findings = [str(finding) for finding in review.findings]
     parts = (
@@ -197,9 +199,13 @@ def _compute_version(review: Review, fleet: FleetView) -> str:
         review.next_wakeup,
         review.time,
         findings,
-        fleet,
+        fleet_digest,
     )
-    return hashlib.sha256(repr(parts).encode("utf-8", "replace")).hexdigest()[:16]
+    return _digest(parts)
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _make_page(version: str, html: str) -> _Rendered:
