@@ -51,6 +51,11 @@ def create_engines(snapshot: Snapshot) -> tuple[PolicyEngine, ...]:
     return tuple(api.create_engine(snapshot) for api in policy_apis.values() if _needs_engine(api, snapshot))
 
 
+def list_needed(snapshot: Snapshot) -> list[str]:
+    """Return the names of the APIs that a snapshot without tenants needs."""
+    return [api.name for api in policy_apis.values() if _needs_engine(api, snapshot)]
+
+
 def _needs_engine(api: PolicyAPI, snapshot: Snapshot) -> bool:
     """Return whether a snapshot has documents, records or settings for which the engine of an API is needed."""
     kinds, broken, active = snapshot.documents.keys(), snapshot.quarantined, api.active_kinds

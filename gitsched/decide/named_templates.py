@@ -34,6 +34,8 @@ class NamedTemplates(Mapping[Key, Document]):
 
 def change_templates(templates: Mapping[Key, Document], changed: Mapping[Key, Document]) -> Mapping[Key, Document]:
     """Return templates with changed and new ones. What is read one by one stays so."""
+    if not changed:
+        return templates
     if isinstance(templates, NamedTemplates):
         return NamedTemplates(templates, changed, tuple({**dict.fromkeys(templates), **dict.fromkeys(changed)}))
     return {**templates, **changed}

@@ -18,6 +18,7 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
 from gitsched.simulate.added_variants import add_variants
+from gitsched.simulate.continued_plan import ContinuedPlan, continue_plan
 
 _TIMER_HORIZON = timedelta(days=1)
 """Timers that an event starts are assumed to have expired if they are not longer than this."""
@@ -57,7 +58,8 @@ class Baseline(NamedTuple):
     `running_replicas` are the replicas by cluster before the plan is carried out; their resources are already in use. If the output
     branch has no placements yet, the workloads are assumed to run as planned. `relevant_clusters` are the clusters that can affect the
     decision of a workload, None for all clusters. `started` are the replicas that the plan starts, by workload and cluster. `others` is the
-    number of workloads besides those of `decisions`: they run as planned, and the simulated event does not concern them.
+    number of workloads besides those of `decisions`: they run as planned, and the simulated event does not concern them. `continued` are
+    the engines of the plan, prepared for events; None if each event needs new engines.
     """
 
     decisions: DecisionSet
@@ -69,6 +71,7 @@ class Baseline(NamedTuple):
     relevant_clusters: Mapping[Key, frozenset[str] | None]
     started: tuple[tuple[Key, str, int], ...] = ()
     others: int = 0
+    continued: ContinuedPlan | None = None
 
     @property
     def has_inner_placements(self) -> bool:
@@ -106,7 +109,9 @@ def make_baseline(decided: DecisionSet, config: Config, time: datetime, observat
         for key, outcome in outcomes.items()
         for cluster, more in list_increases(outcome.replicas_by_cluster, running[key])
     )
-    return Baseline(decided, config, time, observations, PlannedRecords(decided), running, relevant, started)
+    return Baseline(
+        decided, config, time, observations, PlannedRecords(decided), running, relevant, started, 0, continue_plan(decided)
+    )
 
 
 def list_increases(after: Mapping[str, int | None], before: Mapping[str, int | None]) -> list[tuple[str, int]]:
@@ -127,16 +132,21 @@ def list_capacity_reporters(engines: Iterable[PolicyEngine]) -> dict[str, Capaci
 
 
 def decide_changed_catalog(
-    baseline: Baseline, catalog: Catalog, only: Collection[Key] | None = None, fresh: bool = False
+    baseline: Baseline,
+    catalog: Catalog,
+    only: Collection[Key] | None = None,
+    fresh: bool = False,
+    left: Collection[str] | None = None,
 ) -> SimulationResult:
     """Decide the workloads of a changed catalog, of the templates `only` these if given.
 
-    With `fresh`, previous records are ignored. A timer that the change starts is assumed to expire, up to _TIMER_HORIZON.
+    With `fresh`, previous records are ignored. A timer that the change starts is assumed to expire, up to _TIMER_HORIZON. If the clusters
+    are given that workloads leave (`left`), those that the change cannot affect may be left out.
     """
     end, now = add_duration(baseline.time, _TIMER_HORIZON), baseline.time
     known: Mapping[Key, datetime | None] = {key: outcome.wakeup for key, outcome in baseline.decisions.outcomes.items()}
     for _ in range(_MAX_TIMER_ROUNDS):
-        after = _decide_at(baseline, catalog, {} if fresh else baseline.records, now, only)
+        after = _decide_at(baseline, catalog, {} if fresh else baseline.records, now, only, None if fresh else left)
         started = (o.wakeup for key, o in after.outcomes.items() if o.wakeup is not None and o.wakeup != known.get(key))
         due = [time for time in started if now < time <= end]
         if not due:
@@ -148,7 +158,12 @@ def decide_changed_catalog(
 
 
 def _decide_at(
-    baseline: Baseline, catalog: Catalog, records: Mapping[Key, Body], now: datetime, only: Collection[Key] | None
+    baseline: Baseline,
+    catalog: Catalog,
+    records: Mapping[Key, Body],
+    now: datetime,
+    only: Collection[Key] | None,
+    left: Collection[str] | None,
 ) -> SimulationResult:
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates))
     variants = add_variants(baseline.decisions.variants, catalog, baseline.config)
@@ -173,7 +188,13 @@ def _decide_at(
         has_adopted=bool(adopted),
         tenancy=made_from.tenancy if made_from is not None else None,
     )
-    engines = create_engines(snapshot)
+    continued, affected = baseline.continued if left is not None else None, None
+    if continued is not None and left is not None:
+        affected = continued.find_affected(snapshot, catalog, left)
+    if affected is None:
+        engines = create_engines(snapshot)
+    else:
+        engines, only = affected.engines, affected.keys if only is None else affected.keys.intersection(only)
     chosen = catalog.templates if only is None else sorted((key for key in only if key in catalog.templates), key=workload_sort_key)
     templates = ((key, catalog.templates[key]) for key in chosen)
     outcomes = {

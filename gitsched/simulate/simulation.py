@@ -32,7 +32,9 @@ ReplicasByWorkload = dict[Key, dict[str, int | None]]
 def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
     """Simulate a scenario on a plan. Raises Permanent if it refers to a missing cluster."""
     changed = apply_scenario(baseline.decisions.catalog, scenario, baseline.config, baseline.time, baseline.has_inner_placements)
-    after = decide_changed_catalog(baseline, changed.catalog, _list_affected(baseline, scenario, changed), scenario.fresh)
+    after = decide_changed_catalog(
+        baseline, changed.catalog, _list_affected(baseline, scenario, changed), scenario.fresh, (*changed.lost, *changed.drained)
+    )
     known = baseline.decisions.outcomes
     placements: ReplicasByWorkload = {
         key: _drop_lost(outcome.counted_replicas, changed.lost) for key, outcome in after.outcomes.items()

@@ -57,7 +57,7 @@ def baselines(draw: st.DrawFn) -> Baseline:
 @settings(max_examples=count_examples(20))
 @given(baselines(), st.sampled_from(NAMES), st.booleans())
 def test_workloads_that_a_loss_cannot_affect_are_not_scheduled(baseline: Baseline, name: str, unreachable: bool) -> None:
-    complete = baseline._replace(relevant_clusters=dict.fromkeys(baseline.relevant_clusters))
+    complete = baseline._replace(relevant_clusters=dict.fromkeys(baseline.relevant_clusters), continued=None)
     scenario = Scenario(lose=(FailureDomain("cluster", name),), unreachable=unreachable)
     assert simulate(baseline, scenario) == simulate(complete, scenario)
 

@@ -69,11 +69,10 @@ class DependenciesDistributor:
         self._outcomes: dict[Key, Outcome | None] = {}
 
     def continue_with(self, state: KarmadaState, decider: WorkloadDecider) -> DependenciesDistributor:
-        """Return the distributor of another state. It knows the references and companions of the same templates, and takes them over: this
-        distributor is no longer of use."""
+        """Return the distributor of another state. Both know the references and companions of the same templates: what one of them updates,
+        the other one has as well."""
         other = copy(self)
         other._set_state(state, decider)
-        other._dependencies.set_reader(other)
         return other
 
     def __getstate__(self) -> tuple[None, dict[str, object]]:
@@ -175,7 +174,7 @@ class DependenciesDistributor:
             found.update(template.key for template in templates.values() if self._uses_priority_class(template, classes))
         pending = {*dirty, *found}
         while pending:
-            new = self._dependencies.update(pending, templates) if self._propagates else set[Key]()
+            new = self._dependencies.update(pending, templates, self) if self._propagates else set[Key]()
             if self._followers is not None:
                 new |= self._followers.update(pending, templates)
             pending = new - found - dirty

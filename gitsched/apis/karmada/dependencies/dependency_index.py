@@ -41,10 +41,10 @@ class DependencyIndex:
     references have changed. `references` are the direct ones, as Karmada records them.
     """
 
-    __slots__ = ("_by_labels", "_dependents", "_reach", "_reader", "_users", "_writers", "references", "revision")
+    __slots__ = ("_by_labels", "_dependents", "_reach", "_users", "_writers", "references", "revision")
 
     def __init__(self, templates: Mapping[Key, Document], reader: ReferenceReader) -> None:
-        self._reader, self.revision = reader, 0  # the templates belong to a snapshot: they are not stored with an engine
+        self.revision = 0
         self.references: dict[Key, tuple[DependentObjectReference, ...]] = {}
         self._dependents: dict[Key | DependentObjectReference, set[Key]] = {}
         self._by_labels: dict[tuple[str, str], set[DependentObjectReference]] = {}
@@ -56,11 +56,7 @@ class DependencyIndex:
             if secret is not None:
                 self._writers.setdefault(secret, set()).add(template.key)
         for template in templates.values():
-            self._add(template, templates)
-
-    def set_reader(self, reader: ReferenceReader) -> None:
-        """Read references with another reader from now on. Those that are known stay."""
-        self._reader = reader
+            self._add(template, templates, reader)
 
     def list_dependents(self, template: Document) -> list[Key]:
         """Return the workloads that refer to an object, in the order of their bindings.
@@ -101,7 +97,7 @@ class DependencyIndex:
         reach = self._reach.get(key)
         return reach is not None and reach.is_cut
 
-    def update(self, changed: Iterable[Key], templates: Mapping[Key, Document]) -> set[Key]:
+    def update(self, changed: Iterable[Key], templates: Mapping[Key, Document], reader: ReferenceReader) -> set[Key]:
         """Read the references of changed objects again. Returns every object that a workload with such a reference referred to before or
         refers to now."""
         workloads = set(changed)
@@ -117,7 +113,7 @@ class DependencyIndex:
             before, direct = self._reach.get(key), self.references.get(key)
             self._remove(key)
             if key in templates:
-                self._add(templates[key], templates)
+                self._add(templates[key], templates, reader)
             after = self._reach.get(key)
             is_same = (before, direct) == (after, self.references.get(key))
             self.revision += not is_same
@@ -136,11 +132,11 @@ class DependencyIndex:
             self._writers.setdefault(written, set()).add(key)
         return before ^ after
 
-    def _add(self, template: Document, templates: Mapping[Key, Document]) -> None:
-        direct = self._reader.read_references(template)
-        if not direct or not self._reader.propagates(template):
+    def _add(self, template: Document, templates: Mapping[Key, Document], reader: ReferenceReader) -> None:
+        direct = reader.read_references(template)
+        if not direct or not reader.propagates(template):
             return
-        workload, reach = template.key, self._find_reach(direct, templates)
+        workload, reach = template.key, self._find_reach(direct, templates, reader)
         self.references[workload], self._reach[workload] = direct, reach
         for reference in reach.references:
             self._dependents.setdefault(reference.key if reference.name else reference, set()).add(workload)
@@ -149,14 +145,16 @@ class DependencyIndex:
         for key in reach.objects:
             self._users.setdefault(key, set()).add(workload)
 
-    def _find_reach(self, direct: tuple[DependentObjectReference, ...], templates: Mapping[Key, Document]) -> Reach:
+    def _find_reach(
+        self, direct: tuple[DependentObjectReference, ...], templates: Mapping[Key, Document], reader: ReferenceReader
+    ) -> Reach:
         references, objects = set(direct), set[Key]()
         pending = list(direct)
         while pending and len(objects) < MAX_REACHED:
             for key in self._list_objects(pending.pop(), templates):
                 if key not in objects:
                     objects.add(key)
-                    new = [found for found in self._reader.read_references(templates[key]) if found not in references]
+                    new = [found for found in reader.read_references(templates[key]) if found not in references]
                     references.update(new)
                     pending += new
         return Reach(frozenset(references), frozenset(objects), is_cut=bool(pending))

@@ -1,0 +1,117 @@
+"""Which workloads of a plan an event can affect: the engines of the plan continue with the documents that the event changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.apis.capabilities import Continuing, SnapshotChanges
+from gitsched.decide.changed_documents import pair_documents
+from gitsched.decide.engines import list_dependency_trackers, list_needed
+from gitsched.decide.template_entries import make_template_index
+
+if TYPE_CHECKING:
+    from gitsched.apis.capabilities import DocumentPair
+    from gitsched.apis.policy_api import PolicyEngine, Snapshot
+    from gitsched.decide.catalog import Catalog
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.model.document import Document, Key
+    from gitsched.model.scheduling import Outcome
+    from gitsched.model.template_index import TemplateIndex
+
+
+class AffectedWorkloads(NamedTuple):
+    """The engines for the documents after an event, and the workloads whose decision the event can change."""
+
+    engines: tuple[PolicyEngine, ...]
+    keys: frozenset[Key]
+
+
+class ContinuedPlan:
+    """The engines of a plan and what they were made from, prepared for any number of events.
+
+    `unsettled` are the workloads that may be decided otherwise without an event, as time passes or with the records of the plan.
+    """
+
+    def __init__(
+        self,
+        engines: tuple[PolicyEngine, ...],
+        catalog: Catalog,
+        unsettled: frozenset[Key],
+        list_templates: Callable[[], TemplateIndex],
+        read_outcome: Callable[[Key], Outcome | None],
+    ) -> None:
+        self._engines, self._catalog, self._unsettled = engines, catalog, unsettled
+        self._list_templates, self._read_outcome = list_templates, read_outcome
+
+    @cached_property
+    def _index(self) -> TemplateIndex:
+        return self._list_templates()
+
+    @cached_property
+    def _placed(self) -> Mapping[str, Collection[Key]]:
+        """The workloads by the clusters that they are placed in."""
+        found: dict[str, list[Key]] = {}
+        for key, entry in self._index.items():
+            for cluster in entry.placement.clusters if entry.placement is not None else ():
+                found.setdefault(cluster, []).append(key)
+        return found
+
+    def find_affected(self, snapshot: Snapshot, catalog: Catalog, left: Collection[str]) -> AffectedWorkloads | None:
+        """Return the engines for the snapshot of a changed catalog, and what the change can affect; None if only new engines can tell.
+
+        Workloads in the clusters that are `left` are affected in any case.
+        """
+        if catalog.templates is not self._catalog.templates or snapshot.tenancy is not None or snapshot.has_adopted:
+            return None
+        if sorted(engine.name for engine in self._engines) != sorted(list_needed(snapshot)):
+            return None
+        changed = self._list_changed_documents(catalog)
+        changes = SnapshotChanges(changed, {}, self._index, self._read_outcome, concerns_all=True)
+        engines: list[PolicyEngine] = []
+        affected = set(self._unsettled)
+        for engine in self._engines:
+            found = engine.continue_with(snapshot, changes) if isinstance(engine, Continuing) else None
+            if found is None or _is_due(found.engine, snapshot):
+                return None
+            engines.append(found.engine)
+            affected |= found.affected
+        affected.update(key for name in left for key in self._placed.get(name, ()))
+        dirty = frozenset(affected)
+        for tracker in list_dependency_trackers(engines):
+            dirty |= tracker.affected_by(dirty)
+        return AffectedWorkloads(tuple(engines), dirty)
+
+    def _list_changed_documents(self, catalog: Catalog) -> Mapping[Key, DocumentPair]:
+        before, after = self._catalog.api_documents, catalog.api_documents
+        found: dict[Key, DocumentPair] = {}
+        for kind in {**before, **after}:
+            former, present = before.get(kind, ()), after.get(kind, ())
+            if former is not present:
+                found |= pair_documents(_by_key(former), _by_key(present))
+        return found
+
+
+def _is_due(engine: PolicyEngine, snapshot: Snapshot) -> bool:
+    return engine.time is not None or (engine.wakeup is not None and engine.wakeup <= snapshot.now)
+
+
+def _by_key(documents: Collection[Document]) -> dict[Key, Document]:
+    return {document.key: document for document in documents}
+
+
+def continue_plan(decided: DecisionSet) -> ContinuedPlan | None:
+    """Prepare the decisions of a plan for events; None if other decisions than those of its engines are in force."""
+    made_from = decided.input
+    if decided.quarantined or decided.withheld or decided.variants or made_from is None or made_from.parts:
+        return None
+    timed = (key for key, outcome in decided.outcomes.items() if outcome.wakeup is not None)
+    unsettled = frozenset((*decided.unstable, *timed)) - decided.own_workloads
+    return ContinuedPlan(
+        decided.engines,
+        decided.catalog,
+        unsettled,
+        lambda: make_template_index(decided.catalog.templates, decided.outcomes),
+        decided.outcomes.get,
+    )
