@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.capabilities import DependencyTracking
@@ -25,6 +26,7 @@ from gitsched.reconcile.cache.reading_rules import ReadingRules
 from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize, serialize, serialize_engines
 from gitsched.reconcile.cache.shards import Shards
 from gitsched.reconcile.cache.storage import identify_build
+from gitsched.reconcile.cache.workload_rows import flatten_row, restore_row
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_contents import PlanContents
@@ -135,7 +137,7 @@ class PlanCache:
 
     def read_workload(self, key: Key) -> WorkloadRow | None:
         if key not in self._workloads and not self._complete:
-            self._workloads[key] = self._select_row(_WORKLOAD, _SEPARATOR.join(key))
+            self._workloads[key] = self._select_row(_WORKLOAD, _SEPARATOR.join(key), restore_row)
         return self._workloads.get(key)
 
     def read_cluster(self, name: str) -> ClusterRow | None:
@@ -159,7 +161,7 @@ class PlanCache:
     def _load_workloads(self) -> None:
         """Load all workloads from the store."""
         rows = [(Key(*name.split(_SEPARATOR)), data) for name, data in self._read_all(_WORKLOAD)]
-        self._workloads |= {key: self._decode(data) for key, data in rows if key not in self._workloads}
+        self._workloads |= {key: self._decode(data, restore_row) for key, data in rows if key not in self._workloads}
 
     def list_referrers(self, key: Key) -> tuple[Key, ...]:
         return self._referrers.get(key, ())
@@ -219,7 +221,8 @@ class PlanCache:
         for kind, name in sorted(self._unsaved):
             row: Any
             if kind == _WORKLOAD:
-                row = self._workloads.get(Key(*name.split(_SEPARATOR)))
+                found = self._workloads.get(Key(*name.split(_SEPARATOR)))
+                row = None if found is None else flatten_row(found)
             elif kind == _CLUSTER:
                 row = self._clusters.get(name)
             elif kind == _PATHS:
@@ -299,16 +302,17 @@ class PlanCache:
         self._is_writable = store.update(rows, is_known)
         self._saved_revision = revision
 
-    def _select_row(self, kind: str, name: str) -> Any:
+    def _select_row(self, kind: str, name: str, restore: Callable[[Any], Any] | None = None) -> Any:
         data = self.store.read(kind, name) if self.store is not None else None
-        return None if data is None else self._decode(data)
+        return None if data is None else self._decode(data, restore)
 
     def _read_all(self, kind: str) -> Iterable[tuple[str, bytes]]:
         return self.store.read_all(kind) if self.store is not None else ()
 
-    def _decode(self, data: bytes) -> Any:
+    def _decode(self, data: bytes, restore: Callable[[Any], Any] | None = None) -> Any:
         try:
-            return deserialize(data)
+            value = deserialize(data)
+            return value if restore is None else restore(value)
         except CorruptCacheError as error:
             if self.store is not None:
                 self.store.discard(error)
@@ -325,8 +329,8 @@ def _sum_revisions(engines: Iterable[PolicyEngine]) -> int:
 
 
 def _list_workload_rows(workloads: Mapping[Key, WorkloadRow | None]) -> Iterator[Row]:
-    names = sorted((_SEPARATOR.join(key), key) for key, row in workloads.items() if row is not None)
-    return ((_WORKLOAD, name, 0, serialize(workloads[key])) for name, key in names)
+    rows = sorted(((_SEPARATOR.join(key), row) for key, row in workloads.items() if row is not None), key=itemgetter(0))
+    return ((_WORKLOAD, name, 0, serialize(flatten_row(row))) for name, row in rows)
 
 
 def _list_cluster_rows(clusters: Mapping[str, ClusterRow | None]) -> Iterator[Row]:
