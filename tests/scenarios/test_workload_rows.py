@@ -13,8 +13,7 @@ from gitsched.model.document import Key
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.time import EPOCH
-from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize, serialize
-from gitsched.reconcile.cache.workload_rows import flatten_row, restore_row
+from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize, flatten_row, restore_row, serialize
 
 KEY = Key("apps", "Deployment", "shop", "web")
 SERVICE = Key("", "Service", "shop", "web")

@@ -23,10 +23,16 @@ from gitsched.model.finding import FieldOrigin, Location
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache import document_rows
 from gitsched.reconcile.cache.reading_rules import ReadingRules
-from gitsched.reconcile.cache.row_format import CorruptCacheError, deserialize, serialize, serialize_engines
+from gitsched.reconcile.cache.row_format import (
+    CorruptCacheError,
+    deserialize,
+    flatten_row,
+    restore_row,
+    serialize,
+    serialize_engines,
+)
 from gitsched.reconcile.cache.shards import Shards
 from gitsched.reconcile.cache.storage import identify_build
-from gitsched.reconcile.cache.workload_rows import flatten_row, restore_row
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_contents import PlanContents
