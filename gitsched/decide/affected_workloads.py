@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.decide.changed_namespaces import concerns_protected
@@ -31,20 +31,23 @@ def decide_affected(
     diff: SourceDiff,
     snapshot: Snapshot,
     continued: ContinuedEngines,
-    find_blob: BlobLookup,
-    cache: RenderCache,
     limit: int,
+    allowed: Collection[Key] = (),
 ) -> IncrementalChanges | None:
-    """Decide and render the affected workloads; None if one of them concerns others, or if there are more than `limit`."""
+    """Decide the affected workloads; None if one of them concerns others, or if there are more than `limit`. `allowed` are those whose
+    changes the guard withholds no longer."""
+    if allowed:
+        templates = {key: template for key in allowed if (template := snapshot.templates.get(key)) is not None}
+        diff = diff._replace(documents={**templates, **diff.documents})
     documents = _list_affected_documents(totals, rows, diff, snapshot, continued, limit)
     if documents is None or concerns_protected((*documents, *diff.came_or_went), totals):
         return None
     unstable = set(totals.unstable)
-    workloads: dict[Key, WorkloadFiles] = {}
+    outcomes: dict[Key, Outcome] = {}
     gone = [key for key, (_, after) in diff.templates.items() if after is None]
     gone += sorted(key for key in totals.own if key not in continued.own and key not in documents and key not in gone)
+    gone += (key for key in allowed if key not in documents and key not in gone)
     removed = {key: row for key in gone if (row := rows.read_workload(key)) is not None}
-    changes = IncrementalChanges(totals, rows, diff, snapshot, continued, documents, workloads, {}, removed, frozenset())
     for key, document in documents.items():
         outcome, row, own = decide_workload(document, continued.engines, snapshot), rows.read_workload(key), continued.own.get(key)
         if own is not None:
@@ -61,15 +64,27 @@ def decide_affected(
             return None  # it keeps the directory of a cluster without a document
         if row is None and key[:2] in totals.guessed_kinds:
             return None  # the first workload of a kind may have a finding about its scope
-        outcome = _add_move_finding(outcome, document, changes.had_workloads, snapshot)
-        workloads[key] = render_workload(outcome, document, False, find_blob, cache)
+        outcomes[key] = outcome
         (unstable.discard if own is not None or is_unchanged(outcome, snapshot.previous) else unstable.add)(key)
     if any(key[:2] in totals.guessed_kinds for key in removed):
         return None
     unstable -= {*removed, *gone}
-    if _may_leave_data(removed, documents, snapshot) or _have_taken_paths(workloads, rows):
+    if _have_taken_paths(outcomes, rows):
         return None
-    return changes._replace(outcomes={key: files.outcome for key, files in workloads.items()}, unstable=frozenset(unstable))
+    return IncrementalChanges(totals, rows, diff, snapshot, continued, documents, {}, outcomes, removed, frozenset(unstable))
+
+
+def render_affected(changes: IncrementalChanges, find_blob: BlobLookup, cache: RenderCache) -> IncrementalChanges | None:
+    """Render the decided workloads, those whose changes the guard withholds as they are; None if one leaves data behind."""
+    if _may_leave_data(changes.removed, changes.documents, changes.snapshot):
+        return None
+    withheld = {move.key for move in changes.withheld.moves}
+    workloads: dict[Key, WorkloadFiles] = {}
+    for key, decided in changes.outcomes.items():
+        document, is_withheld = changes.documents[key], key in withheld
+        outcome = decided if is_withheld else _add_move_finding(decided, document, changes.had_workloads, changes.snapshot)
+        workloads[key] = render_workload(outcome, document, is_withheld, find_blob, cache)
+    return changes._replace(workloads=workloads, outcomes={key: files.outcome for key, files in workloads.items()})
 
 
 def _list_affected_documents(
@@ -110,9 +125,9 @@ def _list_ending(totals: Totals, rows: PlanRows, snapshot: Snapshot) -> Iterable
                 yield copy.workload
 
 
-def _have_taken_paths(workloads: Mapping[Key, WorkloadFiles], rows: PlanRows) -> bool:
+def _have_taken_paths(outcomes: Mapping[Key, Outcome], rows: PlanRows) -> bool:
     """Return whether a new workload has the path of another one, or that of the stub."""
-    new = {key for key, files in workloads.items() if files.outcome.manifests is None and rows.read_workload(key) is None}
+    new = {key for key, outcome in outcomes.items() if outcome.manifests is None and rows.read_workload(key) is None}
     if not new:
         return False
     paths = {relative_path(key): key for key in new}

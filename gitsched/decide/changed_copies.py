@@ -36,6 +36,8 @@ def retain_changed_copies(changes: IncrementalChanges, moves: ChangedMoves, find
     retained = changes.totals.retained
     involved = {key for copy in retained for key in (copy.workload, copy.follows) if key is not None}
     involved |= {move.key for move in moves.moves if move.before}
+    if not changes.restored.isdisjoint(involved):
+        return None  # their documents are gone
     if any(_is_composed(changes, key) for key in involved if changes.find_outcome(key) is not None) or _is_reported(
         changes, involved
     ):
@@ -51,7 +53,7 @@ def retain_changed_copies(changes: IncrementalChanges, moves: ChangedMoves, find
             lambda key: _find_outcome(changes, key),
             changes.snapshot.templates,
             changes.continued.engines,
-            (),
+            frozenset(move.key for move in changes.withheld.moves),
             moves.moves,
             moves.removed,
             retained,

@@ -21,13 +21,11 @@ if TYPE_CHECKING:
 
 
 class ChangedSettings(NamedTuple):
-    """The settings of a plan that continues the last one, and the document in gitsched.yaml before and after. `findings` say what only this
-    plan changes."""
+    """The settings of a plan that continues the last one, and the document in gitsched.yaml before and after."""
 
     config: Config
     before: Document
     after: Document
-    findings: tuple[Finding, ...] = ()
 
 
 class ChangedParts(NamedTuple):

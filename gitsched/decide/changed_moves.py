@@ -1,4 +1,4 @@
-"""The moves of an incremental plan, and whether the guard has to check all of them."""
+"""The moves of an incremental plan, and whether they may exceed a limit of the guard."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gitsched.decide.plan_result import list_moves
 from gitsched.model.document import read_annotations
 
 if TYPE_CHECKING:
-    from gitsched.apis.gitsched.guard_config import GuardLimit
+    from gitsched.apis.gitsched.guard_config import GuardConfig
     from gitsched.decide.incremental_changes import IncrementalChanges
     from gitsched.decide.removals import RemovedPlacement
     from gitsched.model.changes import Move
@@ -26,9 +26,8 @@ class ChangedMoves(NamedTuple):
     removed: Mapping[Key, RemovedPlacement]
 
 
-def list_changed_moves(changes: IncrementalChanges, limits: tuple[GuardLimit, ...]) -> ChangedMoves | None:
-    """Return the moves of an incremental plan; None if only a complete plan can tell which ones the guard withholds, or if a workload may
-    continue another one under a new name. `limits` of the run take precedence over those of the settings."""
+def list_changed_moves(changes: IncrementalChanges) -> ChangedMoves | None:
+    """Return the moves of an incremental plan; None if a workload may continue another one under a new name."""
     moves = tuple(list_moves(changes.outcomes.values(), changes.had_workloads))
     removed: Mapping[Key, RemovedPlacement] = {}
     if changes.removed:
@@ -39,16 +38,11 @@ def list_changed_moves(changes: IncrementalChanges, limits: tuple[GuardLimit, ..
             return None
         removed = found
         moves = (*moves, *list_row_moves(removed.values(), changes.snapshot))
-    if changes.diff.settings is not None and any(move.before for move in moves):
-        return None  # the guard measures moves by settings of both commits
-    return None if _needs_guard(changes, moves, limits) else ChangedMoves(moves, removed)
+    return ChangedMoves(moves, removed)
 
 
-def _needs_guard(changes: IncrementalChanges, moves: Iterable[Move], limits: tuple[GuardLimit, ...]) -> bool:
-    """Return whether moves may exceed a limit of the guard, which only a complete plan can tell."""
-    moves = tuple(moves)
-    if not any(move.before for move in moves):
-        return False
+def may_exceed_limits(changes: IncrementalChanges, moves: Iterable[Move], config: GuardConfig) -> bool:
+    """Return whether moves of placed workloads may exceed a limit of the guard. What is read of other workloads says at most how many."""
     from gitsched.decide.guard import list_guarded_moves, may_exceed_limit  # most changes move nothing
 
     totals = changes.totals
@@ -59,7 +53,7 @@ def _needs_guard(changes: IncrementalChanges, moves: Iterable[Move], limits: tup
     def count(scope: str, name: str) -> int:
         return count_placed()[scope, name]
 
-    return may_exceed_limit(guarded, totals.workload_count, replicas, totals.config.guard.replace_limits(limits), count)
+    return may_exceed_limit(guarded, totals.workload_count, replicas, config, count)
 
 
 def _count_placed(index: TemplateIndex) -> Counter[tuple[str, str]]:

@@ -156,7 +156,8 @@ def _update_first_outcomes(changes: IncrementalChanges) -> dict[Key, Outcome]:
     before = totals.first_outcomes
     first = {key: outcome for key, outcome in before.items() if key not in removed}
     if len(first) < len(before) and totals.workload_count > len(before):
-        stored = (key for key, entry in rows.template_index.items() if entry.placement is not None and key not in removed)
+        placed = {key for key, entry in rows.template_index.items() if entry.placement is not None}
+        stored = (placed | changes.restored).difference(removed)
         for key in nsmallest(MAX_ROWS, stored, key=workload_sort_key):
             row = rows.read_workload(key)
             if row is not None:

@@ -186,6 +186,9 @@ def _list_others(changes: IncrementalChanges, changed: Collection[Key]) -> dict[
     namespaces, pod_paths = {key.namespace for key in changed}, changes.totals.config.pod_paths
     found: dict[Key, CompanionFeatures] = {}
     unselected = 0
+    for key in changes.restored:
+        if key.namespace in namespaces and key not in changed and (row := changes.rows.read_workload(key)) is not None:
+            found[key] = row.companions.features or NO_FEATURES
     for key, entry in changes.rows.template_index.items():
         if key.namespace not in namespaces or key in changed:
             continue

@@ -110,7 +110,8 @@ class DecisionSet(NamedTuple):
     `quarantined` are workloads whose document is broken or defined more than once: their manifests do not change. `unstable` are workloads
     that may be decided differently next time. `own_workloads` are those that an API creates and decides itself.
     `kustomized` are objects that only kustomizations and charts have, and that are not placed, with the reason. `variants` are what
-    clusters get in place of templates. `withheld` are workloads that keep their previous placement because the guard withholds its change.
+    clusters get in place of templates. `withheld` are workloads that keep their previous placement because the guard withholds its change,
+    and `withheld_wakeups` the times at which the withheld decisions about them may change without a commit.
     `replaced` are the documents of files that builds read, as the files have them: what is built takes their place.
     `input` is what the decisions were made from. `refused` are workloads that a policy selects and a Tenant does not allow.
     `tenancy` says which tenant owns which document.
@@ -127,6 +128,7 @@ class DecisionSet(NamedTuple):
     kustomized: Mapping[Key, str] = {}
     variants: TemplateVariants = {}
     withheld: frozenset[Key] = frozenset()
+    withheld_wakeups: Mapping[Key, datetime] = {}
     replaced: tuple[KustomizedDocument, ...] = ()
     input: DecisionInput | None = None
     engine_records: EngineRecords = ()
@@ -138,6 +140,11 @@ class DecisionSet(NamedTuple):
     def recorded(self) -> tuple[RecordedDecision, ...]:
         """The decisions that only records show, by namespace and name of their subjects."""
         return describe_recorded(self.engine_records, (self.outcomes[key] for key in self.own_workloads))
+
+    @property
+    def withheld_settled(self) -> frozenset[Key]:
+        """The workloads with withheld changes that are decided alike as long as nothing they depend on changes: holds depend on others."""
+        return frozenset(key for key in self.withheld if self.outcomes[key].held is None)
 
     @property
     def unclaimed(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.guard_config import GuardConfig
@@ -18,7 +18,7 @@ from gitsched.model.document import Key
 from gitsched.model.scheduling import Outcome
 
 if TYPE_CHECKING:
-    pass
+    from gitsched.decide.guard_settings import GuardInput
 
 
 def find_exceeding_changes(
@@ -39,7 +39,7 @@ def find_exceeding_changes(
         move._replace(before={cluster: count for cluster, count in move.before.items() if had_workloads(cluster)}) for move in moves
     )
     guarded = list_guarded_moves(active, decisions.engines, len(decisions.cluster_facts))
-    if not guarded.counted and not guarded.follows_facts:
+    if not guarded.is_guarded:
         return NOTHING_WITHHELD
     continued = {outcome.key for outcome in successors.values()}  # what an earlier run placed of these is no further workload
     placed = [
@@ -48,9 +48,14 @@ def find_exceeding_changes(
         if outcome.key not in continued and (before := list_previous_replicas(outcome, had_workloads))
     ]
     placed += [PlacedWorkload(key, entry.workload.replicas) for key, entry in removed.items()]
-    withheld = _extend_withheld(source, guarded, placed, source.guard.choose_settings(own), decisions)
-    later = source.guard.choose_later_settings(own, withheld) if withheld.moves else None
-    return withheld if later is None else _extend_withheld(source, guarded, placed, later, decisions)
+    return choose_withheld(source.guard, own, lambda config: _extend_withheld(source, guarded, placed, config, decisions))
+
+
+def choose_withheld(guard: GuardInput, own: GuardConfig, find: Callable[[GuardConfig], WithheldChanges]) -> WithheldChanges:
+    """Return the changes of a commit with its `own` settings that are withheld, which `find` finds by the settings that count."""
+    withheld = find(guard.choose_settings(own))
+    later = guard.choose_later_settings(own, withheld) if withheld.moves else None
+    return withheld if later is None else find(later)
 
 
 def _continue_move(move: Move, successor: Outcome) -> Move:

@@ -57,6 +57,11 @@ class GuardedMoves(NamedTuple):
         """Whether a workload leaves a cluster because of reported facts."""
         return any(_list_left(move) & self.reported for move in self.failover)
 
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the guard may withhold a move."""
+        return bool(self.counted) or self.follows_facts
+
 
 def list_guarded_moves(moves: Iterable[Move], engines: Iterable[PolicyEngine], cluster_count: int = 0) -> GuardedMoves:
     """Divide the moves of placed workloads into those that the guard counts, and failover."""

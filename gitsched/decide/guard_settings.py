@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gitsched.model.changes import WithheldChanges
 
 _UNVERIFIED = "it is not known which documents the last run had"
+GUARD_CODES = ("allowance-unused", "changes-withheld", "guard-loosened", "placements-frozen")
+"""Codes of findings about the guard, which each run finds again."""
 
 
 class GuardRecord(NamedTuple):

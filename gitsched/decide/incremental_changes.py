@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from gitsched.model.changes import NOTHING_WITHHELD
+
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from gitsched.apis.capabilities import DocumentPair
     from gitsched.apis.policy_api import Snapshot
     from gitsched.decide.changed_documents import SourceDiff
     from gitsched.decide.continued_engines import ContinuedEngines
     from gitsched.decide.plan_state import PlanRows, Totals, WorkloadRow
     from gitsched.decide.workload_files import WorkloadFiles
+    from gitsched.model.changes import WithheldChanges
     from gitsched.model.document import Document, Key
     from gitsched.model.scheduling import Outcome
 
@@ -21,7 +26,8 @@ class IncrementalChanges(NamedTuple):
 
     `documents` are the templates that were decided again, also those that no policy selects. `workloads` are the files of those with a
     placement, `outcomes` their outcomes, and `removed` the rows of workloads without one now that had one. `unstable` are workloads that
-    may be decided differently next time.
+    may be decided differently next time. `withheld` are the changes that the guard withholds, also of workloads that were not decided
+    again, and `withheld_wakeups` the times at which they may be others without a commit.
     """
 
     totals: Totals
@@ -34,6 +40,8 @@ class IncrementalChanges(NamedTuple):
     outcomes: Mapping[Key, Outcome]
     removed: Mapping[Key, WorkloadRow]
     unstable: frozenset[Key]
+    withheld: WithheldChanges = NOTHING_WITHHELD
+    withheld_wakeups: Mapping[Key, datetime] = {}
 
     @property
     def own(self) -> frozenset[Key]:
@@ -57,6 +65,11 @@ class IncrementalChanges(NamedTuple):
     def came_or_went(self) -> frozenset[Key]:
         """The templates that were added or removed."""
         return self.diff.came_or_went
+
+    @property
+    def restored(self) -> frozenset[Key]:
+        """The workloads that are placed although the source does not have them, because the guard withholds their removal."""
+        return frozenset(move.key for move in self.withheld.moves if move.key not in self.snapshot.templates)
 
     def find_outcome(self, key: Key) -> Outcome | None:
         """Return the outcome of a workload, without documents if it was not decided again; None if no policy selects it now."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.decide.affected_workloads import decide_affected
+from gitsched.decide.affected_workloads import decide_affected, render_affected
 from gitsched.decide.changed_clusters import update_cluster_rows
 from gitsched.decide.changed_documents import NO_PARTS
 from gitsched.decide.changed_moves import list_changed_moves
@@ -37,6 +37,7 @@ from gitsched.decide.plan_state import (
 )
 from gitsched.decide.reference_changes import move_reference_findings, update_references, update_referrers
 from gitsched.decide.rendered_tree import BlobLookup, RenderCache
+from gitsched.decide.withheld_workloads import NO_RULES, GuardRules, check_guard
 from gitsched.decide.workload_decision import is_unchanged
 from gitsched.model.changes import NOTHING_RETAINED, CopyRetention
 from gitsched.render.output_files import escape_segment
@@ -44,7 +45,6 @@ from gitsched.render.output_files import escape_segment
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from gitsched.apis.gitsched.guard_config import GuardLimit
     from gitsched.apis.policy_api import PolicyEngine, Snapshot
     from gitsched.decide.changed_documents import SourceDiff
     from gitsched.decide.changed_moves import ChangedMoves
@@ -58,12 +58,12 @@ if TYPE_CHECKING:
 
 class PlanState(NamedTuple):
     """The state that an earlier plan left: its totals, its rows and its engines, which are read on demand. `kinds` are the kinds of the
-    documents of policy APIs. `guard_limits` are options of the run, which take precedence over the settings."""
+    documents of policy APIs. `guard` is what limits the changes of the run."""
 
     totals: Totals
     rows: PlanRows
     kinds: tuple[tuple[str, str], ...] = ()
-    guard_limits: tuple[GuardLimit, ...] = ()
+    guard: GuardRules = NO_RULES
 
     @property
     def engines(self) -> tuple[PolicyEngine, ...]:
@@ -87,7 +87,12 @@ def make_incremental_plan(
     if not _may_continue(totals, diff, snapshot):
         return None
     is_idle = _is_idle(totals, diff, snapshot)
-    changes = _make_idle_changes(state, diff, snapshot) if is_idle else _change(state, diff, snapshot, find_blob, cache, limit)
+    decided = _make_idle_changes(state, diff, snapshot) if is_idle else _change(state, diff, snapshot, limit)
+    all_moves = list_changed_moves(decided) if decided is not None else None
+    guarded = check_guard(decided, all_moves, state.guard) if decided is not None and all_moves is not None else None
+    if guarded is None:
+        return None
+    moves, changes = guarded.moves, render_affected(guarded.changes, find_blob, cache)
     if changes is None or _keeps_findings_about_changes(changes) or has_record_conflict(changes, find_blob):
         return None
     part_findings = find_changed_parts(changes) if diff.parts != NO_PARTS else ()
@@ -102,8 +107,7 @@ def make_incremental_plan(
     if references is None or companions is None:
         return None
     reference_findings = move_reference_findings(companions.findings, diff.findings, changes.documents)
-    moves = list_changed_moves(changes, state.guard_limits)
-    if reference_findings is None or moves is None:
+    if reference_findings is None:
         return None
     retention = _keep_copies(totals) if is_idle else _retain_copies(changes, moves, find_blob)
     retiring = _list_retiring(changes, retention) if retention is not None else None
@@ -135,6 +139,8 @@ def make_incremental_plan(
         retiring=retiring,
         retained=retention.copies,
         has_settled_copies=retention.is_settled and bool(retention.copies),  # else a state without copies would be written again
+        withheld=changes.withheld,
+        withheld_wakeups=changes.withheld_wakeups,
     )
     if not is_idle:
         own = (outcome for key, outcome in changes.outcomes.items() if key in changes.own)
@@ -155,16 +161,20 @@ def make_incremental_plan(
     if new.namespace_manifests is not totals.namespace_manifests:
         clusters = (*collect_cluster_facts(changes.continued.engines), *retiring)
         with_namespaces = list_rows_with_objects(rows, clusters, diff.templates)
-    news = diff.settings.findings if diff.settings is not None else ()
     plan = build_plan(
-        new._replace(other_findings=(*new.other_findings, *news)) if news else new,
+        new._replace(other_findings=(*new.other_findings, *guarded.findings)) if guarded.findings else new,
         StoredOutcomes(rows, new.workload_count, changed),
         changes.outcomes.values(),
         moves.moves,
         dict(list_changed_files(changes, new, {**with_namespaces, **cluster_rows}, copies)),
         wakeups=(*(new.engine_wakeups or ()), *(copy.until for copy in new.retained if copy.until is not None)),
         deadlines=(copy.until for copy in retention.ended if copy.until is not None),
-    )._replace(ended=retention.ended, adopted=totals.adopted)
+    )._replace(
+        withheld=changes.withheld,
+        guard=state.guard.make_record(totals.config.guard, changes.withheld, holds=bool(new.held)),
+        ended=retention.ended,
+        adopted=totals.adopted,
+    )
     return IncrementalPlan(plan, new, _list_state_changes(changes, workload_rows, cluster_rows), changes)
 
 
@@ -184,7 +194,7 @@ def _is_idle(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
 
     A workload that was decided otherwise than recorded is in `diff`, so the output is the one that the engines know.
     """
-    if diff.documents or diff.api_documents or diff.findings or snapshot.observations:
+    if diff.documents or diff.api_documents or diff.findings or snapshot.observations or totals.withheld.moves:
         return False
     if snapshot.at != totals.source_time or totals.engine_wakeups is None or diff.parts != NO_PARTS:
         return False
@@ -203,9 +213,7 @@ def _make_idle_changes(state: PlanState, diff: SourceDiff, snapshot: Snapshot) -
     return IncrementalChanges(totals, state.rows, diff, snapshot, continued, {}, {}, {}, {}, totals.unstable)
 
 
-def _change(
-    state: PlanState, diff: SourceDiff, snapshot: Snapshot, find_blob: BlobLookup, cache: RenderCache, limit: int
-) -> IncrementalChanges | None:
+def _change(state: PlanState, diff: SourceDiff, snapshot: Snapshot, limit: int) -> IncrementalChanges | None:
     """Continue the engines, and decide what the changes affect; None if only a complete plan can tell."""
     if state.totals.owners:
         from gitsched.decide.changed_tenants import may_continue_tenants  # few sources have tenants
@@ -215,7 +223,9 @@ def _change(
     continued = continue_engines(state.totals, state.rows, diff, snapshot, state.kinds)
     if continued is None or (not continued.is_new and any(_is_about(one, diff.findings) for one in continued.findings)):
         return None
-    return decide_affected(state.totals, state.rows, diff, snapshot, continued, find_blob, cache, limit)
+    withheld = state.totals.withheld
+    allowed = [move.key for move in withheld.moves] if state.guard.allows(withheld) else ()
+    return decide_affected(state.totals, state.rows, diff, snapshot, continued, limit, allowed)
 
 
 def _keeps_findings_about_changes(changes: IncrementalChanges) -> bool:
@@ -300,7 +310,10 @@ def _list_state_changes(
 
     diff, index, continued = changes.diff, changes.rows.template_index, changes.continued
     templates: dict[Key, TemplateEntry | None] = dict.fromkeys(key for key, (_, after) in diff.templates.items() if after is None)
+    restored = changes.restored
     for key, document in changes.documents.items():
+        if key in restored:
+            continue
         entry = make_template_entry(document, changes.outcomes.get(key))
         if index.get(key) != entry:
             templates[key] = entry

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from gitsched.decide.guard_settings import GUARD_CODES
 from gitsched.decide.plan_state import (
     NO_COMPANION_ROW,
     NO_REFERENCE_ROW,
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from gitsched.model.template_index import TemplateEntry
 
 
-PASSING_CODES = ("guard-loosened", TENANT_CHANGED)
-"""Codes of findings that say what settings or Tenants change, and nothing else: the next plan is made as if there were none."""
+PASSING_CODES = (*GUARD_CODES, TENANT_CHANGED)
+"""Codes of findings that the next plan does not take over: those about the guard, and about changes of Tenants."""
 
 
 class PlanContents(NamedTuple):
@@ -63,7 +64,7 @@ def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals,
     catalog = decisions.catalog
     return not (
         catalog.duplicate_api_documents
-        or decisions.quarantined
+        or not decisions.quarantined <= decisions.withheld
         or not _are_ignored(totals.unused, decisions.engines)
         or rendered.findings
         or rendered.has_shared_objects
@@ -71,6 +72,7 @@ def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals,
         or any(finding.code == TWO_CLAIMS for finding in decisions.findings)
         or _share_record_paths(rendered, totals.records)
         or (decisions.tenancy is not None and not _keeps_tenants(decisions, totals))
+        or (decisions.withheld and not _can_stay_withheld(decisions))
     ) and _keeps_record_kinds(decisions.outcomes, totals.records, previous)
 
 
@@ -78,6 +80,12 @@ def _keeps_tenants(decisions: DecisionSet, totals: Totals) -> bool:
     from gitsched.decide.changed_tenants import keeps_tenants  # few sources have tenants
 
     return keeps_tenants(decisions, sort_findings(totals))
+
+
+def _can_stay_withheld(decisions: DecisionSet) -> bool:
+    from gitsched.decide.withheld_workloads import can_stay_withheld  # few changes exceed a limit of the guard
+
+    return can_stay_withheld(decisions)
 
 
 def has_new_records(totals: Totals, previous: PreviousOutput) -> bool:

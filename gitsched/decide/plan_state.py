@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gitsched.apis.gitsched.tenancy import PLATFORM
+from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.scheduling import Outcome, RecordedDecision
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from gitsched.decide.tenant_amounts import Amounts
     from gitsched.decide.workload_files import WorkloadFiles
     from gitsched.kinds.companion_targets import CompanionFeatures
-    from gitsched.model.changes import RetainedCopy
+    from gitsched.model.changes import RetainedCopy, WithheldChanges
     from gitsched.model.holds import HeldPlacement
     from gitsched.model.observation import Observation, ObservationKey
     from gitsched.model.planned_files import ClusterInfo, PlannedFile
@@ -158,6 +159,7 @@ class Totals(NamedTuple):
     `has_settled_copies` says that the next plan retains the same copies as long as nothing moves and no end of theirs passes.
     `adopted` says why objects that gitsched took over keep their placement, by key as text.
     `owners` are the platform and the tenants that define anything; () without Tenants.
+    `withheld` are the changes that the guard withholds, and `withheld_wakeups` the times at which they may be others without a commit.
     """
 
     config: Config
@@ -202,6 +204,8 @@ class Totals(NamedTuple):
     observations: Mapping[ObservationKey, Observation] = {}
     adopted: Mapping[str, str] = {}
     owners: tuple[str, ...] = ()
+    withheld: WithheldChanges = NOTHING_WITHHELD
+    withheld_wakeups: Mapping[Key, datetime] = {}
 
     @property
     def workload_count(self) -> int:

@@ -56,8 +56,8 @@ def update_references(changes: IncrementalChanges) -> dict[Key, ReferenceRow] | 
     for key in changes.came_or_went:
         if concerns_others(key) or (key[:2] == _ACCOUNT and has_bindings(rows)):
             return None
-        if any(referrer not in removed for referrer in rows.list_referrers(key)):
-            return None  # what refers to it may lack it, or have it now
+        if not _keeps_referrers(changes, key):
+            return None
     for key, before_row in removed.items():
         if concerns_others(key) or _list_written(before_row.references.manifests) or before_row.references.misses:
             return None
@@ -103,6 +103,16 @@ def update_references(changes: IncrementalChanges) -> dict[Key, ReferenceRow] | 
         if references is not None and not references.is_required:
             updated[key] = references._replace(is_required=True)
     return updated
+
+
+def _keeps_referrers(changes: IncrementalChanges, key: Key) -> bool:
+    """Return whether nothing that is still delivered may lack an object that came or went, or have it now."""
+    restored = changes.restored  # nothing is read of their documents, which are gone
+    left = [one for one in changes.rows.list_referrers(key) if one not in changes.removed and one not in restored]
+    if key not in restored:
+        return not left
+    rows = (changes.rows.read_workload(one) for one in left)
+    return not any(row is not None and row.references.misses for row in rows)
 
 
 def _may_word_otherwise(changes: IncrementalChanges, row: WorkloadRow, outcome: Outcome) -> bool:

@@ -77,12 +77,14 @@ def withhold(
     `removed` are the workloads that no API places now, `previous` the records of the previous output.
     """
     outcomes, templates = dict(decisions.outcomes), dict(decisions.templates)
+    wakeups: dict[Key, datetime] = {}
     for move in withheld.moves:
         outcome = outcomes.get(move.key)
         if outcome is not None:
-            outcomes[move.key] = _keep_placement(outcome, previous, source_time)
+            wakeups |= {move.key: outcome.wakeup} if outcome.wakeup is not None else {}
+            outcomes[move.key] = keep_placement(outcome, previous, source_time)
         elif move.key in removed:
-            outcomes[move.key] = _restore_placement(removed[move.key], previous, source_time)
+            outcomes[move.key] = restore_placement(removed[move.key], previous, source_time)
             templates.setdefault(move.key, Document(move.key, "", {}, None))
     order = sorted(outcomes, key=lambda key: (key.namespace, key.name, key))
     keys = frozenset(move.key for move in withheld.moves)
@@ -91,11 +93,12 @@ def withhold(
         templates=templates,
         quarantined=decisions.quarantined | keys,
         withheld=keys,
+        withheld_wakeups=wakeups,
         engine_records=_keep_shared_records(decisions, sorted(keys), previous),
     )
 
 
-def _keep_placement(outcome: Outcome, previous: Mapping[Key, Body], source_time: datetime) -> Outcome:
+def keep_placement(outcome: Outcome, previous: Mapping[Key, Body], source_time: datetime) -> Outcome:
     """Return the outcome of a workload that keeps its previous clusters, manifests and records."""
     targets = tuple(target._replace(keeps_manifest=True, edits=(), body=None) for target in outcome.previous_targets)
     records = tuple((key, previous[key]) for key, _ in outcome.records if key in previous)
@@ -108,7 +111,7 @@ def _keep_placement(outcome: Outcome, previous: Mapping[Key, Body], source_time:
     return kept if outcome.manifests is None else kept._replace(manifests=(), previous_objects=objects)
 
 
-def _restore_placement(removed: RemovedPlacement, previous: Mapping[Key, Body], source_time: datetime) -> Outcome:
+def restore_placement(removed: RemovedPlacement, previous: Mapping[Key, Body], source_time: datetime) -> Outcome:
     """Return the outcome of a workload that is no longer in the source or selected, from its previous record."""
     workload, is_whole = removed.workload, removed.workload.key[:2] == BUNDLE_KIND
     bundle = previous.get(workload.key) if is_whole else None

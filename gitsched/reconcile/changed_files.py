@@ -53,7 +53,8 @@ def find_limit(workload_count: int) -> int:
 
 def list_due(totals: Totals, now: datetime) -> frozenset[Key]:
     """Return the workloads that are decided again whether anything changed or not."""
-    return frozenset(key for key, wakeup in totals.wakeups.items() if wakeup <= now and key not in totals.own) | totals.unstable
+    wakeups = (*totals.wakeups.items(), *totals.withheld_wakeups.items())
+    return frozenset(key for key, wakeup in wakeups if wakeup <= now and key not in totals.own) | totals.unstable
 
 
 def read_source_diff(

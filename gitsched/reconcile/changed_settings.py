@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import GROUP, KIND, parse_config
 from gitsched.decide.changed_documents import ChangedSettings, FileDocuments, identify_documents
-from gitsched.decide.guard_settings import GuardInput
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
@@ -34,8 +33,7 @@ def read_changed_settings(before: SourceFile, after: SourceFile, totals: Totals)
     if "assumed" in changed and not _assumes_more(old, new, totals):
         return None
     config = totals.config._replace(**{name: getattr(new, name) for name in changed})
-    loosened = GuardInput(trusted=old.guard).list_findings(new.guard, "", ()) if "guard" in changed else []
-    return ChangedSettings(config, old_document, new_document, tuple(finding for finding in loosened if finding.is_change))
+    return ChangedSettings(config, old_document, new_document)
 
 
 def _find_document(file: SourceFile, totals: Totals) -> Document | None:

@@ -238,10 +238,18 @@ def make_complete_state(
     decisions = plan.details.decisions
     if decisions.input is not None and decisions.input.adopted != plan.adopted:
         return None  # what is no longer held may be decided otherwise
+    if plan.withheld.moves and not decisions.withheld:
+        return None  # the plan only reports what is withheld
     is_unread = has_new_records(plan.totals, state.previous)
     others = tuple(finding for finding in plan.totals.other_findings if finding.code not in PASSING_CODES)
     totals = plan.totals._replace(
-        retained=(), has_new_records=is_unread, observations=dict(plan.observations), other_findings=others
+        retained=(),
+        has_new_records=is_unread,
+        observations=dict(plan.observations),
+        other_findings=others,
+        unstable=plan.totals.unstable - decisions.withheld_settled,
+        withheld=plan.withheld,
+        withheld_wakeups=decisions.withheld_wakeups,
     )
     api_documents = decisions.catalog.api_documents
     if is_settled:

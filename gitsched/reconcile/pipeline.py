@@ -80,7 +80,7 @@ def run(
         cached = None if complete else take_plan(context, fetched)
         planned = None
         if cached is not None:
-            planned = plan_incrementally(context, fetched, cached, now, plan_source, reads_trees=True)
+            planned = plan_incrementally(context, fetched, cached, now, plan_source, reads_trees=True, withholds=not preview)
         if cached is None and reads_record and not complete:
             planned = _find_recorded_plan(context, fetched, now)
 
@@ -218,7 +218,8 @@ def plan_source(
     use_made = None if use is None else lambda plan: use(complete(plan))
     plan, is_sound = _make_plan(made_from, caches, use_made)
     caches.plan_size = len(caches.files)
-    tree = caches.tree if can_continue and is_sound else None
+    # Otherwise the trusted settings hold workloads that the source no longer holds.
+    tree = caches.tree if can_continue and is_sound and plan.totals.config is source.config else None
     if tree is None or not (tree.valid or tree.reading_rules is not None):
         return complete(plan)
     return complete(plan, CompleteState(made_from.previous, tree.source_paths, tree.reading_rules))

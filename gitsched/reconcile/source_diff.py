@@ -15,16 +15,18 @@ from gitsched.decide.guard_settings import GuardRecord, read_guard_record
 from gitsched.decide.incremental_plan import IncrementalPlan, PlanState, make_incremental_plan
 from gitsched.decide.plan_state import compute_plan_times
 from gitsched.decide.registry import policy_apis, reserved_groups
+from gitsched.decide.withheld_workloads import GuardRules
 from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
 from gitsched.model.system_errors import is_bug
-from gitsched.reconcile.allowances import read_releases
+from gitsched.reconcile.allowances import list_allowed_changes, read_releases
 from gitsched.reconcile.cache.plan_cache import LazyDocuments, PlanCache
 from gitsched.reconcile.cache.row_format import CorruptCacheError
 from gitsched.reconcile.changed_files import TemplateFinder, find_limit, list_due, read_source_diff
 from gitsched.reconcile.fetch import find_output_blob
+from gitsched.reconcile.guard_input import make_guard_input
 from gitsched.reconcile.observations import observe_metrics_again
 from gitsched.reconcile.output_records import open_records
 from gitsched.reconcile.run import Facts, Fetched, Planned, RunContext, StateUpdate
@@ -59,17 +61,17 @@ def plan_incrementally(
     plan_source: Callable[[RunContext, Fetched, datetime], Planned],
     *,
     reads_trees: bool = False,
+    withholds: bool = False,
 ) -> Planned | None:
     """Plan only what changed since the plan in the cache; None if a complete plan is needed, which `plan_source` makes.
 
-    With `reads_trees`, all files are read where the changed ones concern others.
+    With `reads_trees`, all files are read where the changed ones concern others. With `withholds`, changes over the limits of the guard are
+    left out; otherwise only a complete plan reports them.
     """
     header, record = cache.header, fetched.record
-    if fetched.frozen or context.settings.allowed:
-        return None  # the guard has more to say than whether limits are exceeded
     if not _has_known_tenants(context, fetched, header.totals):
         return None
-    if record is not None and record.guard and read_guard_record(record.guard) != GuardRecord(header.totals.config.guard):
+    if not _has_known_guard(context, fetched, header.totals, withholds=withholds):
         return None
     if record is not None and header.totals.varied:
         repository = context.source.repository
@@ -80,7 +82,7 @@ def plan_incrementally(
     if read_releases(context, fetched) is not None:
         return None  # a release may concern any workload
     try:
-        found = _plan_from_cache(context, fetched, now, cache, reads_trees=reads_trees)
+        found = _plan_from_cache(context, fetched, now, cache, reads_trees=reads_trees, withholds=withholds)
     except CorruptCacheError:
         return None
     except Exception as error:
@@ -116,6 +118,18 @@ def plan_incrementally(
     return Planned(plan, config, state, builds, kept_files, setting_changes, tenants=tenants, facts=facts)
 
 
+def _has_known_guard(context: RunContext, fetched: Fetched, totals: Totals, *, withholds: bool) -> bool:
+    """Return whether the guard withholds and holds what it did in the last plan, and the output branch has the same record of it."""
+    if fetched.record is None:
+        return True
+    record, own = read_guard_record(fetched.record.guard), totals.config.guard
+    if not withholds:  # a complete plan reports what is withheld
+        is_plain = not (fetched.frozen or context.settings.allowed or totals.withheld.moves)
+        return is_plain and not (fetched.record.guard and record != GuardRecord(own))
+    held = {own.hold_stateful, record.settings.hold_stateful, (record.planned if record.digest else own).hold_stateful}
+    return record.digest == totals.withheld.digest and len(held) == 1 and not (record.keeps_holds or record.unverified)
+
+
 def _has_known_tenants(context: RunContext, fetched: Fetched, totals: Totals) -> bool:
     """Return whether the Tenants that count are those of the last plan, and no facts branch has documents without an owner. None that the
     operator requires is missing."""
@@ -132,7 +146,7 @@ def _has_known_tenants(context: RunContext, fetched: Fetched, totals: Totals) ->
 
 
 def _plan_from_cache(
-    context: RunContext, fetched: Fetched, now: datetime, cache: PlanCache, *, reads_trees: bool
+    context: RunContext, fetched: Fetched, now: datetime, cache: PlanCache, *, reads_trees: bool, withholds: bool
 ) -> tuple[IncrementalPlan, AppliedFacts, TreeDiff | None] | None:
     totals, repository, tree = cache.header.totals, context.source.repository, fetched.source.tree
     if fetched.record is not None:
@@ -202,7 +216,8 @@ def _plan_from_cache(
         tenancy=tenancy,
         part_kinds=part_kinds,
     )
-    state = PlanState(totals, cache, cache.header.kinds, context.settings.guard_limits)
+    guard = GuardRules(make_guard_input(context, fetched), partial(list_allowed_changes, context, fetched), withholds)
+    state = PlanState(totals, cache, cache.header.kinds, guard)
     find_blob = partial(find_output_blob, fetched)
     made = make_incremental_plan(state, diff, snapshot, find_blob, context.caches.decisions.rendered, limit)
     if made is None or (settled and not keeps_versions(made, settled)):

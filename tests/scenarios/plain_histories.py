@@ -65,12 +65,14 @@ spec:
   output: {overlap: %(overlap)s%(output)s}
   assumed: [{kind: Secret, name: known%(assumed)s}]
   guard:
-    fleet: {removed: 100, moved: 100, replicasLost: %(lost)d, replicasAdded: 1000}
+    fleet: {removed: %(removed)d, moved: %(moved)d, replicasLost: %(lost)d, replicasAdded: 1000}
     namespace: {removed: 99}
     cluster: {removed: 100}
 %(more)s"""
 VREPLICAS = "  knative: {capacity: 4, cluster: events, autoscaler: {attemptScaleDown: true}}\n"
-PLAIN = {"output": "", "assumed": "", "lost": 100, "overlap": "0s", "more": ""}
+PLAIN = {"output": "", "assumed": "", "lost": 100, "removed": 100, "moved": 100, "overlap": "0s", "more": ""}
+STRICT = {"removed": 5, "moved": 10, "lost": 60}
+"""Limits of the guard that many random commits exceed."""
 NAMESPACE = """\
 apiVersion: v1
 kind: Namespace
@@ -154,10 +156,18 @@ class PlainHistory:
     """The current content of a repository, one file for each object at first. `kinds` counts the commits of each kind."""
 
     def __init__(
-        self, dice: Random, *, lenient: bool = False, overlap: str = "0s", apis: tuple[str, ...] = (), more: str = ""
+        self,
+        dice: Random,
+        *,
+        lenient: bool = False,
+        strict: bool = False,
+        overlap: str = "0s",
+        apis: tuple[str, ...] = (),
+        more: str = "",
     ) -> None:
         self._dice, self._next = dice, 0
         self._settings = {**PLAIN, "overlap": overlap, "more": more or (VREPLICAS if "knative" in apis else "")}
+        self._settings |= STRICT if strict else {}
         self.files: Files = {f"clusters/{name}.yaml": self._write_cluster(name) for name in CLUSTERS[:-1]}
         self.files |= {f"policies/{lane}.yaml": self._write_policy(lane) for lane in LANES}
         self.files["README.md"] = "fleet"

@@ -371,3 +371,35 @@ def test_moves_with_an_overlap_are_planned_from_the_last_state(fleet: Fleet, tmp
     assert not complete
     assert retained >= 5, "copies stay in most of these runs"
     assert ended >= 6
+
+
+MISTAKE = {"name": "app0", "lane": "one", "number": 2, "more": ""}
+WITHHELD: tuple[Files, ...] = (
+    dict.fromkeys(f"blue/{number}.yaml" for number in range(4)),
+    {},
+    {"green/0.yaml": DEPLOYMENT % {**MISTAKE, "team": "green", "number": 5}},
+    {"policies/one.yaml": write_policy("one", "east", "Duplicated")},
+)
+"""Commits while the removal of all applications of a team is withheld: a mistake, and changes of others."""
+
+
+def test_withheld_changes_are_planned_from_the_last_state(fleet: Fleet, tmp_path: Path) -> None:
+    files = {"clusters.yaml": "---\n".join(CLUSTER % (name, "east", 1, "") for name in ("ams", "bru"))}
+    files["policies/one.yaml"] = write_policy("one", "east", "Divided")
+    for team, count in (("blue", 4), ("green", 1)):
+        files |= {f"{team}/{n}.yaml": DEPLOYMENT % {**MISTAKE, "team": team, "name": f"app{n}"} for n in range(count)}
+    variants = ThreeVariants(fleet, tmp_path)
+    fleet.commit(files)
+    variants.run(0, "first")
+    runs = [variants.run(1, "second")]
+    for step, changes in enumerate(WITHHELD, 2):
+        if changes:
+            fleet.commit(changes, hour=step)
+        runs.append(variants.run(step, f"step {step}"))
+    digests = [run.plan.withheld.digest for run, _ in runs]
+    fleet.commit({"README.md": "approved"}, hour=9, message=f"Approve\n\nGitsched-Allow: {digests[-1]}")
+    runs.append(variants.run(9, "approved"))
+    assert not any(run.plan.complete for both in runs for run in both)
+    assert digests[0] == ""
+    assert len(set(digests)) == 2
+    assert [len(run.plan.moves) for run, _ in runs] == [0, 0, 0, 1, 1, 4]
