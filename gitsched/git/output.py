@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gitsched.git.refs import NOTES_REF, check_ref_update, find_remote_url, push_notes, read_remote_refs, update_ref, write_note
+from gitsched.git.notes import NOTES_REF, Signature, make_note, push_notes, write_note
+from gitsched.git.refs import RefMove, check_ref_update, find_remote_url, read_remote_refs, update_refs
 from gitsched.git.refs import push as push_commit
 from gitsched.git.repository import Repository
 from gitsched.git.source import RemoteSource, SourceRepository, fetch_branch, parse_branch
@@ -183,7 +184,10 @@ class OutputRepository:
                 self._update_local_refs(repository, commit)
             elif commit != expected:
                 is_local = expected is not None and repository.resolve_ref(self._ref) is not None
-                update_ref(repository, self._ref, commit, expected if is_local else None)
+                move = RefMove(self._ref, commit, expected if is_local else None)
+                if note is not None and self._move_with_note(repository, move, written, note):
+                    return True
+                update_refs(repository, [move])
             if note is not None and published:
                 self._write_note(repository, written, note)
         return published
@@ -244,15 +248,25 @@ class OutputRepository:
             _log.warning("%s in %s has commits that are not on the remote and is not updated", self._ref, repository.root)
             return
         try:
-            update_ref(repository, self._ref, commit, local)
+            update_refs(repository, [RefMove(self._ref, commit, local)])
         except Conflict as error:
             # The remote decides. The process that moved the local branch meanwhile sees the remote's commit in its next run.
             _log.warning("%s", error)
 
+    def _move_with_note(self, repository: Repository, move: RefMove, commit: Commit, note: str) -> bool:
+        """Move the local branch and the ref of the notes together; False if that fails, and then neither moves."""
+        try:
+            noted = make_note(repository, commit.oid, note, _sign_note(commit))
+            update_refs(repository, [move] if noted is None else [move, noted])
+        except GitschedError as error:
+            _log.debug("the branch moves before its note: %s", error)
+            return False
+        return True
+
     def _write_note(self, repository: Repository, commit: Commit, note: str) -> None:
         failure: GitschedError | None
         try:
-            write_note(repository, commit.oid, note, time=commit.time, name=commit.name, email=commit.email)
+            write_note(repository, commit.oid, note, _sign_note(commit))
             failure = push_notes(repository, self.remote, NOTES_REF) if self.remote is not None else None
         except GitschedError as error:
             failure = error
@@ -260,3 +274,7 @@ class OutputRepository:
             # Another process with the same decision writes the same note, and the next run checks it.
             level = logging.INFO if isinstance(failure, Conflict) else logging.WARNING
             _log.log(level, "the note on %s was not written: %s", commit.oid[:12], failure)
+
+
+def _sign_note(commit: Commit) -> Signature:
+    return Signature(commit.time, commit.name, commit.email)

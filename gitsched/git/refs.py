@@ -1,4 +1,4 @@
-"""Refs and notes, local and remote: update by compare-and-swap, list, fetch and push with the git executable."""
+"""Refs, local and remote: update by compare-and-swap, list, fetch and push with the git executable."""
 
 from __future__ import annotations
 
@@ -7,32 +7,24 @@ import re
 import shlex
 import time
 import time as clock
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import datetime
-from functools import lru_cache
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.git.process import GitResult, RefLocked, classify_failure, run_git
 from gitsched.git.urls import check_url, is_loopback, is_url, redact
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
-from gitsched.model.planned_files import NewBlob
 
 if TYPE_CHECKING:
     from gitsched.git.repository import Repository
 
 _log = logging.getLogger("gitsched.git")
 
-NOTES_REF = "refs/notes/hydrator.metadata"
-MAX_NOTE_SIZE = 1 << 20
-"""Bytes of a note; gitsched writes far fewer."""
 _LOCK_ERROR = re.compile(r"Unable to create '(.+?\.lock)': File exists")
 _CONFLICT_ERROR = re.compile(r"but expected [0-9a-f]+|reference already exists|unable to resolve reference|reference is missing")
 _REF_FORMAT = re.compile(r"refs/(?!.*(?://|\.\.|@\{|[\x00-\x20\x7f~^:?*\[\\]|/\.|\.lock(?:/|$)|/$|\.$))[^/].*", re.DOTALL)
 _ZERO_OID = "0" * 40
 _REF_LOCK_TIMEOUT = 2.0
-_NOTE_ATTEMPTS = 5
 
 
 def check_ref(ref: str) -> str:
@@ -42,45 +34,64 @@ def check_ref(ref: str) -> str:
     return ref
 
 
-def update_ref(repository: Repository, ref: str, new: str, old: str | None) -> None:
-    """Move `ref` from `old` (None: it must not exist) to `new` by compare-and-swap.
+class RefMove(NamedTuple):
+    """A ref that is to move from the commit `old` (None: it must not exist) to `new`."""
 
-    Conflict when the ref has another value, Temporary when another process holds its lock, Permanent for a symbolic ref and for a
-    name that conflicts with another branch. The files of a worktree in which the branch is checked out are not updated; a warning
+    ref: str
+    new: str
+    old: str | None
+
+
+def update_ref(repository: Repository, ref: str, new: str, old: str | None) -> None:
+    """Move one ref as `update_refs` does."""
+    update_refs(repository, [RefMove(ref, new, old)])
+
+
+def update_refs(repository: Repository, moves: Sequence[RefMove]) -> None:
+    """Move all refs by compare-and-swap, or none of them.
+
+    Conflict when a ref has another value, Temporary when another process holds a lock, Permanent for a symbolic ref and for a
+    name that conflicts with another branch. The files of a worktree in which a branch is checked out are not updated; a warning
     says so.
     """
-    check_ref_update(repository, check_ref(ref))
-    worktree = find_worktree(repository, ref) if new != old and ref.startswith("refs/heads/") else None
+    for move in moves:
+        check_ref_update(repository, check_ref(move.ref))
+    branches = [move for move in moves if move.new != move.old and move.ref.startswith("refs/heads/")]
+    worktrees = [(move, find_worktree(repository, move.ref)) for move in branches]
     deadline = clock.monotonic() + _REF_LOCK_TIMEOUT
     while True:
-        done = _run_update_ref(repository, ref, new, old)
+        done = _run_update_refs(repository, moves)
         if done.exit_code == 0:
             break
         lock = _LOCK_ERROR.search(done.stderr)
         if lock is None or clock.monotonic() > deadline:
-            break
+            raise _explain_failure(moves, done.stderr, lock)
         clock.sleep(0.05)
-    if done.exit_code == 0:
+    for (ref, new, old), worktree in worktrees:
         if worktree is not None:
             _log.warning(
                 "%s moved to %s, but %s has it checked out and still has the files of %s: run `git -C %s reset --hard` before you "
                 "work there; `git worktree add --detach` avoids this",
                 ref, new[:12], worktree, old[:12] if old else "no commit", shlex.quote(worktree),
             )  # fmt: skip
-        return
-    if lock is not None:
-        raise Temporary(f"{ref} is locked by {lock[1]}; remove that file if no other Git process is running")
-    if _CONFLICT_ERROR.search(done.stderr):
-        raise Conflict(f"{ref} is no longer {f'at {old}' if old else 'absent'}")
-    raise classify_failure(f"cannot move {ref} to {new}", done.stderr)
 
 
-def _run_update_ref(repository: Repository, ref: str, new: str, old: str | None) -> GitResult:
-    arguments = ["update-ref", "--no-deref", "-m", "gitsched", "--end-of-options", ref, new, old or _ZERO_OID]
+def _run_update_refs(repository: Repository, moves: Sequence[RefMove]) -> GitResult:
+    arguments = ["update-ref", "-m", "gitsched", "--stdin"]
+    data = "".join(f"option no-deref\nupdate {move.ref} {move.new} {move.old or _ZERO_OID}\n" for move in moves)
     if repository.lock is None:
-        return run_git(arguments, git_dir=repository.path)
+        return run_git(arguments, git_dir=repository.path, data=data)
     with repository.lock.hold():
-        return run_git(arguments, git_dir=repository.path, inherited_files=repository.lock.handles)
+        return run_git(arguments, git_dir=repository.path, data=data, inherited_files=repository.lock.handles)
+
+
+def _explain_failure(moves: Sequence[RefMove], output: str, lock: re.Match[str] | None) -> GitschedError:
+    refs = " and ".join(move.ref for move in moves)
+    if lock is not None:
+        return Temporary(f"{refs} is locked by {lock[1]}; remove that file if no other Git process is running")
+    if _CONFLICT_ERROR.search(output):
+        return Conflict(" or ".join(f"{ref} is no longer {f'at {old}' if old else 'absent'}" for ref, _, old in moves))
+    return classify_failure(f"cannot move {' and '.join(f'{move.ref} to {move.new}' for move in moves)}", output)
 
 
 def check_ref_update(repository: Repository, ref: str) -> None:
@@ -106,91 +117,6 @@ def list_linked_worktrees(repository: Repository) -> dict[str, Path]:
         if pointer.exists() and (link := Path(linked, pointer.read_text().strip())).exists():
             found[str(link.resolve().parent)] = linked / "HEAD"
     return found
-
-
-def write_note(
-    repository: Repository, commit: str, text: str, ref: str = NOTES_REF, *, time: datetime, name: str, email: str
-) -> None:
-    """Set the note of a commit; Conflict when five attempts fail because of concurrent writers. Notes that cannot be read begin anew."""
-    for attempt in range(_NOTE_ATTEMPTS):
-        head = repository.resolve_ref(ref)
-        base = _read_notes(repository, ref, head)
-        data = NewBlob(text.rstrip("\n").encode() + b"\n")
-        try:
-            tree = _write_note_tree(repository, commit, data, base)
-        except Permanent as error:
-            _warn_once(f"{ref} cannot be read and is written again from the start: {error}")
-            base, tree = None, _write_note_tree(repository, commit, data, None)
-        if tree == base:
-            return
-        commit_oid = repository.commit_tree(
-            tree, [head] if head and base else [], "Notes added by gitsched", name=name, email=email, time=time
-        )
-        try:
-            update_ref(repository, ref, commit_oid, head)
-        except Conflict:
-            if attempt == _NOTE_ATTEMPTS - 1:
-                raise
-        else:
-            return
-
-
-def _write_note_tree(repository: Repository, commit: str, data: NewBlob, base: str | None) -> str:
-    flat, fanned = commit, f"{commit[:2]}/{commit[2:]}"
-    path = fanned if base is not None and _has_fanout(repository, base) else flat
-    return repository.write_tree({path: data, flat if path == fanned else fanned: None}, base=base, read=repository)
-
-
-def read_note(repository: Repository, commit: str, ref: str = NOTES_REF) -> str | None:
-    """Return the note of a commit; None if there is none, or if it is too large or cannot be read: whoever can push may have edited it."""
-    tree = _read_notes(repository, ref, repository.resolve_ref(ref))
-    if tree is None:
-        return None
-    try:
-        for path in (commit, f"{commit[:2]}/{commit[2:]}"):
-            found = repository.find_entry(tree, path)
-            if found is not None and found[1] & 0o170000 == 0o100000 and repository.blob_size(found[0]) <= MAX_NOTE_SIZE:
-                return repository.blob(found[0]).decode("utf-8", "replace")
-    except Permanent as error:
-        _warn_once(f"the note of commit {commit} in {ref} is not read: {error}")
-    return None
-
-
-def list_noted_commits(repository: Repository, ref: str = NOTES_REF) -> Iterator[str]:
-    """Yield the ids of the objects that have a note."""
-    tree = _read_notes(repository, ref, repository.resolve_ref(ref))
-    if tree is None:
-        return
-    for name in repository.list_directory(tree, ""):
-        if len(name) == 2:  # see _has_fanout
-            with suppress(Permanent):  # a directory that cannot be read names no commit
-                yield from (name + rest for rest in repository.list_directory(tree, name))
-        else:
-            yield name
-
-
-def _read_notes(repository: Repository, ref: str, head: str | None) -> str | None:
-    """Return the tree of the notes; None if there are none, or if they cannot be read, as after a failure of a disk."""
-    if head is None:
-        return None
-    try:
-        tree = repository.commit(head).tree
-        repository.list_directory(tree, "")
-    except Permanent as error:
-        _warn_once(f"{ref} cannot be read and is written again from the start: {error}")
-        return None
-    return tree
-
-
-@lru_cache(maxsize=16)
-def _warn_once(text: str) -> None:
-    """Log a warning: a run reads the notes of many commits."""
-    _log.warning("%s", text)
-
-
-def _has_fanout(repository: Repository, tree: str) -> bool:
-    """Return whether git has split the notes into directories of two hex digits, as it does for many notes."""
-    return any(len(name) == 2 and mode == 0o040000 for name, (_, mode) in repository.list_directory(tree, "").items())
 
 
 LS_REMOTE_TIMEOUT = 60.0
@@ -307,7 +233,7 @@ def push(repository: Repository, url: str, ref: str, new: str, expected: str | N
     for wait in (*_PUSH_RETRY_DELAYS, None):
         failure: GitschedError
         try:
-            done = _run_push(repository, url, [lease], f"{new}:{ref}")
+            done = run_push(repository, url, [lease], f"{new}:{ref}")
             if done.exit_code == 0:
                 return not any(line.startswith("=\t") for line in done.stdout.splitlines())
             failure = classify_failure(action, f"{done.stdout}\n{done.stderr}")
@@ -345,7 +271,7 @@ def _verify_push(repository: Repository, url: str, ref: str, new: str, expected:
     return now == new
 
 
-def _run_push(repository: Repository, url: str, options: Sequence[str], refspec: str) -> GitResult:
+def run_push(repository: Repository, url: str, options: Sequence[str], refspec: str) -> GitResult:
     fixed = ["--porcelain", "--no-follow-tags", "--recurse-submodules=no"]
     return run_transport(["push", *fixed, *options, "--end-of-options", url, refspec], url, repository, TRANSFER_TIMEOUT)
 
@@ -353,7 +279,7 @@ def _run_push(repository: Repository, url: str, options: Sequence[str], refspec:
 def push_notes(repository: Repository, url: str, ref: str) -> GitschedError | None:
     """Push a notes ref without force and return the error, or None. Conflict: another process pushes it, too."""
     try:
-        done = _run_push(repository, url, [], f"{check_ref(ref)}:{ref}")
+        done = run_push(repository, url, [], f"{check_ref(ref)}:{ref}")
     except Temporary as error:
         return error
     if done.exit_code == 0:

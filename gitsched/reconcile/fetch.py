@@ -16,9 +16,10 @@ from gitsched.apis.gitsched.output_config import OutputConfig as OutputConfig
 from gitsched.apis.gitsched.source_config import FactsConfig
 from gitsched.decide.plan_state import NO_OUTPUT, PreviousOutput
 from gitsched.git import Repository, is_url, open_output
+from gitsched.git.notes import NOTES_REF
 from gitsched.git.output import list_state_refs
 from gitsched.git.process import run_git
-from gitsched.git.refs import NOTES_REF, list_linked_worktrees
+from gitsched.git.refs import list_linked_worktrees
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent
 from gitsched.reconcile.cache.plan_cache import make_cache_key

@@ -6,7 +6,7 @@ import time
 from typing import NamedTuple
 
 from gitsched.git import make_signer
-from gitsched.git.refs import read_note
+from gitsched.git.notes import read_note
 from gitsched.model.errors import Conflict, Permanent
 from gitsched.model.planned_files import NewBlob
 from gitsched.reconcile.fetch import MAX_FREEZE_LENGTH, fetch

@@ -13,7 +13,7 @@ from gitsched.decide.plan_contents import PASSING_CODES, can_continue, has_new_r
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
 from gitsched.decide.registry import policy_apis
 from gitsched.git import Repository, make_signer
-from gitsched.git.refs import read_note
+from gitsched.git.notes import read_note
 from gitsched.model.finding import INTERNAL_ERROR, Finding
 from gitsched.model.planned_files import ExistingBlob, NewBlob, PatchedBlob, PlannedFile, WritableFile
 from gitsched.model.system_errors import is_bug

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from gitsched.git import Repository
-from gitsched.git.refs import list_noted_commits
+from gitsched.git.notes import list_noted_commits
 from gitsched.model.commit import Commit
 from gitsched.model.finding import Finding, format_names
 from gitsched.model.time import format_time

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gitsched.diff.plans import ReviewedPlan, compare_with_review, compute_plan_digest, find_reviewed_digest
-from gitsched.git.refs import read_note
+from gitsched.git.notes import read_note
 from gitsched.reconcile.manifest_changes import find_manifest_changes
 from gitsched.reconcile.output_commit import make_source_note
 from gitsched.reconcile.run import Fetched, Planned, RunContext, Written

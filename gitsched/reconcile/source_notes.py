@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gitsched.git.refs import read_note
+from gitsched.git.notes import read_note
 from gitsched.model.document import as_object
 from gitsched.model.errors import Permanent
 from gitsched.render.output_files import RUN_METADATA

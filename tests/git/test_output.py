@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from gitsched.git import OutputRepository, open_output, open_source
-from gitsched.git.refs import read_note, update_ref
+from gitsched.git.notes import read_note
+from gitsched.git.refs import update_ref
 from gitsched.model.errors import Conflict, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
 

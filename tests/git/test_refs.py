@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from gitsched.git import Repository, open_repository, refs
-from gitsched.git.refs import check_ref, read_note, update_ref, write_note
+from gitsched.git.notes import Signature, read_note, write_note
+from gitsched.git.refs import check_ref, update_ref
 from gitsched.model.errors import Conflict, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
 from tests.local import PATIENCE
@@ -211,13 +212,13 @@ def test_a_note_is_readable_by_git(work: Path, git):
     repository = open_repository(work)
     commit = repository.resolve("HEAD")
     assert read_note(repository, commit) is None
-    write_note(repository, commit, '{"drySha": "1"}', **ADA)
-    write_note(repository, commit, '{"drySha": "2"}', **ADA)
+    write_note(repository, commit, '{"drySha": "1"}', Signature(**ADA))
+    write_note(repository, commit, '{"drySha": "2"}', Signature(**ADA))
     ref = "refs/notes/hydrator.metadata"
     assert git("notes", f"--ref={ref}", "show", commit, at=work) == '{"drySha": "2"}'
     assert read_note(repository, commit) == '{"drySha": "2"}\n'
     head = repository.resolve_ref(ref)
-    write_note(repository, commit, '{"drySha": "2"}', **ADA)
+    write_note(repository, commit, '{"drySha": "2"}', Signature(**ADA))
     assert repository.resolve_ref(ref) == head, "the same note is no new commit"
 
 
@@ -231,8 +232,8 @@ def test_a_note_is_added_to_a_fanned_out_notes_tree(work: Path, git):
     subprocess.run(["git", "update-index", "--index-info"], cwd=work, input=index.encode(), env=env, check=True)
     tree = subprocess.run(["git", "write-tree"], cwd=work, env=env, capture_output=True, check=True).stdout.decode().strip()
     git("update-ref", "refs/notes/x", git("commit-tree", "-m", "n", tree, at=work), at=work)
-    write_note(repository, commit, "mine", "refs/notes/x", **ADA)
-    write_note(repository, commit, "mine again", "refs/notes/x", **ADA)
+    write_note(repository, commit, "mine", Signature(**ADA), "refs/notes/x")
+    write_note(repository, commit, "mine again", Signature(**ADA), "refs/notes/x")
     assert git("notes", "--ref=x", "show", commit, at=work) == "mine again"
     assert read_note(repository, commit, "refs/notes/x") == "mine again\n"
 
@@ -240,10 +241,10 @@ def test_a_note_is_added_to_a_fanned_out_notes_tree(work: Path, git):
 @pytest.mark.parametrize("lost", ["refs/notes/hydrator.metadata", "refs/notes/hydrator.metadata^{tree}"])
 def test_notes_that_have_lost_objects_begin_again(work: Path, git, caplog, lost: str):
     repository, commit = open_repository(work), git("rev-parse", "HEAD", at=work)
-    write_note(repository, commit, "first", **ADA)
+    write_note(repository, commit, "first", Signature(**ADA))
     oid = git("rev-parse", lost, at=work)
     (work / ".git" / "objects" / oid[:2] / oid[2:]).unlink()
     assert read_note(open_repository(work), commit) is None
-    write_note(open_repository(work), commit, "second", **ADA)
+    write_note(open_repository(work), commit, "second", Signature(**ADA))
     assert read_note(open_repository(work), commit) == "second\n"
     assert "cannot be read and is written again from the start" in caplog.text

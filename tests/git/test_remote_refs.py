@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from gitsched.git import Repository, open_repository, refs
-from gitsched.git.refs import write_note
+from gitsched.git.notes import Signature, push_notes, write_note
 from gitsched.model.errors import Conflict, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
 from tests.local import PATIENCE
@@ -136,14 +136,14 @@ def test_a_symbolic_branch_is_refused(mine: Repository, remote: str, git, bare: 
 def test_notes_are_pushed_and_never_block_a_push(mine: Repository, remote: str, git, bare: Path):
     a = make(mine, "a")
     notes = "refs/notes/hydrator.metadata"
-    write_note(mine, a, "n", **ADA)
+    write_note(mine, a, "n", Signature(**ADA))
     refs.push(mine, remote, OUT, a, None)
-    assert refs.push_notes(mine, remote, notes) is None
+    assert push_notes(mine, remote, notes) is None
     assert git("notes", f"--ref={notes}", "show", a, at=bare) == "n"
     git("update-ref", notes, git("commit-tree", "-m", "x", "4b825dc642cb6eb9a060e54bf8d69288fbee4904", at=bare), at=bare)
     b = make(mine, "b", a)
     refs.push(mine, remote, OUT, b, a)
-    complaint = refs.push_notes(mine, remote, notes)
+    complaint = push_notes(mine, remote, notes)
     assert isinstance(complaint, Conflict)
     assert "rejected" in str(complaint)
     assert refs.read_remote_ref(remote, OUT) == b

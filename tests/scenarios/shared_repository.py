@@ -15,8 +15,8 @@ from unittest import mock
 import pygit2
 import yaml
 
+from gitsched.git.notes import NOTES_REF
 from gitsched.git.output import OutputRepository
-from gitsched.git.refs import NOTES_REF
 from gitsched.reconcile import Reconciler, RunResult, RunSettings, pipeline, preview
 from gitsched.reconcile.reconciler import run_with_retries
 from gitsched.render.output_files import METADATA_FILES

@@ -73,7 +73,7 @@ def test_objects_that_are_removed_while_the_branch_moves_are_written_again(
     remote = tmp_path / "remote.git"
     pair.git("clone", "-q", "--bare", ".", str(remote))
     known = add_workloads(pair, count)
-    move = git_output.update_ref
+    move = git_output.update_refs
     lost: list[Path] = []
 
     def move_and_lose(*arguments: Any) -> None:
@@ -81,7 +81,7 @@ def test_objects_that_are_removed_while_the_branch_moves_are_written_again(
         lost.extend(list_object_files(pair) - known)
         remove(set(lost))
 
-    monkeypatch.setattr(git_output, "update_ref", move_and_lose)
+    monkeypatch.setattr(git_output, "update_refs", move_and_lose)
     assert pair.reconcile(1, push=str(remote) if pushed else None).after is not None
     assert lost
     assert_complete(pair, count)
@@ -108,8 +108,8 @@ def test_what_a_running_collection_still_may_remove_is_kept_in_a_new_pack(pair: 
 def run_with(look: Callable[[object], None], fleet: Fleet) -> None:
     """Reconcile, and look at the repository right before the branch moves, when git would list what to remove at the latest."""
     with pytest.MonkeyPatch.context() as patch:
-        move = git_output.update_ref
-        patch.setattr(git_output, "update_ref", lambda *arguments: (look(arguments), move(*arguments))[1])
+        move = git_output.update_refs
+        patch.setattr(git_output, "update_refs", lambda *arguments: (look(arguments), move(*arguments))[1])
         assert fleet.reconcile(1).after is not None
 
 

@@ -15,7 +15,7 @@ from gitsched import __version__
 from gitsched.cli.exit_codes import get_review_code
 from gitsched.cli.output import format_outputs
 from gitsched.decide import repeated_decisions
-from gitsched.git.refs import NOTES_REF
+from gitsched.git.notes import NOTES_REF
 from gitsched.reconcile import Reconciler, RunResult, output_commit, package_digest, pipeline, recorded_plan
 from gitsched.reconcile.freeze import set_freeze
 from gitsched.reconcile.recorded_plan import PLAN_KEY, PlannedOutcomes

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from gitsched.git import open_repository
-from gitsched.git.refs import read_note
+from gitsched.git.notes import read_note
 
 from .conftest import UNGUARDED, Fleet, cluster, deployment, policy
 
