@@ -83,6 +83,7 @@ def measure_commands(directory: Path, cache: Path, scratch: Path) -> list[Row]:
     _commit(directory, files, edit_manifest(files, _FIRST_ROUND + 50), _FIRST_ROUND + 50)
     add("reconcile, manifest changed, no cache", "reconcile", cached=False)
     add("reconcile after a run with another cache", "reconcile")
+    rows += measure_state(directory, cache, scratch, files)
     for number, (name, edit) in enumerate(_REVIEWED.items()):
         round_ = _FIRST_ROUND + 60 + number
         git(directory, "switch", "--quiet", "--create", "review")
@@ -103,6 +104,27 @@ def measure_commands(directory: Path, cache: Path, scratch: Path) -> list[Row]:
     add("validate", "validate", cached=False)
     middle = sorted(commits, key=lambda process: process.processor)[len(commits) // 2]
     return [*rows, Row(GIT_COMMIT, middle)]
+
+
+def measure_state(directory: Path, cache: Path, scratch: Path, files: dict[str, bytes]) -> list[Row]:
+    """Measure commands without a cache where a run has stored its state beside the output branch. Commits to the repository."""
+    run_gitsched(directory, cache, "reconcile", "--state", "on")
+    rows: list[Row] = []
+
+    def add(name: str, *words: str) -> None:
+        empty = scratch / "empty-cache"
+        rows.append(Row(f"gitsched {name}, state, no cache", run_gitsched(directory, empty, *words, "--state", "on")))
+        shutil.rmtree(empty, ignore_errors=True)
+
+    add("reconcile, no change", "reconcile")
+    first = git(directory, "rev-parse", "HEAD")
+    _commit(directory, files, edit_manifest(files, _FIRST_ROUND + 51), _FIRST_ROUND + 51)
+    add("plan of a pull request, manifest changed", "plan", first, "HEAD")
+    path = next(path for path in sorted(files) if "/deployment-" in path)
+    add("explain of one workload", "explain", "-n", path.split("/")[1], f"Deployment/{_read_name(files[path])}")
+    add("reconcile, manifest changed", "reconcile")
+    run_gitsched(directory, cache, "reconcile")
+    return rows
 
 
 def edit_manifest(files: Mapping[str, bytes], round_: int) -> Changes:

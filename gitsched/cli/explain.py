@@ -52,6 +52,7 @@ _SHAPES = {api.name: api.native_explanation for api in policy_apis.values() if a
 @options.RECORDED_METRICS
 @options.SOURCE
 @options.TARGET
+@options.STATE
 @options.NOW
 @options.choose_format("text", "markdown", "json", "yaml")
 @click.option(

@@ -81,6 +81,7 @@ T = TypeVar("T")
 )
 @options.SOURCE
 @options.TARGET
+@options.STATE
 @options.NOW
 @options.choose_format("text", "markdown", "json", "yaml", "html")
 @options.LOG

@@ -27,6 +27,7 @@ from gitsched.cli import exit_codes, options, output
 )
 @options.SOURCE
 @options.TARGET
+@options.STATE
 @options.FETCH
 @options.RECORDED_METRICS
 @options.NOW

@@ -28,6 +28,7 @@ from gitsched.cli import exit_codes, options, output
 )
 @options.SOURCE
 @options.TARGET
+@options.STATE
 @options.FETCH
 @options.NOW
 @options.FORMAT
