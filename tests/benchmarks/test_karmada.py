@@ -7,10 +7,10 @@ import lzma
 
 import pytest
 
-from benchmarks.karmada import INPUTS, UPSTREAM, measure, search_regions
+from benchmarks.karmada import INPUTS, RECORDED, measure, search_regions
 
 
-@pytest.mark.parametrize("name", UPSTREAM)
+@pytest.mark.parametrize("name", RECORDED)
 def test_every_binding_of_an_input_is_decided(name: str) -> None:
     with lzma.open(INPUTS / f"{name}-10.json.xz", "rt", encoding="utf-8") as file:
         case = json.load(file)
@@ -19,7 +19,7 @@ def test_every_binding_of_an_input_is_decided(name: str) -> None:
 
 
 def test_there_is_an_input_for_every_reference_figure() -> None:
-    wanted = {f"{name}-{clusters}.json.xz" for name, rates in UPSTREAM.items() for clusters in rates}
+    wanted = {f"{name}-{clusters}.json.xz" for name, rates in RECORDED.items() for clusters in rates}
     assert {path.name for path in INPUTS.iterdir()} == wanted
 
 
