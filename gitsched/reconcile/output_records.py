@@ -34,6 +34,7 @@ class OutputRecords(Mapping[Key, Body]):
         self._files, self._bodies = files, bodies
         self._paths: dict[str, str] | None = None
         self._parser: RecordParser | None = None
+        self._parsed = 0
 
     def prefetch(self) -> None:
         """Load all cached records into memory at once."""
@@ -42,9 +43,12 @@ class OutputRecords(Mapping[Key, Body]):
         missing = [blob for key, blob in keys.items() if self._files.get(key) is None]
         self._repository.prefetch(missing)
         if len(missing) >= MANY_FILES:
-            from gitsched.manifests.record_parser import RecordParser  # most records are cached
+            self._prepare_parser()
 
-            self._parser = RecordParser()
+    def _prepare_parser(self) -> None:
+        from gitsched.manifests.record_parser import RecordParser  # most records are cached
+
+        self._parser = RecordParser()
 
     def __getitem__(self, key: Key) -> Body:
         blob = self._find_blob(key)
@@ -116,6 +120,9 @@ class OutputRecords(Mapping[Key, Body]):
         file = self._files.get(_make_record_key(blob))
         if file is None:
             data = self._repository.blob(blob)
+            self._parsed += 1
+            if self._parsed == MANY_FILES:
+                self._prepare_parser()
             body = self._parser.parse(data) if self._parser is not None else None
             if body is not None:
                 return body

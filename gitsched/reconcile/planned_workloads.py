@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.named_templates import NamedTemplates
 from gitsched.decide.own_workloads import read_own_workloads
 from gitsched.decide.plan_result import PlanDetails
-from gitsched.decide.plan_state import workload_sort_key
+from gitsched.decide.plan_state import StoredOutcomes, workload_sort_key
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render_workload
 from gitsched.decide.workload_decision import decide_workload
 from gitsched.kinds.persistent_data import is_claim
@@ -24,12 +24,14 @@ from gitsched.reconcile.output_records import open_records
 from gitsched.reconcile.planned_records import list_planned_records
 from gitsched.reconcile.planned_relations import NOTHING_RENDERED, PlannedRelations
 from gitsched.reconcile.state_plan import NeedsCompletePlan, continue_planned_engines, open_state
-from gitsched.simulate.baseline import Baseline, list_capacity_reporters, make_baseline
+from gitsched.simulate.baseline import Baseline, RelevantClusters, list_capacity_reporters, list_started, make_baseline
+from gitsched.simulate.continued_plan import ContinuedPlan
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
     from gitsched.decide.plan_state import WorkloadRow
     from gitsched.model.document import Key
+    from gitsched.model.scheduling import Outcome
     from gitsched.model.template_index import TemplateIndex
     from gitsched.reconcile.run import Fetched, RunContext, StateUpdate
     from gitsched.simulate.scenario import ChangedCatalog, Scenario
@@ -51,6 +53,7 @@ class PlannedWorkloads:
             raise NeedsCompletePlan("what the plan does depends on more than decisions")
         self.plan, self._context, self._fetched = plan, context, fetched
         self._cache, incremental = update
+        self._incremental = incremental
         self._changes, self._totals, self._snapshot = incremental.changes, incremental.totals, incremental.decided.snapshot
         self._engines = continue_planned_engines(update)
         for engine in self._engines:
@@ -157,6 +160,32 @@ class PlannedWorkloads:
         )
         return decisions, baseline._replace(records=self._records, others=others)
 
+    def make_fleet_baseline(self) -> Baseline:
+        """Return a baseline for simulated events of clusters, for which all workloads count. A simulation raises NeedsNewEngines where
+        only a complete plan can tell what an event affects."""
+        catalog, changes, decided = self.catalog, self._changes, self._incremental.decided
+        current = {**dict.fromkeys(decided.removed), **decided.outcomes, **{key: one.outcome for key, one in self._own.items()}}
+        outcomes = StoredOutcomes(self._cache, self._totals.workload_count, current)
+        documents = {key: one.document for key, one in self._own.items()}
+        templates = NamedTemplates(self._snapshot.templates, documents)
+        decisions = self._make_decision_set(catalog, outcomes, templates)
+        index = self.index
+        unsettled = frozenset((*self._totals.wakeups, *self._totals.unstable, *changes.workloads, *changes.templates))
+        is_first = not any(entry.placement.clusters for key, entry in index.items() if key not in current and entry.placement)
+        return Baseline(
+            decisions,
+            self._totals.config,
+            max(self._context.settings.now, self.plan.time),
+            self.plan.observations,
+            self._records,
+            {},
+            RelevantClusters(decisions),
+            list_started({key: outcome for key, outcome in current.items() if outcome is not None}, is_first=is_first),
+            continued=ContinuedPlan(
+                self._engines, catalog, unsettled - self._own.keys(), lambda: index, outcomes.get, is_partial=True
+            ),
+        )
+
     def decide(self, keys: Collection[Key]) -> DecisionSet:
         """Return the decisions about some workloads, and about all that APIs decide themselves. Its catalog lists the templates of the
         former, also those that no policy selects."""
@@ -169,15 +198,21 @@ class PlannedWorkloads:
             elif self.index[key].placement is not None:
                 raise NeedsCompletePlan(f"{key} has no placement")
         documents = {key: one.document for key, one in own.items()}
+        templates = NamedTemplates(catalog.templates, documents, tuple({**dict.fromkeys(catalog.templates), **documents}))
+        return self._make_decision_set(catalog, outcomes, templates)
+
+    def _make_decision_set(
+        self, catalog: Catalog, outcomes: Mapping[Key, Outcome], templates: Mapping[Key, Document]
+    ) -> DecisionSet:
         return DecisionSet(
             catalog,
             self._engines,
             outcomes,
-            NamedTemplates(catalog.templates, documents, tuple({**dict.fromkeys(catalog.templates), **documents})),
+            templates,
             frozenset(),
             (),
             frozenset(),
-            frozenset(own),
+            frozenset(self._own),
             engine_records=self._totals.records,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.diff.resilience import compare_resilience
@@ -21,8 +21,13 @@ from gitsched.reconcile.source_locations import RuleLocations, locate_causes
 from gitsched.reconcile.state_plan import plan_from_state, try_with_state
 from gitsched.report.causes import list_cause_texts
 from gitsched.simulate.baseline import Baseline, make_baseline
+from gitsched.simulate.continued_plan import NeedsNewEngines
 from gitsched.simulate.scenario import Scenario, apply_scenario
 from gitsched.simulate.simulation import simulate, simulate_all_losses
+
+if TYPE_CHECKING:
+    from gitsched.decide.plan_result import Plan
+    from gitsched.reconcile.planned_workloads import PlannedWorkloads
 
 T = TypeVar("T")
 
@@ -43,29 +48,58 @@ def _simulate_from_state(
     context: RunContext, fetched: Fetched, scenario: Scenario, use: Callable[[Simulation], object]
 ) -> Simulation | None:
     """Simulate a scenario on what the last run has planned; None where a complete plan is needed."""
-    from gitsched.reconcile.planned_workloads import PlannedWorkloads  # not for sweeps
+    workloads = _plan_workloads(context, fetched)
+    if workloads is None:
+        return None
+    plan = workloads.plan
+    if scenario.scale or scenario.fresh:
+        time = max(context.settings.now, plan.time)
+        catalog, nodes = workloads.catalog, workloads.has_inner_placements
+        changed = apply_scenario(catalog, scenario._replace(scale=()), plan.totals.config, time, nodes)
+        baseline = workloads.decide_few(workloads.list_concerned(scenario, changed))[1]
+    else:
+        baseline = workloads.make_fleet_baseline()
+    return _use_from_state(plan, partial(simulate, baseline, scenario), use)
+
+
+def _simulate_losses_from_state(
+    context: RunContext, fetched: Fetched, by: str, unreachable: bool, use: Callable[[Resilience], object]
+) -> Resilience | None:
+    """Simulate all losses of a kind on what the last run has planned; None where a complete plan is needed."""
+    workloads = _plan_workloads(context, fetched)
+    if workloads is None:
+        return None
+    simulated = partial(simulate_all_losses, workloads.make_fleet_baseline(), by, unreachable, context.settings.progress)
+    return _use_from_state(workloads.plan, simulated, use)
+
+
+def _plan_workloads(context: RunContext, fetched: Fetched) -> PlannedWorkloads | None:
+    from gitsched.reconcile.planned_workloads import PlannedWorkloads  # not where there is no state
 
     known = plan_from_state(context, fetched, reads_clusters=False)
     plan = known.planned.plan
     workloads = PlannedWorkloads(context, fetched, plan, known.update)
-    if list_faults(plan.findings):
+    return None if list_faults(plan.findings) else workloads
+
+
+def _use_from_state(plan: Plan, answer: Callable[[], T], use: Callable[[T], object]) -> T | None:
+    """Return an answer, once it is used; None if an event needs a complete plan."""
+    try:
+        answered = answer()
+    except NeedsNewEngines:
         return None
-    time = max(context.settings.now, plan.time)
-    catalog, nodes = workloads.catalog, workloads.has_inner_placements
-    changed = apply_scenario(catalog, scenario._replace(scale=()), plan.totals.config, time, nodes)
-    concerned = workloads.list_concerned(scenario, changed)
-    found = simulate(workloads.decide_few(concerned)[1], scenario)
-    use(found)
+    use(answered)
     log_ignored_settings(plan)
-    return found
+    return answered
 
 
 def simulate_source_losses(
     settings: RunSettings, by: str, faults: list[Finding], use: Callable[[Resilience], object], *, unreachable: bool = False
 ) -> Resilience:
     """Simulate the loss of each `cluster`, `node`, `zone`, `region` or `provider`. Lost clusters are gone, or only `unreachable`."""
+    known = partial(_simulate_losses_from_state, by=by, unreachable=unreachable, use=use)
     return _run_on_source(
-        settings, lambda baseline, _: simulate_all_losses(baseline, by, unreachable, settings.progress), faults, use
+        settings, lambda baseline, _: simulate_all_losses(baseline, by, unreachable, settings.progress), faults, use, known
     )
 
 

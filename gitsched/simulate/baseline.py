@@ -52,6 +52,26 @@ class PlannedRecords(Mapping[Key, Body]):
         return ((key, body) for key, body in self._bodies.items() if key.group not in groups)
 
 
+class RelevantClusters(Mapping[Key, frozenset[str] | None]):
+    """The clusters that can affect the decision of each workload of a plan, None for all clusters; found out on demand."""
+
+    def __init__(self, decided: DecisionSet) -> None:
+        self._decided, self._reporters = decided, list_capacity_reporters(decided.engines)
+        self._found: dict[Key, frozenset[str] | None] = {}
+
+    def __getitem__(self, key: Key) -> frozenset[str] | None:
+        if key not in self._found:
+            reporter = self._reporters.get(self._decided.outcomes[key].api)
+            self._found[key] = reporter.relevant_clusters(self._decided.templates[key]) if reporter is not None else None
+        return self._found[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._decided.outcomes)
+
+    def __len__(self) -> int:
+        return len(self._decided.outcomes)
+
+
 class Baseline(NamedTuple):
     """A plan that is assumed to be carried out: `records` are the records that it writes, `time` is the time of the simulated event.
 
@@ -79,6 +99,23 @@ class Baseline(NamedTuple):
         return any(isinstance(engine, InnerPlacementReporting) for engine in self.decisions.engines)
 
 
+class ClusterEvent(NamedTuple):
+    """What happens to clusters: some are `left` by workloads, and with `adds` there are others."""
+
+    left: frozenset[str]
+    adds: bool
+
+    def select(self, relevant: Mapping[Key, frozenset[str] | None], affected: Collection[Key] | None) -> Collection[Key] | None:
+        """Return the workloads whose decision may change, of those that are `affected` if these are known; None for all."""
+        if self.adds:
+            return affected
+        keys = relevant if affected is None else (key for key in affected if key in relevant)
+        return frozenset(key for key in keys if self._concerns(relevant[key]))
+
+    def _concerns(self, clusters: frozenset[str] | None) -> bool:
+        return clusters is None or not self.left.isdisjoint(clusters)
+
+
 class SimulationResult(NamedTuple):
     """The decisions after an event; `outcomes` contains only the workloads that were scheduled again, `own_workloads` are those that
     an API creates itself. `has_more_timers`: timers that the event starts are not simulated, because there are too many in succession."""
@@ -92,25 +129,37 @@ class SimulationResult(NamedTuple):
 def make_baseline(decided: DecisionSet, config: Config, time: datetime, observations: Mapping[Any, Any]) -> Baseline:
     """Return the baseline of simulations on a plan."""
     outcomes = decided.outcomes
-    first = not any(outcome.previous_targets for outcome in outcomes.values())
-    running = {
-        key: outcome.replicas_by_cluster
-        if first
-        else {target.cluster: target.replicas for target in outcome.previous_targets if not target.evicting}
+    running = _list_running(outcomes, is_first=True)
+    return Baseline(
+        decided,
+        config,
+        time,
+        observations,
+        PlannedRecords(decided),
+        running,
+        RelevantClusters(decided),
+        list_started(outcomes),
+        continued=continue_plan(decided),
+    )
+
+
+def _list_running(outcomes: Mapping[Key, Outcome], *, is_first: bool) -> dict[Key, Mapping[str, int | None]]:
+    """Return the replicas by cluster before a plan is carried out. `is_first` says that the output branch has no other placements."""
+    if is_first and not any(outcome.previous_targets for outcome in outcomes.values()):
+        return {key: outcome.replicas_by_cluster for key, outcome in outcomes.items()}
+    return {
+        key: {target.cluster: target.replicas for target in outcome.previous_targets if not target.evicting}
         for key, outcome in outcomes.items()
     }
-    reporters = list_capacity_reporters(decided.engines)
-    relevant = {
-        key: reporters[outcome.api].relevant_clusters(decided.templates[key]) if outcome.api in reporters else None
-        for key, outcome in outcomes.items()
-    }
-    started = tuple(
+
+
+def list_started(outcomes: Mapping[Key, Outcome], *, is_first: bool = True) -> tuple[tuple[Key, str, int], ...]:
+    """Return the replicas that a plan with these outcomes starts, by workload and cluster; see `_list_running`."""
+    running = _list_running(outcomes, is_first=is_first)
+    return tuple(
         (key, cluster, more)
         for key, outcome in outcomes.items()
         for cluster, more in list_increases(outcome.replicas_by_cluster, running[key])
-    )
-    return Baseline(
-        decided, config, time, observations, PlannedRecords(decided), running, relevant, started, 0, continue_plan(decided)
     )
 
 
@@ -136,18 +185,18 @@ def decide_changed_catalog(
     catalog: Catalog,
     only: Collection[Key] | None = None,
     fresh: bool = False,
-    left: Collection[str] | None = None,
+    event: ClusterEvent | None = None,
 ) -> SimulationResult:
-    """Decide the workloads of a changed catalog, of the templates `only` these if given.
+    """Decide the workloads of a changed catalog, of the templates `only` these if given; after an `event`, those that it can affect.
 
-    With `fresh`, previous records are ignored. A timer that the change starts is assumed to expire, up to _TIMER_HORIZON. If the clusters
-    are given that workloads leave (`left`), those that the change cannot affect may be left out.
+    With `fresh`, previous records are ignored. A timer that the change starts is assumed to expire, up to _TIMER_HORIZON.
     """
     end, now = add_duration(baseline.time, _TIMER_HORIZON), baseline.time
-    known: Mapping[Key, datetime | None] = {key: outcome.wakeup for key, outcome in baseline.decisions.outcomes.items()}
+    known: Mapping[Key, Outcome] = baseline.decisions.outcomes
     for _ in range(_MAX_TIMER_ROUNDS):
-        after = _decide_at(baseline, catalog, {} if fresh else baseline.records, now, only, None if fresh else left)
-        started = (o.wakeup for key, o in after.outcomes.items() if o.wakeup is not None and o.wakeup != known.get(key))
+        after = _decide_at(baseline, catalog, {} if fresh else baseline.records, now, only, event)
+        wakeups = ((key, outcome.wakeup) for key, outcome in after.outcomes.items() if outcome.wakeup is not None)
+        started = (time for key, time in wakeups if key not in known or time != known[key].wakeup)
         due = [time for time in started if now < time <= end]
         if not due:
             break
@@ -163,7 +212,7 @@ def _decide_at(
     records: Mapping[Key, Body],
     now: datetime,
     only: Collection[Key] | None,
-    left: Collection[str] | None,
+    event: ClusterEvent | None,
 ) -> SimulationResult:
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates))
     variants = add_variants(baseline.decisions.variants, catalog, baseline.config)
@@ -188,13 +237,13 @@ def _decide_at(
         has_adopted=bool(adopted),
         tenancy=made_from.tenancy if made_from is not None else None,
     )
-    continued, affected = baseline.continued if left is not None else None, None
-    if continued is not None and left is not None:
-        affected = continued.find_affected(snapshot, catalog, left)
-    if affected is None:
-        engines = create_engines(snapshot)
-    else:
-        engines, only = affected.engines, affected.keys if only is None else affected.keys.intersection(only)
+    engines: tuple[PolicyEngine, ...] = ()
+    if event is not None:
+        known = baseline.continued
+        affected = known.find_affected(snapshot, catalog, event.left) if known is not None else None
+        engines = affected.engines if affected is not None else ()
+        only = event.select(baseline.relevant_clusters, affected.keys if affected is not None else None)
+    engines = engines or create_engines(snapshot)
     chosen = catalog.templates if only is None else sorted((key for key in only if key in catalog.templates), key=workload_sort_key)
     templates = ((key, catalog.templates[key]) for key in chosen)
     outcomes = {

@@ -10,6 +10,7 @@ from gitsched.apis.capabilities import Continuing, SnapshotChanges
 from gitsched.decide.changed_documents import pair_documents
 from gitsched.decide.engines import list_dependency_trackers, list_needed
 from gitsched.decide.template_entries import make_template_index
+from gitsched.model.errors import GitschedError
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from gitsched.model.document import Document, Key
     from gitsched.model.scheduling import Outcome
     from gitsched.model.template_index import TemplateIndex
+
+
+class NeedsNewEngines(GitschedError):
+    """An event needs engines that read all templates."""
 
 
 class AffectedWorkloads(NamedTuple):
@@ -31,7 +36,8 @@ class AffectedWorkloads(NamedTuple):
 class ContinuedPlan:
     """The engines of a plan and what they were made from, prepared for any number of events.
 
-    `unsettled` are the workloads that may be decided otherwise without an event, as time passes or with the records of the plan.
+    `unsettled` are the workloads that may be decided otherwise without an event, as time passes or with the records of the plan. Where the
+    catalog does not list all templates (`is_partial`), new engines cannot take the place of these.
     """
 
     def __init__(
@@ -41,9 +47,11 @@ class ContinuedPlan:
         unsettled: frozenset[Key],
         list_templates: Callable[[], TemplateIndex],
         read_outcome: Callable[[Key], Outcome | None],
+        *,
+        is_partial: bool = False,
     ) -> None:
         self._engines, self._catalog, self._unsettled = engines, catalog, unsettled
-        self._list_templates, self._read_outcome = list_templates, read_outcome
+        self._list_templates, self._read_outcome, self._is_partial = list_templates, read_outcome, is_partial
 
     @cached_property
     def _index(self) -> TemplateIndex:
@@ -61,8 +69,14 @@ class ContinuedPlan:
     def find_affected(self, snapshot: Snapshot, catalog: Catalog, left: Collection[str]) -> AffectedWorkloads | None:
         """Return the engines for the snapshot of a changed catalog, and what the change can affect; None if only new engines can tell.
 
-        Workloads in the clusters that are `left` are affected in any case.
+        Workloads in the clusters that are `left` are affected in any case. Raise NeedsNewEngines in place of None for a partial catalog.
         """
+        found = self._continue(snapshot, catalog, left)
+        if found is None and self._is_partial:
+            raise NeedsNewEngines("only new engines can tell what an event affects")
+        return found
+
+    def _continue(self, snapshot: Snapshot, catalog: Catalog, left: Collection[str]) -> AffectedWorkloads | None:
         if catalog.templates is not self._catalog.templates or snapshot.tenancy is not None or snapshot.has_adopted:
             return None
         if sorted(engine.name for engine in self._engines) != sorted(list_needed(snapshot)):

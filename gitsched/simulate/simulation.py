@@ -15,10 +15,9 @@ from gitsched.model.document import Document, Key, get_field
 from gitsched.model.progress import Progress, follow
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import FailureDomain, Resilience, Simulation, WorkloadEffect
-from gitsched.simulate.baseline import Baseline, SimulationResult, decide_changed_catalog, list_capacity_reporters
+from gitsched.simulate.baseline import Baseline, ClusterEvent, SimulationResult, decide_changed_catalog, list_capacity_reporters
 from gitsched.simulate.capacity_check import check_capacity
 from gitsched.simulate.scenario import (
-    ChangedCatalog,
     Scenario,
     apply_scenario,
     describe_scenario,
@@ -32,9 +31,9 @@ ReplicasByWorkload = dict[Key, dict[str, int | None]]
 def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
     """Simulate a scenario on a plan. Raises Permanent if it refers to a missing cluster."""
     changed = apply_scenario(baseline.decisions.catalog, scenario, baseline.config, baseline.time, baseline.has_inner_placements)
-    after = decide_changed_catalog(
-        baseline, changed.catalog, _list_affected(baseline, scenario, changed), scenario.fresh, (*changed.lost, *changed.drained)
-    )
+    is_other = bool(scenario.scale) or scenario.fresh
+    event = ClusterEvent(frozenset((*changed.lost, *changed.drained)), bool(changed.added))
+    after = decide_changed_catalog(baseline, changed.catalog, fresh=scenario.fresh, event=None if is_other else event)
     known = baseline.decisions.outcomes
     placements: ReplicasByWorkload = {
         key: _drop_lost(outcome.counted_replicas, changed.lost) for key, outcome in after.outcomes.items()
@@ -141,16 +140,6 @@ def _evaluate_inner_placements(baseline: Baseline, after: SimulationResult, lost
 
 def _make_sort_key(row: Simulation) -> tuple[int, int, int, str]:
     return (-len(row.unplaced), -(row.shortfall + row.waiting), -row.moved, row.domain.name if row.domain else "")
-
-
-def _list_affected(baseline: Baseline, scenario: Scenario, changed: ChangedCatalog) -> Collection[Key] | None:
-    """Return the workloads whose decision may change; None for all."""
-    if scenario.add or scenario.copies or scenario.scale or scenario.fresh:
-        return None
-    affected = {*changed.lost, *changed.drained}
-    return frozenset(
-        key for key, relevant in baseline.relevant_clusters.items() if relevant is None or not affected.isdisjoint(relevant)
-    )
 
 
 def _drop_lost(shares: Mapping[str, int | None], lost: Collection[str]) -> dict[str, int | None]:
