@@ -45,6 +45,13 @@ ResourceName = tuple[str, str, str]
 Validator = Callable[[Body], "ValidationResult"]
 
 
+class SharedValues(NamedTuple):
+    """The short texts of many files, and their small collections by what they contain, so that equal ones are one object."""
+
+    texts: dict[str, str]
+    collections: dict[bytes, Any]
+
+
 class FileIssue(NamedTuple):
     """A finding without the path of its file. `resource` is (kind, namespace as written or "", name)."""
 

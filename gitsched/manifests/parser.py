@@ -27,6 +27,7 @@ from gitsched.manifests.parsed_file import (
     Limits,
     ParsedDocument,
     ParsedFile,
+    SharedValues,
     Validator,
     reject_large_file,
 )
@@ -56,11 +57,11 @@ def parse_file(
     editable: tuple[str, ...] = ("spec.replicas",),
     limits: Limits = DEFAULT_LIMITS,
     strict: bool = False,
-    shared: dict[str, str] | None = None,
+    shared: SharedValues | None = None,
 ) -> ParsedFile:
     """Parse the documents of a YAML or JSON file, with their findings. With `strict`, unknown fields of metadata are errors.
 
-    `shared` has texts of other files, so that equal texts are one object. It is given where many files are read: then most of them are
+    `shared` has values of other files, so that equal values are one object. It is given where many files are read: then most of them are
     read by a faster parser, which returns the same. The result depends only on the bytes, the last segment of `path`, and the other
     arguments except `shared`. It does not raise an error for any input.
     """

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from gitsched.manifests.object_meta import RESOURCE, classify_document
-from gitsched.manifests.subset_parser import share_texts
+from gitsched.manifests.subset_parser import share_values
 from gitsched.manifests.yaml_composer import decode_text, has_byte_order_mark
 from gitsched.manifests.yaml_subset import MAX_LENGTH, is_common_yaml
 from gitsched.model.document import Body
@@ -51,7 +51,7 @@ class RecordParser:
         import yaml_rs  # only for what no cache has
 
         try:
-            return share_texts(yaml_rs.loads(text, parse_datetime=False), self._texts)
+            return share_values(yaml_rs.loads(text, parse_datetime=False), self._texts)
         except ValueError:  # yaml_rs.YAMLDecodeError is one, and so is another number of documents
             return None
 

@@ -6,6 +6,7 @@ finding, which needs its position, and one whose spans simple lines do not show.
 
 from __future__ import annotations
 
+import marshal
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -13,7 +14,7 @@ from sys import intern
 from typing import Any, NamedTuple
 
 from gitsched.manifests.object_meta import RESOURCE, classify_document, validate_object_meta
-from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile, Validator
+from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile, SharedValues, Validator
 from gitsched.manifests.source_spans import NAMESPACE_MEMBERS
 from gitsched.manifests.yaml_subset import is_common_yaml
 from gitsched.model.document import Body, InsertionPoint, SourceSpans, list_server_owned
@@ -41,7 +42,7 @@ class _Unclear(Exception):
 
 
 def parse_common_file(
-    text: str, validate: Validator | None, editable: tuple[str, ...], shared: dict[str, str] | None = None
+    text: str, validate: Validator | None, editable: tuple[str, ...], shared: SharedValues | None = None
 ) -> ParsedFile | None:
     """Parse a file whose documents are all objects without findings; None for any other. `shared` as for `parse_file`."""
     if not is_common_yaml(text):
@@ -50,11 +51,11 @@ def parse_common_file(
 
     documents: list[ParsedDocument] = []
     line, counted = 1, 0
-    shared = {} if shared is None else shared
+    texts, collections = SharedValues({}, {}) if shared is None else shared
     try:
         for index, (start, end, content) in enumerate(_split_documents(text)):
             whole = start == 0 and end == len(text)
-            body = share_texts(yaml_rs.loads(text if whole else text[start:end], parse_datetime=False), shared)
+            body = share_values(yaml_rs.loads(text if whole else text[start:end], parse_datetime=False), texts, collections)
             if classify_document(body) is not RESOURCE or validate_object_meta(body):
                 return None
             spans = _find_spans(text, _Document(start, end, content), body, editable)
@@ -89,16 +90,34 @@ def _split_documents(text: str) -> Iterator[_Document]:
 
 
 _MAX_SHARED_LENGTH = 64
+_MAX_SHARED_SIZE = 256
+"""The most characters of a text, and bytes of a serialized collection, that are shared: larger ones are rarely equal."""
 
 
-def share_texts(value: Any, shared: dict[str, str]) -> Any:
-    """Return the value with one object for equal keys, and for equal short texts: documents stay in memory."""
+def share_values(value: Any, texts: dict[str, str], collections: dict[bytes, Any] | None = None) -> Any:
+    """Return the value with one object for equal keys, for equal short texts, and with `collections` for equal small mappings and lists:
+    documents stay in memory, and nothing changes them."""
     kind = value.__class__
     if kind is str:
-        return shared.setdefault(value, value) if len(value) <= _MAX_SHARED_LENGTH else value
+        return texts.setdefault(value, value) if len(value) <= _MAX_SHARED_LENGTH else value
+    if kind is not dict and kind is not list:
+        return value
+    content = b""
+    if collections is not None:
+        content = marshal.dumps(
+            value, 2
+        )  # unlike ==, it distinguishes 1 from true and 1.0; later versions depend on who refers to a value
+        known = collections.get(content)
+        if known is not None:
+            return known
+    made: Any
     if kind is dict:
-        return {intern(name): share_texts(inner, shared) for name, inner in value.items()}
-    return [share_texts(inner, shared) for inner in value] if kind is list else value
+        made = {intern(name): share_values(inner, texts, collections) for name, inner in value.items()}
+    else:
+        made = [share_values(inner, texts, collections) for inner in value]
+    if collections is not None and len(content) <= _MAX_SHARED_SIZE:
+        collections[content] = made
+    return made
 
 
 class _Block(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from itertools import repeat
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -167,18 +168,14 @@ class TargetCluster(NamedTuple):
     bodies: tuple[tuple[Key, Body], ...] = ()
 
 
-_TARGET_DEFAULTS = TargetCluster("")[2:]
+def make_full_targets(assignments: Iterable[tuple[str, int]]) -> list[TargetCluster]:
+    """Return the targets of assignments without edits. Equal ones are one object: a plan has several for each workload."""
+    return [_make_full_target(name, count or None) for name, count in assignments]
 
 
-def make_full_targets(assignments: Iterable[Assignment]) -> list[TargetCluster]:
-    """Return the targets of assignments without edits, as fast as `make_assignments`."""
-    assignments = tuple(assignments)
-    if not assignments:
-        return []
-    names, replicas = zip(*assignments, strict=True)
-    counts = replicas if all(replicas) else [count or None for count in replicas]
-    columns = zip(names, counts, *map(repeat, _TARGET_DEFAULTS), strict=False)
-    return list(map(tuple.__new__, repeat(TargetCluster), columns))
+@lru_cache(maxsize=1 << 14)
+def _make_full_target(name: str, count: int | None) -> TargetCluster:
+    return TargetCluster(name, count)
 
 
 class RecordTarget(NamedTuple):

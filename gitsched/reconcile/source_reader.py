@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from gitsched.decide.catalog import make_raw_document
 from gitsched.decide.registry import list_ignored_codes
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
-from gitsched.manifests.parsed_file import DEFAULT_LIMITS, MANY_FILES, FileIssue, ParsedDocument, ParsedFile, reject_large_file
+from gitsched.manifests.parsed_file import (
+    DEFAULT_LIMITS,
+    MANY_FILES,
+    FileIssue,
+    ParsedDocument,
+    ParsedFile,
+    SharedValues,
+    reject_large_file,
+)
 from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
 from gitsched.model.document import Origin
 from gitsched.model.errors import Permanent
@@ -100,7 +108,7 @@ class SourceReader:
 
     def __init__(self, repository: Repository, cache: ParseCache, config: Config | None = None, *, strict: bool = False) -> None:
         self._strict = strict
-        self._shared: dict[str, str] | None = None
+        self._shared: SharedValues | None = None
         kinds = config.workloads if config is not None else ()
         self.repository, self._parse_cache = repository, cache
         self._replica_paths = tuple(dict.fromkeys((*_REPLICA_PATHS, *(kind.replicas_path for kind in kinds if kind.replicas_path))))
@@ -168,7 +176,7 @@ class SourceReader:
         if self.repository.promised is not None:
             self.repository.prefetch(entry.blob for _, entry in missing)
         if len(missing) >= MANY_FILES:
-            self._shared = {}
+            self._shared = SharedValues({}, {})
         if len(missing) >= MIN_PARALLEL_FILES:
             from gitsched.reconcile.worker_processes import count_processes, map_in_processes  # few runs read so many
 

@@ -8,8 +8,10 @@ from random import Random
 import pytest
 
 from gitsched.manifests import subset_parser
+from gitsched.manifests.parsed_file import SharedValues
 from gitsched.manifests.parser import parse_file
 from gitsched.manifests.yaml_subset import is_common_yaml
+from gitsched.model.document import Body
 from tests.fuzz.yaml_agreement import Difference, compare, mutate
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -108,7 +110,7 @@ def test_it_leaves_unusual_documents_to_the_other_parser(text: str) -> None:
 
 def test_both_parsers_find_the_same_offsets() -> None:
     assert compare(WORKLOAD) is True
-    file = parse_file(WORKLOAD.encode(), path="a.yaml", validate=None, shared={})
+    file = parse_file(WORKLOAD.encode(), path="a.yaml", validate=None, shared=SharedValues({}, {}))
     spans = file.documents[0].spans
     assert [WORKLOAD[a:b] for _, a, b in spans.editable] == ["3"]
     assert [WORKLOAD[a:b] for a, b in spans.server_owned or ()] == ["  creationTimestamp: null\n", "status:\n  replicas: 2\n"]
@@ -128,13 +130,32 @@ def test_both_parsers_agree_on_examples_and_mutations_of_them() -> None:
 def test_a_file_with_a_finding_has_its_position() -> None:
     text = f"{OBJECT}  labels:\n    a: 1\n"
     assert subset_parser.parse_common_file(text, None, ()) is None
-    assert parse_file(text.encode(), path="a.yaml", validate=None, shared={}) == parse_file(
+    assert parse_file(text.encode(), path="a.yaml", validate=None, shared=SharedValues({}, {})) == parse_file(
         text.encode(), path="a.yaml", validate=None
     )
 
 
+def parse_specs(*texts: str) -> list[Body]:
+    """Return the member spec of an object for each text, as files that are read together have it."""
+    shared = SharedValues({}, {})
+    files = (parse_file(f"{OBJECT}spec:\n{text}".encode(), path="a.yaml", validate=None, shared=shared) for text in texts)
+    return [file.documents[0].body["spec"] for file in files]
+
+
 def test_equal_texts_of_files_are_one_object() -> None:
-    shared: dict[str, str] = {}
-    texts = [f"{OBJECT}data:\n  {name}: same value\n".encode() for name in ("a", "b")]
-    first, second = (parse_file(text, path="a.yaml", validate=None, shared=shared).documents[0].body["data"] for text in texts)
+    first, second = parse_specs("  a: same value\n", "  b: same value\n")
     assert first["a"] is second["b"]
+
+
+def test_equal_collections_of_files_are_one_object() -> None:
+    first, second, third = parse_specs(
+        *(f"  {name}:\n  - {text}\n  - d: 1\n" for name, text in (("a", "c"), ("b", "c"), ("a", "e")))
+    )
+    assert first["a"] is second["b"]
+    assert first["a"][1] is third["a"][1]
+
+
+def test_values_that_are_equal_only_in_python_are_different_objects() -> None:
+    specs = parse_specs(*(f"  a:\n  - {value}\n" for value in ("1", "true", "'1'")), "  c: 1\n  b: 2\n", "  b: 2\n  c: 1\n")
+    texts = ["{'a': [1]}", "{'a': [True]}", "{'a': ['1']}", "{'c': 1, 'b': 2}", "{'b': 2, 'c': 1}"]
+    assert [repr(spec) for spec in specs] == texts

@@ -36,6 +36,7 @@ from gitsched.schedule import pipeline
 if TYPE_CHECKING:
     from gitsched.apis.karmada.variant_requirements import VariantRequirements
 
+_NO_CLUSTERS: frozenset[str] = frozenset()  # one for all workloads: each call of frozenset makes another
 RenderedTargets = tuple[tuple[TargetCluster, ...], tuple[Finding, ...]]
 
 
@@ -165,7 +166,7 @@ def build_outcome(
         time=time,
         wakeup=_find_wakeup(state, failover, template, policy, result, time),
         findings=findings,
-        absent=frozenset(str(task.get("fromCluster")) for task in tasks) - state.fleet.index.keys() if tasks else frozenset(),
+        absent=frozenset(str(task.get("fromCluster")) for task in tasks) - state.fleet.index.keys() if tasks else _NO_CLUSTERS,
     )
 
 
