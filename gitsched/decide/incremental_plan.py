@@ -21,6 +21,7 @@ from gitsched.decide.companion_changes import update_companions
 from gitsched.decide.continued_engines import ContinuedEngines, continue_engines
 from gitsched.decide.engines import collect_cluster_facts
 from gitsched.decide.incremental_changes import IncrementalChanges
+from gitsched.decide.missing_changes import update_missing
 from gitsched.decide.plan import build_plan
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.plan_state import (
@@ -98,15 +99,22 @@ def make_incremental_plan(
     part_findings = find_changed_parts(changes) if diff.parts != NO_PARTS else ()
     if part_findings is None:
         return None
-    references = update_references(changes.without_objects)
-    companions = update_companions(changes.without_objects, references) if references is not None else None
-    if references is not None and not is_idle and (changes.own or totals.own):
+    found = update_references(changes.without_objects)
+    companions = update_companions(changes.without_objects, found.rows) if found is not None else None
+    missing = None
+    if found is not None and companions is not None:
+        missing = update_missing(changes, companions.findings, found.rows, found.absent)
+    if missing is None or companions is None:
+        return None
+    references = missing.rows
+    if not is_idle and (changes.own or totals.own):
         from gitsched.decide.own_objects import update_own_objects  # few sources have such workloads
 
-        references = update_own_objects(changes, references)
-    if references is None or companions is None:
-        return None
-    reference_findings = move_reference_findings(companions.findings, diff.findings, changes.documents)
+        others = update_own_objects(changes, references)
+        if others is None:
+            return None
+        references = others
+    reference_findings = move_reference_findings(missing.findings, diff.findings, changes.documents)
     if reference_findings is None:
         return None
     retention = _keep_copies(totals) if is_idle else _retain_copies(changes, moves, find_blob)
@@ -117,10 +125,10 @@ def make_incremental_plan(
     if not is_idle and (totals.retained or retention.copies):
         from gitsched.decide.changed_copies import list_copy_paths  # few plans retain copies
 
-        found = list_copy_paths(changes, retention, retiring, find_blob)
-        if found is None:
+        copy_paths = list_copy_paths(changes, retention, retiring, find_blob)
+        if copy_paths is None:
             return None
-        copies = found
+        copies = copy_paths
     amounts: Mapping[Key, Amounts] = {}
     if totals.owners and not is_idle:
         from gitsched.decide.changed_tenants import measure_changes  # few sources have tenants
@@ -135,6 +143,7 @@ def make_incremental_plan(
     new = update_totals(changes, cluster_rows, None if is_idle else retention.findings, part_findings)._replace(
         namespace_manifests=update_namespace_manifests(totals, diff.templates),
         reference_findings=reference_findings,
+        creators=missing.creators,
         separated_count=companions.separated_count,
         retiring=retiring,
         retained=retention.copies,

@@ -144,7 +144,8 @@ def _update_references(objects: OwnObjects, changes: IncrementalChanges) -> dict
         others = [entry for entry in required if entry[0].key not in own]
         if any(one.key in objects.owners for one, _ in others):
             return None
-        if find_required(changes, before, others) is None:
+        found = find_required(changes, before, others)
+        if found is None or found.absent:
             return None
         is_required = before.is_required or len(others) < len(required)
         updated[key] = before._replace(manifests=manifests, is_required=is_required)

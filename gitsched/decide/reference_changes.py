@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.assumed_objects import is_assumed
@@ -13,6 +13,7 @@ from gitsched.decide.delivered_objects import (
     ReferenceCache,
     list_manifest_references,
 )
+from gitsched.decide.missing_changes import is_absent, lacks_source_objects, list_absent
 from gitsched.decide.plan_state import NO_REFERENCE_ROW
 from gitsched.kinds.requirements import BINDING_KINDS
 from gitsched.kinds.written_objects import may_write
@@ -44,23 +45,32 @@ def move_reference_findings(
     return tuple(moved)
 
 
-def update_references(changes: IncrementalChanges) -> dict[Key, ReferenceRow] | None:
-    """Return the references of changed workloads, and those of workloads that these refer to now.
+class ReferenceChanges(NamedTuple):
+    """The references of changed workloads, and those of workloads that these refer to now. `absent` are objects that the source does not
+    have, and that changed workloads refer to or did."""
 
-    None if something new is missing, something missing may be there now, or only a complete plan can tell.
-    """
-    rows, removed, creators = changes.rows, changes.removed, changes.totals.creators
+    rows: dict[Key, ReferenceRow]
+    absent: frozenset[Key] = frozenset()
+
+
+def update_references(changes: IncrementalChanges) -> ReferenceChanges | None:
+    """Return how references change; None if an object of the source is missing somewhere now, may no longer be, or if only a complete plan
+    can tell."""
+    rows, removed, creators, totals = changes.rows, changes.removed, changes.totals.creators, changes.totals
     cache, pod_paths = ReferenceCache(), changes.totals.config.pod_paths
     updated: dict[Key, ReferenceRow] = {}
     required: set[Key] = set()
+    absent: set[Key] = set()
     for key in changes.came_or_went:
         if concerns_others(key) or (key[:2] == _ACCOUNT and has_bindings(rows)):
             return None
         if not _keeps_referrers(changes, key):
             return None
     for key, before_row in removed.items():
-        if concerns_others(key) or _list_written(before_row.references.manifests) or before_row.references.misses:
+        references = before_row.references
+        if concerns_others(key) or _list_written(references.manifests) or lacks_source_objects(references, totals, rows):
             return None
+        absent.update(list_absent(references, creators))
         if any(key in found for found in creators.values()) or any(one not in removed for one in rows.list_referrers(key)):
             return None
     for key, document in changes.documents.items():
@@ -87,7 +97,7 @@ def update_references(changes: IncrementalChanges) -> dict[Key, ReferenceRow] | 
         if manifests == before.manifests and not (moved and before.implied):
             continue
         if (
-            before.misses
+            lacks_source_objects(before, totals, rows)
             or key[:2] in BINDING_KINDS
             or may_write(key)
             or _list_written(manifests) != _list_written(before.manifests)
@@ -96,13 +106,15 @@ def update_references(changes: IncrementalChanges) -> dict[Key, ReferenceRow] | 
         found = find_required(changes, before, list(_list_requirements(manifests, before, targets)))
         if found is None:
             return None
-        required |= found
+        updated[key] = updated[key]._replace(misses=False)
+        required |= found.placed
+        absent.update(found.absent, list_absent(before, creators))
     for key in sorted(required):
         row = rows.read_workload(key)
-        references = updated.get(key) or (row.references if row is not None else None)
-        if references is not None and not references.is_required:
-            updated[key] = references._replace(is_required=True)
-    return updated
+        known = updated.get(key) or (row.references if row is not None else None)
+        if known is not None and not known.is_required:
+            updated[key] = known._replace(is_required=True)
+    return ReferenceChanges(updated, frozenset(absent))
 
 
 def _keeps_referrers(changes: IncrementalChanges, key: Key) -> bool:
@@ -117,13 +129,13 @@ def _keeps_referrers(changes: IncrementalChanges, key: Key) -> bool:
 
 def _may_word_otherwise(changes: IncrementalChanges, row: WorkloadRow, outcome: Outcome) -> bool:
     """Return whether findings about references name the policy of a workload, which has changed: it misses an object, or others miss it."""
-    rows = changes.rows
-    if row.references.misses:
+    rows, totals = changes.rows, changes.totals
+    if lacks_source_objects(row.references, totals, rows):
         return any(key[:2] not in list_cluster_kinds() for key in changes.diff.api_documents)
     if outcome.policy == row.outcome.policy:
         return False
     referrers = (rows.read_workload(key) for key in rows.list_referrers(outcome.key))
-    return any(referrer is not None and referrer.references.misses for referrer in referrers)
+    return any(referrer is not None and lacks_source_objects(referrer.references, totals, rows) for referrer in referrers)
 
 
 def _make_first_row(key: Key, totals: Totals) -> ReferenceRow:
@@ -164,7 +176,7 @@ def _reach_referrers(changes: IncrementalChanges, key: Key, targets: Clusters) -
     """Return whether an object that moves still goes to all clusters of the workloads that refer to it."""
     for referrer in changes.rows.list_referrers(key):
         row, outcome = changes.rows.read_workload(referrer), changes.find_outcome(referrer)
-        if row is not None and row.references.misses:
+        if row is not None and lacks_source_objects(row.references, changes.totals, changes.rows):
             return False  # it may miss this one
         if outcome is not None and not _list_clusters(outcome) <= targets:
             return False
@@ -204,12 +216,19 @@ def _may_be_missing(key: Key, changes: IncrementalChanges) -> bool:
     return key[:2] in changes.snapshot.part_kinds or key in changes.totals.unused or key in changes.rows.template_index
 
 
+class Requirements(NamedTuple):
+    """What a workload requires: the workloads among it, which are all in its clusters, and objects that the source does not have."""
+
+    placed: set[Key]
+    absent: set[Key]
+
+
 def find_required(
     changes: IncrementalChanges, before: ReferenceRow, requirements: list[tuple[RequiredObject, Clusters]]
-) -> set[Key] | None:
-    """Return the workloads among what a workload requires, which are all in its clusters; None if one is not, or if it is not known."""
+) -> Requirements | None:
+    """Return what a workload requires; None if an object of the source is not in its clusters, or if it is not known."""
     known = {required for references, _ in before.manifests for required in references.requires}
-    found: set[Key] = set()
+    found = Requirements(set(), set())
     for required, clusters in requirements:
         key = required.key
         if key in changes.removed:
@@ -218,9 +237,11 @@ def find_required(
         if outcome is not None:
             if not clusters <= _list_clusters(outcome):
                 return None
-            found.add(key)
+            found.placed.add(key)
         elif not all(is_assumed(key, cluster, changes.totals.config) for cluster in clusters) and (
             required.expected or (required not in known and _may_be_missing(key, changes)) or key.kind in ("ConfigMap", "Secret")
         ):
-            return None
+            if not is_absent(key, changes):
+                return None
+            found.absent.add(key)
     return found

@@ -20,7 +20,8 @@ MAX_FINDINGS = 200
 MAX_NAMES = 5
 """Clusters or objects that one message names."""
 
-_NEEDED = frozenset({"ConfigMap", "PersistentVolumeClaim", "Role", "Service", "ServiceAccount"})
+NOT_IN_SOURCE = "reference-not-in-source"
+NEEDED_KINDS = frozenset({"ConfigMap", "PersistentVolumeClaim", "Role", "Service", "ServiceAccount"})
 """Kinds that clusters do not have by themselves; others are often made by an operator or together with the cluster."""
 
 _IMPLIED = frozenset({"ClusterRoleBinding", "CustomResourceDefinition", "RoleBinding"})
@@ -35,10 +36,10 @@ def list_reference_findings(
 ) -> Iterator[LocatedFinding]:
     """Yield a finding for each missing object, and one for all objects of a kind that clusters often have by themselves."""
     reported = [one for one in missing if one.reported]
-    alone = [one for one in reported if one.in_source or one.key.kind in _NEEDED]
+    alone = [one for one in reported if one.in_source or one.key.kind in NEEDED_KINDS]
     by_kind: dict[tuple[str, str], list[MissingReference]] = {}
     for one in reported:
-        if not one.in_source and one.key.kind not in _NEEDED:
+        if not one.in_source and one.key.kind not in NEEDED_KINDS:
             by_kind.setdefault(one.key[:2], []).append(one)
     for one in alone[:MAX_FINDINGS]:
         yield _find_located(one, decisions, delivered), _make_finding(one, decisions, delivered)
@@ -49,27 +50,35 @@ def list_reference_findings(
         )
         yield None, Finding("warning", "reference-not-delivered", message)
     for group in by_kind.values():
-        yield _find_located(group[0], decisions, delivered), _make_unknown_finding(group, decisions, delivered)
+        location = _find_location(group[0], decisions, delivered)
+        yield _find_located(group[0], decisions, delivered), make_unknown_finding(group[:MAX_NAMES], len(group), location)
 
 
-def _make_unknown_finding(missing: list[MissingReference], decisions: DecisionSet, delivered: DeliveredObjects) -> Finding:
-    """Return the finding for objects of one kind that are not in the source."""
+def make_unknown_finding(missing: list[MissingReference], count: int, location: Location | None) -> Finding:
+    """Return the finding for a number of objects of one kind that are not in the source, given the first ones."""
     first = missing[0]
-    location = _find_location(first, decisions, delivered)
-    them = "them" if len(missing) > 1 else "it"
+    them = "them" if count > 1 else "it"
     hint = (
         f"commit what creates {them}, or list {them} under `assumed` in gitsched.yaml if these clusters have {them} by themselves"
     )
-    if len(missing) == 1:
+    if count == 1:
         message = f"{first.key} is not in the source, and {_describe_users(first)} in {_describe_clusters(first)}; {hint}"
-        return Finding("info", "reference-not-in-source", message, location, first.key.resource)
+        return Finding("info", NOT_IN_SOURCE, message, location, first.key.resource)
     names = join_names(
-        [f"{one.key} (in {_describe_clusters(one)}, for {join_names(list(map(str, one.referrers)), 1)})" for one in missing]
+        [f"{one.key} (in {_describe_clusters(one)}, for {join_names(list(map(str, one.referrers)), 1)})" for one in missing],
+        count=count,
     )
+    message = f"{count} objects of kind {first.key.kind} that delivered objects refer to are not in the source: {names}; {hint}"
+    return Finding("info", NOT_IN_SOURCE, message, location, first.key.resource)
+
+
+def make_absent_finding(missing: MissingReference, location: Location | None) -> Finding:
+    """Return the finding for an object that is not in the source, of a kind that clusters do not have by themselves."""
     message = (
-        f"{len(missing)} objects of kind {first.key.kind} that delivered objects refer to are not in the source: {names}; {hint}"
+        f"{missing.key} is not in the source, and {_describe_users(missing)} in {_describe_clusters(missing)}; commit it, or list it under "
+        "`assumed` in gitsched.yaml if these clusters have it by themselves"
     )
-    return Finding("info", "reference-not-in-source", message, location, first.key.resource)
+    return Finding("warning", NOT_IN_SOURCE, message, location, missing.key.resource)
 
 
 def _describe_users(missing: MissingReference) -> str:
@@ -89,11 +98,7 @@ def _make_finding(missing: MissingReference, decisions: DecisionSet, delivered: 
     key, users, where = missing.key, _describe_users(missing), _describe_clusters(missing)
     location = _find_location(missing, decisions, delivered)
     if not missing.in_source:
-        message = (
-            f"{key} is not in the source, and {users} in {where}; commit it, or list it under `assumed` in gitsched.yaml if these "
-            "clusters have it by themselves"
-        )
-        return Finding("warning", "reference-not-in-source", message, location, key.resource)
+        return make_absent_finding(missing, location)
     source = missing.maker if missing.maker is not None and key not in decisions.catalog.templates else key
     made = f", which writes {key}," if source is not key else ""
     cures = ["list these clusters in its policy" if source in delivered.clusters else "select it with a policy"]
@@ -139,10 +144,10 @@ def describe_outcome(outcome: Outcome) -> str:
     return f"{outcome.policy or 'its policy'} places it on {join_names(clusters) if clusters else 'no cluster'}"
 
 
-def join_names(names: list[str], limit: int = MAX_NAMES) -> str:
-    """Return the first names as text, with the number of all others."""
-    if len(names) > limit:
-        return f"{', '.join(names[:limit])} and {len(names) - limit} more"
+def join_names(names: list[str], limit: int = MAX_NAMES, count: int = 0) -> str:
+    """Return the first names as text, with the number of all others. `count` is that of all names where only the first are given."""
+    if max(count, len(names)) > limit:
+        return f"{', '.join(names[:limit])} and {max(count, len(names)) - limit} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 

@@ -30,6 +30,8 @@ _CHARTS: dict[tuple[str, str], tuple[str, ...]] = {
 }
 """Kinds that install a chart, an operator or a directory: the paths of the namespace of what they install. The first path that the object
 has counts; without one they may install into any namespace."""
+CHART_KINDS = frozenset(_CHARTS)
+"""Kinds that may create objects in other namespaces than their own."""
 
 _OWN_KINDS = frozenset(
     {

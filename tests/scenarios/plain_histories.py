@@ -145,6 +145,10 @@ status: {desiredReplicas: %d}
 """
 SETTINGS_READER = ", template: {spec: {containers: [], volumes: [{name: settings, configMap: {name: %s}}]}}"
 READER = ", envFrom: [{configMapRef: {name: %s}}]"
+CLIENT = ", envFrom: [{secretRef: {name: %s, optional: %s}}]"
+MENTION = ", args: [--secret=%s]"
+LACKING = ("key", "token", "app1", "known")
+"""Secrets that the repository does not have; it assumes that clusters have the last one."""
 
 
 def write_policy(lane: str, zone: str, kind: str) -> str:
@@ -161,11 +165,12 @@ class PlainHistory:
         *,
         lenient: bool = False,
         strict: bool = False,
+        lacking: bool = False,
         overlap: str = "0s",
         apis: tuple[str, ...] = (),
         more: str = "",
     ) -> None:
-        self._dice, self._next = dice, 0
+        self._dice, self._next, self._lacking = dice, 0, lacking
         self._settings = {**PLAIN, "overlap": overlap, "more": more or (VREPLICAS if "knative" in apis else "")}
         self._settings |= STRICT if strict else {}
         self.files: Files = {f"clusters/{name}.yaml": self._write_cluster(name) for name in CLUSTERS[:-1]}
@@ -246,6 +251,16 @@ class PlainHistory:
         if self._dice.random() < 0.5:
             files[f"{team}/app{self._next}-config.yaml"] = SETTINGS_MAP % values
             values["more"] = READER % values["name"]
+        elif self._lacking:
+            name = self._dice.choice((*LACKING, values["name"]))
+            texts = (
+                CLIENT % (name, self._dice.choice(("false", "true"))),
+                CLIENT % (name, "false"),
+                READER % name,
+                MENTION % name,
+                "",
+            )
+            values["more"] = self._dice.choice(texts)
         return {f"{team}/app{self._next}.yaml": DEPLOYMENT % values, **files}
 
     def _list_apps(self) -> list[str]:

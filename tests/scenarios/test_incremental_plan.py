@@ -242,7 +242,8 @@ def test_what_people_change_most_is_planned_from_the_last_state(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kinds: tuple[str, ...], apis: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(output_commit, "MIN_KEYED_ROWS", 0)  # as in a large source
-    history, variants, complete = PlainHistory(Random(4), lenient=True, apis=apis), ThreeVariants(fleet, tmp_path), set()
+    history = PlainHistory(Random(4), lenient=True, lacking=not apis, apis=apis)
+    variants, complete = ThreeVariants(fleet, tmp_path), set()
     fleet.commit(history.files)
     for step, kind in enumerate(("", "", *kinds)):
         if kind:

@@ -290,7 +290,9 @@ def test_an_incremental_plan_has_the_findings_of_a_complete_one(
     assert missing(fleet.reconcile(1)) == complete
 
 
-def test_a_change_that_leaves_references_as_they_are_needs_no_complete_plan(fleet: Fleet) -> None:
+def test_changed_references_to_an_object_that_is_not_in_the_source_need_no_complete_plan(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     apps = {f"w{n}": (pod(f"w{n}", "conf", "there"), ["ash"]) for n in range(9)}
     fleet.commit(
         {
@@ -309,16 +311,22 @@ def test_a_change_that_leaves_references_as_they_are_needs_no_complete_plan(flee
     edited = pod("w0", "conf", "there")
     edited["spec"]["minReadySeconds"] = 7
     # The finding is located at w0. The second change refers to an object that nothing referred to before.
-    changes = {"w0": edited, "z": pod("z")}, {"z": pod("z", "there", "free")}, {"w5": pod("w5", "there")}
+    changes = (
+        {"w0": edited, "z": pod("z")},
+        {"z": pod("z", "there", "free")},
+        {"w5": pod("w5", "there")},
+        {"w6": pod("w6", "there")},
+    )
     kinds = []
     for hour, change in enumerate(changes, 1):
+        monkeypatch.setattr("gitsched.decide.missing_changes.MAX_READ", 0 if hour > 3 else 100)
         fleet.commit({f"{name}.yaml": f"# Edited\n{json.dumps(one)}" for name, one in change.items()}, hour=hour)
         run = fleet.reconcile(hour)
         kinds.append(run.plan.complete)
         (finding,) = missing(run)
-        assert ("and 4 more" if hour < 3 else "and 3 more") in finding.message
+        assert f"and {(4, 4, 3, 2)[hour - 1]} more" in finding.message
         assert str(finding.location) == "w0.yaml:2:1"
-    assert kinds == [False, False, True]
+    assert kinds == [False, False, False, True]
 
 
 def test_explain_lists_what_goes_along_and_what_is_missing(fleet: Fleet) -> None:
