@@ -75,7 +75,7 @@ def test_an_updated_index_is_equal_to_a_new_one(first: list[Document], changes: 
             continue  # a commit that adds an object is planned with a new index
         before = list_all(index, templates)
         templates = {**templates, change.key: change}
-        touched = index.update([change.key], templates)
+        touched = index.update([change.key], templates, Reader())
         fresh = DependencyIndex(templates, Reader())
         after = list_all(index, templates)
         assert after == list_all(fresh, templates)
