@@ -127,12 +127,13 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         definitions=details.delivered.definitions,
     )
     last_valid = ((kept_path(path), render_last_valid(file, decisions.outcomes)) for path, file in source.source.last_valid.items())
+    kept_files = {path: file for path, file in last_valid if file is not None}
     return build_plan(
         totals,
         decisions.outcomes,
         decisions.outcomes.values(),
         changes.moves,
-        {**rendered.files, **{path: file for path, file in last_valid if file is not None}},
+        {**rendered.files, **kept_files} if kept_files else rendered.files,
         wakeups=(
             *source.wakeups,
             *(copy.until for copy in retention.copies if copy.until is not None),

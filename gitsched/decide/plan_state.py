@@ -298,11 +298,12 @@ def make_workload_row(
     amounts: Amounts | None = None,
 ) -> WorkloadRow:
     """Return the row of a workload."""
+    paths: dict[int, tuple[str, ...]] = {}  # most clusters have the same manifests
     return WorkloadRow(
         strip_outcome(files.outcome),
         source_path,
         tuple(files.records),
-        {cluster: tuple(manifests) for cluster, manifests in files.manifests.items()},
+        {cluster: paths.setdefault(id(manifests), tuple(manifests)) for cluster, manifests in files.manifests.items()},
         references,
         companions,
         tuple(key for key, _ in files.outcome.records),

@@ -201,6 +201,7 @@ def _make_annotations(of: tuple[Key, str | None]) -> dict[str, str]:
     return {**make_claim_annotations(policy), **applied}
 
 
+@lru_cache(maxsize=1 << 8)
 def permanent_id_label(kind: str) -> str:
     """Return the label with the permanent id of a policy or binding of this kind."""
     return f"{kind.lower()}.karmada.io/permanent-id"
