@@ -41,6 +41,11 @@ def is_assumed(key: Key, cluster: str, config: Config) -> bool:
     return any(_matches(entry, key, cluster) for entry in (*ASSUMED, *config.assumed))
 
 
+def may_be_assumed(key: Key, config: Config) -> bool:
+    """Return whether the settings say that some cluster may have an object by itself."""
+    return any(_matches(entry._replace(clusters=("*",)), key, "") for entry in config.assumed)
+
+
 def is_preinstalled(key: Key, config: Config) -> bool:
     """Return whether many clusters have an object that the source does not have."""
     if key.namespace in config.output.protected_namespaces - BUILT_IN_NAMESPACES:

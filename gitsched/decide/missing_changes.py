@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.decide.assumed_objects import is_assumed, is_preinstalled
+from gitsched.decide.assumed_objects import is_assumed, is_preinstalled, may_be_assumed
 from gitsched.decide.delivered_objects import NO_CLUSTERS
 from gitsched.decide.missing_references import MissingReference
 from gitsched.decide.reference_findings import (
@@ -83,9 +83,11 @@ def update_missing(
 ) -> MissingChanges | None:
     """Return the `findings` with those about the `touched` objects, which the source does not have, as they are now; None if only a
     complete plan can tell. `references` are the changed rows."""
+    creators, config = dict(changes.totals.creators), changes.totals.config
+    settled = [key for key in creators if may_be_assumed(key, config)] if changes.diff.settings is not None else []
+    referenced, touched = touched, {*touched, *settled}
     if not touched:
         return MissingChanges(findings, changes.totals.creators, references)
-    creators = dict(changes.totals.creators)
     kinds = {key[:2] for key in touched if key.kind not in NEEDED_KINDS}
     if len({kind for kind in {key[:2] for key in creators} | kinds if kind[1] in {name for _, name in kinds}}) > len(kinds):
         return None  # kinds of several groups have the same name
@@ -96,7 +98,8 @@ def update_missing(
         return None
     comparison = _AbsentObjects(changes, references)
     missing = {key: comparison.read(key) for key in sorted(touched)}
-    found = _find_creators(changes, touched, {key: one for key, one in missing.items() if one is not None})
+    left = {key: one for key, one in missing.items() if one is not None}
+    found = _find_creators(changes, {*referenced, *left}, left)
     if found is None:
         return None
     for key, one in missing.items():
@@ -204,6 +207,8 @@ def _find_creators(
 ) -> dict[Key, MissingReference] | None:
     """Return missing objects with the delivered ones that may create them; None if a controller may write one that is `touched`, or if too
     many documents would have to be read."""
+    if not touched:
+        return {}
     names, namespaces = {(key.kind, key.name) for key in touched}, {key.namespace for key in touched}
     wanted = []
     for key in dict.fromkeys((*(key for key, _ in changes.rows.template_index.items()), *changes.documents)):

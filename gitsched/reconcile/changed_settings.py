@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import GROUP, KIND, parse_config
 from gitsched.decide.changed_documents import ChangedSettings, FileDocuments, identify_documents
+from gitsched.decide.reference_findings import NOT_IN_SOURCE
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
@@ -54,9 +55,13 @@ def _keeps_output(old: Config, new: Config, totals: Totals) -> bool:
 
 
 def _assumes_more(old: Config, new: Config, totals: Totals) -> bool:
-    """Return whether more objects are assumed to be in clusters, and nothing was missing before, no companion either."""
-    is_complete = not (totals.reference_findings or totals.creators or any(map(_is_about_companions, totals.other_findings)))
-    return is_complete and frozenset(old.assumed) <= frozenset(new.assumed)
+    """Return whether more objects are assumed to be in clusters, and no object or companion of the source was missing before."""
+    is_complete = all(finding.code == NOT_IN_SOURCE for _, finding in totals.reference_findings)
+    return (
+        is_complete
+        and not any(map(_is_about_companions, totals.other_findings))
+        and frozenset(old.assumed) <= frozenset(new.assumed)
+    )
 
 
 def _is_about_companions(finding: Finding) -> bool:

@@ -276,6 +276,11 @@ class PlainHistory:
                 {"output": f", commitSubject: Placements {subject}"},
                 {"output": ", retireAfter: 30m"},
                 {"assumed": f"}}, {{kind: {('ConfigMap', 'Service')[number % 2]}, name: app{number}"},
+                *(
+                    {"assumed": f"}}, {{kind: {kind}, name: {LACKING[number % 3]}"}
+                    for kind in ("Secret", "ConfigMap")
+                    if self._lacking
+                ),
                 {"lost": dice.choice((90, 99))},
             )
         )
