@@ -16,6 +16,16 @@ class NamedTemplates(Mapping[Key, Document]):
     ) -> None:
         self._known, self._changed, self._listed = known, changed or {}, listed
 
+    @property
+    def known(self) -> Mapping[Key, Document]:
+        """The templates without the changes."""
+        return self._known
+
+    @property
+    def changed(self) -> Mapping[Key, Document | None]:
+        """The templates that differ from the known ones."""
+        return self._changed
+
     def __getitem__(self, key: Key) -> Document:
         document = self._changed[key] if key in self._changed else self._known[key]
         if document is None:
@@ -30,6 +40,20 @@ class NamedTemplates(Mapping[Key, Document]):
 
     def __len__(self) -> int:
         return len(self._listed)
+
+
+def pair_changed(
+    before: Mapping[Key, Document], after: Mapping[Key, Document]
+) -> dict[Key, tuple[Document | None, Document | None]]:
+    """Return the templates that `change_templates` changed, in one or more steps, each before and after."""
+    changed: dict[Key, None] = {}
+    latest = after
+    while latest is not before and isinstance(latest, NamedTemplates):
+        changed.update(dict.fromkeys(latest.changed))
+        latest = latest.known
+    if latest is not before:
+        changed.update(dict.fromkeys(key for key, document in latest.items() if before.get(key) is not document))
+    return {key: (before.get(key), after.get(key)) for key in changed}
 
 
 def change_templates(templates: Mapping[Key, Document], changed: Mapping[Key, Document]) -> Mapping[Key, Document]:

@@ -28,6 +28,7 @@ from gitsched.reconcile.source_locations import RuleLocations, locate_explanatio
 from gitsched.reconcile.state_plan import plan_from_state, try_with_state
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.cluster_description import describe_cluster
+from gitsched.simulate.continued_plan import NeedsNewEngines
 from gitsched.simulate.counterfactuals import find_counterfactuals
 from gitsched.simulate.scenario import format_known_names, index_clusters
 
@@ -88,7 +89,10 @@ def _explain_from_state(
     if found.overrides:
         details = details._replace(rendered=workloads.render(key, decisions))
     plan = workloads.plan._replace(details=details)
-    found = _complete(context, plan, baseline, key, found, why_not)
+    try:
+        found = _complete(context, plan, baseline, key, found, why_not)
+    except NeedsNewEngines:
+        return None
     log_ignored_settings(plan)
     return found
 

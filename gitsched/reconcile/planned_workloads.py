@@ -90,6 +90,11 @@ class PlannedWorkloads:
         """All documents of policy APIs, and of the templates those that engines read whatever they decide."""
         return self._make_catalog(())
 
+    @property
+    def _has_many_inputs(self) -> bool:
+        """Whether new engines would read so many templates that they cost more than a complete plan."""
+        return len(self._inputs) > _MIN_LIMIT + self._totals.workload_count // _SHARE
+
     def _make_catalog(self, keys: Iterable[Key]) -> Catalog:
         """Return all documents of policy APIs, with some templates, and those that engines read whatever they decide."""
         listed = tuple(sorted(self._inputs.union(key for key in keys if key not in self._own), key=workload_sort_key))
@@ -110,7 +115,7 @@ class PlannedWorkloads:
         concerned = set(self._list_losing(frozenset((*changed.lost, *changed.drained))))
         if not (scenario.scale or scenario.add or scenario.copies or scenario.fresh):
             return frozenset(concerned)
-        if scenario.fresh or any(engine.wakeup is not None for engine in self._engines):
+        if self._has_many_inputs or scenario.fresh or any(engine.wakeup is not None for engine in self._engines):
             raise NeedsCompletePlan("all workloads are decided again, also as time passes")
         if not self._inputs.issuperset(changed.catalog.templates):
             raise NeedsCompletePlan("templates are added")
@@ -148,8 +153,6 @@ class PlannedWorkloads:
         """Return the decisions about some workloads, and a baseline for simulations of what concerns these alone."""
         if len(keys) > _MIN_LIMIT + self._totals.workload_count // _SHARE or any(map(is_claim, keys)):
             raise NeedsCompletePlan("many workloads are concerned, or a claim that any workload may mount")
-        if len(self._inputs) > _MIN_LIMIT + self._totals.workload_count // _SHARE:
-            raise NeedsCompletePlan("decisions may depend on many other objects")
         for engine in self._engines:
             if engine.decides_templates and not isinstance(engine, InputListing):
                 raise NeedsCompletePlan(f"decisions of {engine.name} may depend on any object")
@@ -158,20 +161,25 @@ class PlannedWorkloads:
         baseline = make_baseline(
             decisions, self._totals.config, max(self._context.settings.now, self.plan.time), self.plan.observations
         )
-        return decisions, baseline._replace(records=self._records, others=others)
+        continued = self._continue_plan(decisions.catalog, decisions.outcomes, is_partial=self._has_many_inputs)
+        return decisions, baseline._replace(records=self._records, others=others, continued=continued)
+
+    def _continue_plan(self, catalog: Catalog, outcomes: Mapping[Key, Outcome], *, is_partial: bool) -> ContinuedPlan:
+        index, changes = self.index, self._changes
+        unsettled = frozenset((*self._totals.wakeups, *self._totals.unstable, *changes.workloads, *changes.templates))
+        own = self._own.keys()
+        return ContinuedPlan(self._engines, catalog, unsettled - own, lambda: index, outcomes.get, is_partial=is_partial)
 
     def make_fleet_baseline(self) -> Baseline:
         """Return a baseline for simulated events of clusters, for which all workloads count. A simulation raises NeedsNewEngines where
         only a complete plan can tell what an event affects."""
-        catalog, changes, decided = self.catalog, self._changes, self._incremental.decided
+        catalog, decided = self.catalog, self._incremental.decided
         current = {**dict.fromkeys(decided.removed), **decided.outcomes, **{key: one.outcome for key, one in self._own.items()}}
         outcomes = StoredOutcomes(self._cache, self._totals.workload_count, current)
         documents = {key: one.document for key, one in self._own.items()}
         templates = NamedTemplates(self._snapshot.templates, documents)
         decisions = self._make_decision_set(catalog, outcomes, templates)
-        index = self.index
-        unsettled = frozenset((*self._totals.wakeups, *self._totals.unstable, *changes.workloads, *changes.templates))
-        is_first = not any(entry.placement.clusters for key, entry in index.items() if key not in current and entry.placement)
+        is_first = not any(entry.placement.clusters for key, entry in self.index.items() if key not in current and entry.placement)
         return Baseline(
             decisions,
             self._totals.config,
@@ -181,9 +189,7 @@ class PlannedWorkloads:
             {},
             RelevantClusters(decisions),
             list_started({key: outcome for key, outcome in current.items() if outcome is not None}, is_first=is_first),
-            continued=ContinuedPlan(
-                self._engines, catalog, unsettled - self._own.keys(), lambda: index, outcomes.get, is_partial=True
-            ),
+            continued=self._continue_plan(catalog, outcomes, is_partial=True),
         )
 
     def decide(self, keys: Collection[Key]) -> DecisionSet:

@@ -237,13 +237,12 @@ def _decide_at(
         has_adopted=bool(adopted),
         tenancy=made_from.tenancy if made_from is not None else None,
     )
-    engines: tuple[PolicyEngine, ...] = ()
+    affected = None
+    if baseline.continued is not None and (event is not None or only is not None):
+        affected = baseline.continued.find_affected(snapshot, catalog, event.left if event is not None else None)
     if event is not None:
-        known = baseline.continued
-        affected = known.find_affected(snapshot, catalog, event.left) if known is not None else None
-        engines = affected.engines if affected is not None else ()
         only = event.select(baseline.relevant_clusters, affected.keys if affected is not None else None)
-    engines = engines or create_engines(snapshot)
+    engines = affected.engines if affected is not None else create_engines(snapshot)
     chosen = catalog.templates if only is None else sorted((key for key in only if key in catalog.templates), key=workload_sort_key)
     templates = ((key, catalog.templates[key]) for key in chosen)
     outcomes = {

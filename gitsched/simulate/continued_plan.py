@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.apis.capabilities import Continuing, SnapshotChanges
 from gitsched.decide.changed_documents import pair_documents
 from gitsched.decide.engines import list_dependency_trackers, list_needed
+from gitsched.decide.named_templates import pair_changed
 from gitsched.decide.template_entries import make_template_index
+from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.errors import GitschedError
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ class ContinuedPlan:
     ) -> None:
         self._engines, self._catalog, self._unsettled = engines, catalog, unsettled
         self._list_templates, self._read_outcome, self._is_partial = list_templates, read_outcome, is_partial
+        self._related: frozenset[Key] = frozenset()
+        """What the last change may have related to other objects than in the plan, if it was not of clusters."""
 
     @cached_property
     def _index(self) -> TemplateIndex:
@@ -66,35 +70,41 @@ class ContinuedPlan:
                 found.setdefault(cluster, []).append(key)
         return found
 
-    def find_affected(self, snapshot: Snapshot, catalog: Catalog, left: Collection[str]) -> AffectedWorkloads | None:
+    def find_affected(self, snapshot: Snapshot, catalog: Catalog, left: Collection[str] | None = None) -> AffectedWorkloads | None:
         """Return the engines for the snapshot of a changed catalog, and what the change can affect; None if only new engines can tell.
 
-        Workloads in the clusters that are `left` are affected in any case. Raise NeedsNewEngines in place of None for a partial catalog.
+        If only documents of clusters change, workloads in the clusters that are `left` are affected in any case. Raise NeedsNewEngines in
+        place of None for a partial catalog.
         """
         found = self._continue(snapshot, catalog, left)
         if found is None and self._is_partial:
             raise NeedsNewEngines("only new engines can tell what an event affects")
         return found
 
-    def _continue(self, snapshot: Snapshot, catalog: Catalog, left: Collection[str]) -> AffectedWorkloads | None:
-        if catalog.templates is not self._catalog.templates or snapshot.tenancy is not None or snapshot.has_adopted:
+    def _continue(self, snapshot: Snapshot, catalog: Catalog, left: Collection[str] | None) -> AffectedWorkloads | None:
+        if snapshot.tenancy is not None or snapshot.has_adopted:
             return None
         if sorted(engine.name for engine in self._engines) != sorted(list_needed(snapshot)):
             return None
-        changed = self._list_changed_documents(catalog)
-        changes = SnapshotChanges(changed, {}, self._index, self._read_outcome, concerns_all=True)
+        documents, templates = self._list_changed_documents(catalog), pair_changed(self._catalog.templates, catalog.templates)
+        if any(None in pair for pair in templates.values()):
+            return None
+        changes = SnapshotChanges(documents, templates, self._index, self._read_outcome, concerns_all=True)
         engines: list[PolicyEngine] = []
-        affected = set(self._unsettled)
+        affected = {*self._unsettled, *self._related, *templates}
         for engine in self._engines:
             found = engine.continue_with(snapshot, changes) if isinstance(engine, Continuing) else None
             if found is None or _is_due(found.engine, snapshot):
                 return None
             engines.append(found.engine)
             affected |= found.affected
-        affected.update(key for name in left for key in self._placed.get(name, ()))
+        affected.update(key for name in left or () for key in self._placed.get(name, ()))
         dirty = frozenset(affected)
         for tracker in list_dependency_trackers(engines):
             dirty |= tracker.affected_by(dirty)
+        if self._is_partial and left is not None and any(map(is_claim, dirty)):
+            return None  # any workload may mount it
+        self._related = dirty if left is None else frozenset()
         return AffectedWorkloads(tuple(engines), dirty)
 
     def _list_changed_documents(self, catalog: Catalog) -> Mapping[Key, DocumentPair]:

@@ -33,6 +33,7 @@ def _find_counterfactual(baseline: Baseline, template: Document, cluster: str) -
     later = baseline._replace(time=add_duration(baseline.time, _AFTER_PLAN))
     catalog, engines = baseline.decisions.catalog, baseline.decisions.engines
     changes: list[ProposedChange] = []
+    edited: list[Key] = []
     while len(changes) < _MAX_CHANGES:
         edit = next(
             (
@@ -47,6 +48,7 @@ def _find_counterfactual(baseline: Baseline, template: Document, cluster: str) -
         changes.append(edit.change)
         if edit.document is None:
             break
+        edited.append(edit.document.key)
         known = edit.document.key in catalog.api_documents_by_key
         catalog = edit_catalog(catalog, {edit.document.key: edit.document} if known else {}, () if known else (edit.document,))
         template = catalog.templates.get(template.key, template)
@@ -55,17 +57,18 @@ def _find_counterfactual(baseline: Baseline, template: Document, cluster: str) -
         shares = after.outcomes[template.key].replicas_by_cluster if template.key in after.outcomes else {}
         if cluster in shares:
             return Counterfactual(
-                cluster, _restore_origins(changes, baseline.decisions.catalog), sufficient=True, replicas=shares[cluster]
+                cluster, _restore_origins(changes, edited, baseline.decisions.catalog), sufficient=True, replicas=shares[cluster]
             )
-    return Counterfactual(cluster, _restore_origins(changes, baseline.decisions.catalog))
+    return Counterfactual(cluster, _restore_origins(changes, edited, baseline.decisions.catalog))
 
 
-def _restore_origins(changes: list[ProposedChange], catalog: Catalog) -> tuple[ProposedChange, ...]:
-    """Replace origins of changed copies of documents by those of the source documents, whose lines are reported."""
+def _restore_origins(changes: list[ProposedChange], edited: list[Key], catalog: Catalog) -> tuple[ProposedChange, ...]:
+    """Replace origins of changed copies of the edited documents by those of the source documents, whose lines are reported."""
     if all(change.field is None or change.field.origin.blob for change in changes):
         return tuple(changes)
-    documents = (*catalog.templates.values(), *catalog.api_documents_by_key.values())
-    known = {document.origin._replace(blob=""): document.origin for document in documents if document.origin is not None}
+    own = catalog.api_documents_by_key
+    documents = (own.get(key) or catalog.templates.get(key) for key in edited)
+    known = {found.origin._replace(blob=""): found.origin for found in documents if found is not None and found.origin is not None}
     fields = ((change, change.field) for change in changes)
     return tuple(
         change if field is None else change._replace(field=field._replace(origin=known.get(field.origin, field.origin)))
