@@ -269,9 +269,9 @@ def may_exceed_limit(
     """
     if guarded.follows_facts:
         return True
-    changes = [change for move in guarded.counted for change in _list_changes(move) if change.amount]
-    if config.freeze and changes:
+    if config.freeze and guarded.counted:
         return True
+    changes = [change for move in guarded.counted for change in _list_changes(move) if change.amount]
     amounts: Counter[tuple[GuardScope, str, GuardEffect]] = Counter()
     for change in changes:
         # Replicas that a limit counts may be few even in a large scope, so those of all scopes of a kind are added up.

@@ -23,7 +23,7 @@ from gitsched.reconcile.cache import document_rows
 from tests.builders.ocm import bound_global_set, managed_cluster, placed_config_map, placement, to_yaml
 from tests.scenarios.conftest import Fleet, allow_withheld, deployment, policy
 from tests.scenarios.facts_histories import FactsHistory, commit_branch
-from tests.scenarios.histories import History, differs
+from tests.scenarios.histories import History, differs, settings_of
 from tests.scenarios.plain_histories import CLUSTER, DEPLOYMENT, NAMESPACE, OBSERVED_METRIC, Files, PlainHistory, write_policy
 from tests.scenarios.source_histories import SourceHistory
 from tests.scenarios.tenant_histories import KEPT_RULES, TenantHistory
@@ -31,7 +31,7 @@ from tests.scenarios.tenant_histories import KEPT_RULES, TenantHistory
 pytestmark = pytest.mark.usefixtures("bugs_are_raised")
 
 APIS = (("ocm",), (), ("ocm", "tenants"), ("knative",), ("ocm", "krake"), ("adopted",))
-STEPS = 10
+STEPS = 9
 RELEASED = ("default/store", "default/files, default/data", "default/nothing")
 
 
@@ -341,6 +341,19 @@ def test_tenants_are_planned_from_the_last_state(fleet: Fleet, tmp_path: Path) -
         runs = variants.run(step, kind)
         complete |= {kind} if any(run.plan.complete for run in runs) else set()
     assert complete == {"first"}
+
+
+def test_a_freeze_withholds_that_an_object_without_replicas_goes_to_more_clusters(fleet: Fleet, tmp_path: Path) -> None:
+    spread = "\n".join(CLUSTER % (name, "east", 1, "") + "---" for name in ("ams", "bru"))
+    settings = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {guard: {freeze: audit}}\n"
+    placed = policy("ams", name="maps", kind="ConfigMap").replace("apps/v1", "v1")
+    variants = ThreeVariants(fleet, tmp_path)
+    fleet.commit({"clusters.yaml": spread, "maps.yaml": placed, "map.yaml": settings_of("one", 1), "gitsched.yaml": settings})
+    variants.run(0, "first")
+    variants.run(1, "second")
+    fleet.commit({"maps.yaml": placed.replace("ams", "ams, bru")}, hour=2)
+    runs = variants.run(2, "frozen")
+    assert [(run.plan.complete, len(run.plan.withheld.moves)) for run in runs] == [(False, 1), (False, 1)]
 
 
 NEW = {"name": "new", "team": "blue", "lane": "one", "number": 2, "more": ""}
