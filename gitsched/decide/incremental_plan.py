@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from gitsched.decide.changed_documents import SourceDiff
     from gitsched.decide.changed_moves import ChangedMoves
     from gitsched.decide.plan_state import CompanionRow, ReferenceRow
+    from gitsched.decide.reference_findings import LocatedFinding
     from gitsched.decide.tenant_amounts import Amounts
     from gitsched.model.document import Document, Key
     from gitsched.model.finding import Finding
@@ -99,23 +100,8 @@ def make_incremental_plan(
     part_findings = find_changed_parts(changes) if diff.parts != NO_PARTS else ()
     if part_findings is None:
         return None
-    found = update_references(changes.without_objects)
-    companions = update_companions(changes.without_objects, found.rows) if found is not None else None
-    missing = None
-    if found is not None and companions is not None:
-        missing = update_missing(changes, companions.findings, found.rows, found.absent)
-    if missing is None or companions is None:
-        return None
-    references = missing.rows
-    if not is_idle and (changes.own or totals.own):
-        from gitsched.decide.own_objects import update_own_objects  # few sources have such workloads
-
-        others = update_own_objects(changes, references)
-        if others is None:
-            return None
-        references = others
-    reference_findings = move_reference_findings(missing.findings, diff.findings, changes.documents)
-    if reference_findings is None:
+    relations = _update_relations(changes, is_idle=is_idle)
+    if relations is None:
         return None
     retention = _keep_copies(totals) if is_idle else _retain_copies(changes, moves, find_blob)
     retiring = _list_retiring(changes, retention) if retention is not None else None
@@ -137,14 +123,14 @@ def make_incremental_plan(
         if measured is None:
             return None
         amounts = measured
-    workload_rows = _list_workload_rows(changes, references, companions.rows, amounts)
+    workload_rows = _list_workload_rows(changes, relations, amounts)
     decided_rows = {key: workload_rows[key] for key in (*changes.outcomes, *changes.removed)}
     cluster_rows = update_cluster_rows(rows, decided_rows, changes.continued.clusters, copies)
     new = update_totals(changes, cluster_rows, None if is_idle else retention.findings, part_findings)._replace(
         namespace_manifests=update_namespace_manifests(totals, diff.templates),
-        reference_findings=reference_findings,
-        creators=missing.creators,
-        separated_count=companions.separated_count,
+        reference_findings=relations.findings,
+        creators=relations.creators,
+        separated_count=relations.separated_count,
         retiring=retiring,
         retained=retention.copies,
         has_settled_copies=retention.is_settled and bool(retention.copies),  # else a state without copies would be written again
@@ -185,6 +171,37 @@ def make_incremental_plan(
         adopted=totals.adopted,
     )
     return IncrementalPlan(plan, new, _list_state_changes(changes, workload_rows, cluster_rows), changes)
+
+
+class _Relations(NamedTuple):
+    """The changed rows of references and of companions, the findings about both, how many companions are separated, and what may create
+    objects that the source does not have."""
+
+    references: Mapping[Key, ReferenceRow]
+    companions: Mapping[Key, CompanionRow]
+    findings: tuple[LocatedFinding, ...]
+    separated_count: int
+    creators: Mapping[Key, frozenset[Key]]
+
+
+def _update_relations(changes: IncrementalChanges, *, is_idle: bool) -> _Relations | None:
+    """Return how workloads refer to objects and belong together now; None if only a complete plan can tell."""
+    found = update_references(changes.without_objects)
+    companions = update_companions(changes.without_objects, found.rows) if found is not None else None
+    if found is None or companions is None:
+        return None
+    missing = update_missing(changes, companions.findings, found.rows, found.absent)
+    if missing is None:
+        return None
+    references: Mapping[Key, ReferenceRow] | None = missing.rows
+    if not is_idle and (changes.own or changes.totals.own):
+        from gitsched.decide.own_objects import update_own_objects  # few sources have such workloads
+
+        references = update_own_objects(changes, missing.rows)
+    findings = move_reference_findings(missing.findings, changes.diff.findings, changes.documents)
+    if references is None or findings is None:
+        return None
+    return _Relations(references, companions.rows, findings, companions.separated_count, missing.creators)
 
 
 def _may_continue(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
@@ -288,13 +305,10 @@ def _list_retiring(changes: IncrementalChanges, retention: CopyRetention) -> Map
 
 
 def _list_workload_rows(
-    changes: IncrementalChanges,
-    references: Mapping[Key, ReferenceRow],
-    companions: Mapping[Key, CompanionRow],
-    amounts: Mapping[Key, Amounts],
+    changes: IncrementalChanges, relations: _Relations, amounts: Mapping[Key, Amounts]
 ) -> dict[Key, WorkloadRow | None]:
     """Return the rows of workloads that were decided again, removed, or whose references or companions changed; None for removed ones."""
-    rows = changes.rows
+    rows, references, companions = changes.rows, relations.references, relations.companions
     changed: dict[Key, WorkloadRow | None] = {
         key: row._replace(references=found) for key, found in references.items() if (row := rows.read_workload(key)) is not None
     }
