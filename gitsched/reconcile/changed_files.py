@@ -13,6 +13,7 @@ from gitsched.decide.registry import apis_by_group
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.charts import CHART_FILE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
+from gitsched.manifests.parsed_file import MANY_FILES
 from gitsched.manifests.sourceignore import IGNORE_FILE
 from gitsched.model.document import Document, Key, parse_api_group
 from gitsched.reconcile.cache.plan_cache import PlanCache
@@ -242,6 +243,7 @@ class TemplateFinder:
     def __init__(self, repository: Repository, tree: str, cache: PlanCache, reader: SourceReader) -> None:
         self._repository, self._tree, self._cache, self._reader = repository, tree, cache, reader
         self._files: dict[str, Mapping[Key, Document]] = {}
+        self._read_count = 0
 
     def find(self, key: Key) -> Document | None:
         """Return a template from its source file; None if the plan does not know it or the file has other documents now."""
@@ -256,6 +258,10 @@ class TemplateFinder:
         entry = self._repository.find_entry(self._tree, path)
         if entry is None or entry[1] not in REGULAR_FILE_MODES:
             return {}
+        self._read_count += 1
+        if self._read_count == MANY_FILES:  # the rest may follow
+            paths = {entry.path for entry in self._cache.template_index.values()}
+            self._reader.load(one for one in self._repository.entries(self._tree) if one.path in paths)
         self._reader.prefetch([TreeEntry(path, *entry)])
         file, found = read_source_file(path, entry[0], self._reader), FileDocuments()
         usable = file.independent and identify_documents(file.documents, self._cache.header.totals.kind_scopes, found)

@@ -49,6 +49,7 @@ class _FleetComparison:
 
     def __init__(self, sides: tuple[FleetSide, FleetSide], after: KarmadaState, changed: Iterable[str]) -> None:
         self._changed, self._sides = sorted(changed), sides
+        self._changed_names = frozenset(self._changed)
         self._policies = {policy.key.title: policy for policy in after.policies.policies.values()}
         self._has_attachments = (
             after.has_dependencies or after.has_followers
@@ -56,6 +57,7 @@ class _FleetComparison:
         self._fails_back = after.settings.failback.mode != "Never"
         self._answers: dict[str, ClusterAnswers] = {}
         self._verdicts: dict[tuple[int, str, str], bool] = {}
+        self._elsewhere: dict[tuple[str, str, bool, bool, str, str], list[str]] = {}
 
     def affects(self, placement: PlacementSummary, api: tuple[str, str]) -> bool:
         """Return whether the change can affect a workload of an API (apiVersion, kind); compared once for workloads that share a
@@ -72,7 +74,22 @@ class _FleetComparison:
             return not placement.is_settled or any(self._comes_or_goes(name) for name in placement.clusters)
         if policy.is_lazy:
             return True  # its binding may have the placement of an earlier version of the policy
-        return any(self._concerns(policy, placement, name, self._serves(name, api)) for name in self._changed)
+        there = self._changed_names.intersection(placement.clusters)
+        if any(self._concerns(policy, placement, name, self._serves(name, api)) for name in there):
+            return True
+        return any(name not in there for name in self._list_concerning_elsewhere(policy, placement, api))
+
+    def _list_concerning_elsewhere(
+        self, policy: PropagationPolicy, placement: PlacementSummary, api: tuple[str, str]
+    ) -> Collection[str]:
+        """Return the changed Clusters that can affect workloads of a policy and an API which are placed alike, but not there."""
+        kind = policy.key.title, placement.group, placement.is_settled, placement.assigned, *api
+        if kind not in self._elsewhere:
+            absent = placement._replace(clusters=())
+            self._elsewhere[kind] = [
+                name for name in self._changed if self._concerns(policy, absent, name, self._serves(name, api))
+            ]
+        return self._elsewhere[kind]
 
     def _concerns(self, policy: PropagationPolicy, placement: PlacementSummary, name: str, serves: tuple[bool, bool]) -> bool:
         """Return whether the change of one Cluster can affect a workload. `serves` says whether it serves the API of the workload, before
