@@ -93,7 +93,8 @@ def list_copy_paths(
         file = manifests.get(copy.cluster, {}).get(path)
         if file is not None:
             after.setdefault(copy.cluster, set()).add(path)
-        if isinstance(file, ExistingBlob) and file is not _DELIVERED:
+        own = placed.get(copy.workload)
+        if file is not None and (own is None or file is not own.manifests.get(copy.cluster, {}).get(path)):
             kept.setdefault(copy.cluster, set()).add(path)
     for copy in before:
         path = relative_path(copy.workload)

@@ -24,7 +24,18 @@ from tests.builders.ocm import bound_global_set, managed_cluster, placed_config_
 from tests.scenarios.conftest import Fleet, allow_withheld, deployment, policy
 from tests.scenarios.facts_histories import FactsHistory, commit_branch
 from tests.scenarios.histories import History, differs, settings_of
-from tests.scenarios.plain_histories import CLUSTER, DEPLOYMENT, NAMESPACE, OBSERVED_METRIC, Files, PlainHistory, write_policy
+from tests.scenarios.plain_histories import (
+    CLUSTER,
+    DEPLOYMENT,
+    NAMESPACE,
+    OBSERVED_METRIC,
+    PLAIN,
+    SETTINGS,
+    TAINT,
+    Files,
+    PlainHistory,
+    write_policy,
+)
 from tests.scenarios.source_histories import SourceHistory
 from tests.scenarios.tenant_histories import KEPT_RULES, TenantHistory
 
@@ -341,6 +352,19 @@ def test_tenants_are_planned_from_the_last_state(fleet: Fleet, tmp_path: Path) -
         runs = variants.run(step, kind)
         complete |= {kind} if any(run.plan.complete for run in runs) else set()
     assert complete == {"first"}
+
+
+def test_an_evicted_copy_gets_its_own_manifest_beside_a_retained_one(fleet: Fleet, tmp_path: Path) -> None:
+    variants = ThreeVariants(fleet, tmp_path)
+    files = {f"{name}.yaml": CLUSTER % (name, "east", 1, "") for name in ("ams", "dub")}
+    files |= {"gitsched.yaml": SETTINGS % {**PLAIN, "overlap": "10m"}, "policy.yaml": write_policy("one", "east", "Divided")}
+    fleet.commit(files | {"web.yaml": DEPLOYMENT % {"name": "web", "team": "blue", "lane": "one", "number": 4, "more": ""}})
+    variants.run(0, "first")
+    fleet.commit({"ams.yaml": CLUSTER % ("ams", "east", 1, TAINT % "NoExecute")}, hour=1)
+    variants.run(1, "evicted")
+    fleet.commit({"policy.yaml": write_policy("one", "east", "Duplicated")}, hour=1.1)
+    runs = variants.run(1.1, "duplicated")
+    assert not any(run.plan.complete for run in runs)
 
 
 def test_a_freeze_withholds_that_an_object_without_replicas_goes_to_more_clusters(fleet: Fleet, tmp_path: Path) -> None:
