@@ -18,7 +18,8 @@ from typing import NamedTuple
 from benchmarks.generator import Size, generate
 from benchmarks.repository import START, create, git
 from benchmarks.stopwatch import clock
-from gitsched.reconcile import RunSettings, compared_plans, comparison, reconcile
+from gitsched.reconcile import RunSettings, reconcile
+from gitsched.reconcile.review import compared_plans, comparison
 
 Files = Mapping[str, bytes]
 MAX_CHANGES = 50

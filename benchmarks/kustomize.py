@@ -24,8 +24,8 @@ from gitsched.build.closure import Closure
 from gitsched.git import Repository
 from gitsched.reconcile import RunSettings, reconcile
 from gitsched.reconcile.cache.caches import ParseCache
-from gitsched.reconcile.commit_tree import CommitTree, resolve_closures
-from gitsched.reconcile.source_reader import SourceReader
+from gitsched.reconcile.source.commit_tree import CommitTree, resolve_closures
+from gitsched.reconcile.source.source_reader import SourceReader
 
 CLUSTERS = 3
 REPEATS = 3

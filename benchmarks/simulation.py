@@ -16,8 +16,8 @@ from typing import NamedTuple
 from benchmarks.generator import Size, generate
 from benchmarks.repository import START, create
 from gitsched.reconcile import RunSettings, reconcile
-from gitsched.reconcile.explanation import explain_resource
-from gitsched.reconcile.source_simulation import simulate_source_losses
+from gitsched.reconcile.review.explanation import explain_resource
+from gitsched.reconcile.review.source_simulation import simulate_source_losses
 
 
 class Timing(NamedTuple):

@@ -10,7 +10,7 @@ import click
 from gitsched.cli import exit_codes, options, output
 
 if TYPE_CHECKING:
-    from gitsched.reconcile.running_objects import ClusterInput
+    from gitsched.reconcile.adoption.running_objects import ClusterInput
 
 
 def _split_assignment(value: str, expected: str) -> tuple[str, str]:
@@ -21,7 +21,7 @@ def _split_assignment(value: str, expected: str) -> tuple[str, str]:
 
 
 def _read_clusters(_ctx: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> tuple[ClusterInput, ...]:
-    from gitsched.reconcile.running_objects import ClusterInput
+    from gitsched.reconcile.adoption.running_objects import ClusterInput
 
     return tuple(ClusterInput(name, Path(path)) for name, path in (_split_assignment(text, "CLUSTER=PATH") for text in value))
 
@@ -103,7 +103,7 @@ def command(
         raise click.UsageError("say what runs: a DUMP, --directories, --cluster or --context")
     from gitsched.kubectl.client import KubectlOptions
     from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.adoption import AdoptionInputs, adopt
+    from gitsched.reconcile.adoption.running_fleet import AdoptionInputs, adopt
     from gitsched.report.adoption import AdoptionReport, serialize_adoption, write_adoption
 
     output.configure_logging(log_format)

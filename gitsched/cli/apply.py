@@ -105,7 +105,7 @@ def make_apply_command(api: PolicyAPI, apply: LiveApply) -> click.Command:
             raise click.UsageError("--watch excludes --dry-run, and --output other than text")
         from gitsched.git import open_source
         from gitsched.kubectl.client import KubectlClient, KubectlOptions
-        from gitsched.reconcile.live_apply import ApplyOptions, LiveApplier, apply_branch
+        from gitsched.reconcile.output.live_apply import ApplyOptions, LiveApplier, apply_branch
 
         output.configure_logging(log_format)
         applier = LiveApplier(KubectlClient(KubectlOptions(context, kubeconfig, timeout, executable)), scale=scale)

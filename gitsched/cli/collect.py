@@ -15,12 +15,12 @@ from gitsched.model.finding import format_part
 
 if TYPE_CHECKING:
     from gitsched.collect.collector import ClusterResult, Collection
-    from gitsched.reconcile.collection import CollectRun, ProposedFile
+    from gitsched.reconcile.facts.collection import CollectRun, ProposedFile
 
 
 def _read_sources(_ctx: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Return the sources as (name, context)."""
-    from gitsched.reconcile.collection import list_source_names
+    from gitsched.reconcile.facts.collection import list_source_names
 
     sources = []
     for text in value:
@@ -135,7 +135,7 @@ def command(
     """
     from gitsched.collect.sources import CLUSTER_NAME
     from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.collection import CollectOptions, collect_facts, list_document_apis, propose_clusters
+    from gitsched.reconcile.facts.collection import CollectOptions, collect_facts, list_document_apis, propose_clusters
 
     if own and (contexts or all_contexts or sources):
         raise click.UsageError("--self observes this cluster alone: omit --context, --all-contexts and --from")

@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from gitsched.cli.workload_names import KINDS, SHORT_NAMES, parse_kind
-from gitsched.reconcile.recorded_names import RecordedNames
+from gitsched.reconcile.output.recorded_names import RecordedNames
 
 MAX_SHOWN_WORDS = 1_000
 """Words that are offered; a longer beginning selects among more."""

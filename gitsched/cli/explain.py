@@ -88,7 +88,7 @@ def command(
         raise click.UsageError(f"--format {shape} needs -o json or -o yaml")
     from gitsched.model.explanation import ClusterExplanation, Explanation
     from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.explanation import explain_resource
+    from gitsched.reconcile.review.explanation import explain_resource
 
     output.configure_logging(log_format)
     settings = RunSettings(location=location, worktree=worktree, output=output_repository, trusted=False, **chosen)

@@ -17,7 +17,7 @@ from gitsched.model.finding import format_count
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body
-    from gitsched.reconcile.delivery_source import DeliverySource
+    from gitsched.reconcile.builds.delivery_source import DeliverySource
 
 
 URL_OPTION = click.option(
@@ -179,7 +179,7 @@ def argocd(
 
 def _read_delivery(url: str | None, clusters: Sequence[str], chosen: dict[str, Any]) -> DeliverySource:
     from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.delivery_source import read_delivery_source
+    from gitsched.reconcile.builds.delivery_source import read_delivery_source
 
     output.configure_logging(chosen.pop("log_format"))
     with output.show_progress("Planning") as progress:

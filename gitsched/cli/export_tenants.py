@@ -44,7 +44,7 @@ def tenants(
 ) -> None:
     """Print what gives the delivery tools of tenants no more rights than their Tenants; of all tenants if no NAME is given."""
     from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.tenant_rights import read_tenant_rights
+    from gitsched.reconcile.tenants.tenant_rights import read_tenant_rights
     from gitsched.render.tenant_objects import make_app_project, make_flux_account
     from gitsched.render.yaml import dump
 

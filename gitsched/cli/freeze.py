@@ -32,7 +32,7 @@ def command(
     Commits the file FREEZE with the reason to the output branch, or removes it with --lift; git can do the same.
     """
     from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.freeze import set_freeze
+    from gitsched.reconcile.output.freeze import set_freeze
     from gitsched.report.serialization import API_VERSION
 
     output.configure_logging(log_format)

@@ -84,7 +84,7 @@ def command(
     and ?.
     """
     from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.output_history import open_history
+    from gitsched.reconcile.output.output_history import open_history
 
     output.configure_logging(log_format)
     wanted = HistoryFilter(workload, namespace, cluster, since, until, start)

@@ -17,7 +17,7 @@ from gitsched.decide.registry import policy_apis
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body
-    from gitsched.reconcile.repository_layout import RecognizedLayout
+    from gitsched.reconcile.adoption.repository_layout import RecognizedLayout
 
 _CONFIG = """\
 # yaml-language-server: $schema=.gitsched/schema.json
@@ -161,7 +161,7 @@ def _recognize(root: Path | None, api: str | None) -> tuple[str, RecognizedLayou
         return api or default, None
     from gitsched.apis.policy_api import GroupKind
     from gitsched.decide.registry import reserved_groups
-    from gitsched.reconcile.repository_layout import DocumentKinds, read_worktree, recognize_layout_of  # loads libgit2
+    from gitsched.reconcile.adoption.repository_layout import DocumentKinds, read_worktree, recognize_layout_of  # loads libgit2
 
     worktree = read_worktree(root)
     groups = worktree.list_groups()
@@ -219,7 +219,7 @@ def _leave_out_errors(
     from gitsched.layouts.proposal import BUNDLES
     from gitsched.model.errors import Permanent
     from gitsched.reconcile import RunSettings, validate_source
-    from gitsched.reconcile.repository_layout import leave_out_errors
+    from gitsched.reconcile.adoption.repository_layout import leave_out_errors
 
     settings = RunSettings(
         datetime.now(UTC),

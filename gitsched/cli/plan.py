@@ -119,7 +119,7 @@ def command(
         limited = partial(write_markdown, limit=max_chars, identity=comment_id)
         return saved_plan.show_saved_plan(show, form, limited, paint, each=each)
     from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.comparison import compare_plans
+    from gitsched.reconcile.review.comparison import compare_plans
     from gitsched.report.serialization import serialize_review
     from gitsched.report.text import write_plan
 
@@ -142,7 +142,7 @@ def command(
         )
         found = compared.review
         if resilience is not None:
-            from gitsched.reconcile.source_simulation import assess_resilience  # loaded only with --resilience
+            from gitsched.reconcile.review.source_simulation import assess_resilience  # loaded only with --resilience
 
             found = found._replace(resilience=assess_resilience(compared, scenario_options.FAILURE_DOMAINS[resilience]))
 
@@ -152,7 +152,7 @@ def command(
         return rendered.render(lambda review: write_markdown(review, max_chars, comment_id))
 
     def page() -> str:
-        from gitsched.reconcile.fleet_view import view_fleet
+        from gitsched.reconcile.review.fleet_view import view_fleet
         from gitsched.report.page import write_page
 
         def write(review: Review) -> str:

@@ -12,7 +12,7 @@ from gitsched.cli import exit_codes, output
 from gitsched.model.errors import Permanent
 
 if TYPE_CHECKING:
-    from gitsched.reconcile.comparison import PlanComparison
+    from gitsched.reconcile.review.comparison import PlanComparison
     from gitsched.report.paint import Paint
     from gitsched.report.saved_plan import SavedPlan
 

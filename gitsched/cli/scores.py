@@ -11,7 +11,7 @@ from gitsched.cli import exit_codes, options, output
 from gitsched.model.finding import format_count
 
 if TYPE_CHECKING:
-    from gitsched.reconcile.scores import ScoreFile, ScoreRun
+    from gitsched.reconcile.facts.scores import ScoreFile, ScoreRun
 
 
 @click.command(
@@ -40,7 +40,7 @@ def command(location: str, dry_run: bool, log_format: str, **chosen: Any) -> int
     """
     from gitsched.cli.worktree import find_worktree_root
     from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.scores import produce_scores
+    from gitsched.reconcile.facts.scores import produce_scores
 
     output.configure_logging(log_format)
     root = find_worktree_root(location)
@@ -65,7 +65,7 @@ def command(location: str, dry_run: bool, log_format: str, **chosen: Any) -> int
 def write_scores(root: Path | None, location: str, scored: ScoreFile) -> None:
     """Write the file. Raises Permanent without a worktree, for a path outside of it, in .git or of a symlink, and for a file of others."""
     from gitsched.model.errors import Permanent
-    from gitsched.reconcile.scores import check_replaceable
+    from gitsched.reconcile.facts.scores import check_replaceable
     from gitsched.reconcile.worktree_file import resolve_worktree_file
 
     if root is None:

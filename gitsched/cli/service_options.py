@@ -140,7 +140,7 @@ def _take_score_settings(path: Path | None, reconciler: Reconciler) -> ScoreSett
     credential = _take_credential("tokens for scores", SCORE_TOKENS_VARIABLE, path, reconciler, **limits)
     if credential is None:
         return None
-    from gitsched.reconcile.score_reception import ScoreReceiver
+    from gitsched.reconcile.facts.score_reception import ScoreReceiver
     from gitsched.watch.loop import read_clock
     from gitsched.watch.score_endpoint import ClusterTokens
     from gitsched.watch.service import ScoreSettings

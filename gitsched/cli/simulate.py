@@ -141,7 +141,7 @@ def command(
 
 
 def _simulate(settings: RunSettings, scenario: Scenario, form: str, faults: list[Finding]) -> bool:
-    from gitsched.reconcile.source_simulation import simulate_source
+    from gitsched.reconcile.review.source_simulation import simulate_source
     from gitsched.report import serialization, simulation, simulation_blocks
 
     writer = ResultWriter(
@@ -159,7 +159,7 @@ def _simulate(settings: RunSettings, scenario: Scenario, form: str, faults: list
 
 
 def _simulate_failures(settings: RunSettings, by: str, unreachable: bool, form: str, faults: list[Finding]) -> bool:
-    from gitsched.reconcile.source_simulation import simulate_source_losses
+    from gitsched.reconcile.review.source_simulation import simulate_source_losses
     from gitsched.report import serialization, simulation, simulation_blocks
 
     writer = ResultWriter(
@@ -177,7 +177,7 @@ def _simulate_failures(settings: RunSettings, by: str, unreachable: bool, form: 
 
 
 def _compare_failures(against: str, settings: RunSettings, by: str, unreachable: bool, form: str, faults: list[Finding]) -> bool:
-    from gitsched.reconcile.source_simulation import compare_source_resilience
+    from gitsched.reconcile.review.source_simulation import compare_source_resilience
     from gitsched.report import serialization, simulation, simulation_blocks
 
     writer = ResultWriter(

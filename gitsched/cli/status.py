@@ -49,7 +49,7 @@ def command(
     forge.
     """
     from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.fleet_status import read_fleet_status
+    from gitsched.reconcile.review.fleet_status import read_fleet_status
     from gitsched.report.fleet_status import serialize_fleet_status, write_fleet_status
 
     output.configure_logging(log_format)

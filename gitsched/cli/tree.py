@@ -43,7 +43,7 @@ def command(
     """
     from gitsched.cli.workload_names import parse_kind
     from gitsched.reconcile import RunSettings
-    from gitsched.reconcile.fleet_tree import read_fleet_tree
+    from gitsched.reconcile.review.fleet_tree import read_fleet_tree
     from gitsched.report.fleet_tree import serialize_fleet_tree, write_fleet_tree
 
     parts = name.split("/")

@@ -25,7 +25,7 @@ def note_uncommitted(location: str, log_format: str, text: str) -> None:
     found = list_uncommitted(root)
     count = len(found.changed)
     if found.untracked:
-        from gitsched.reconcile.source_reader import is_manifest_path
+        from gitsched.reconcile.source.source_reader import is_manifest_path
 
         count += sum(map(is_manifest_path, found.untracked))
     if not count:

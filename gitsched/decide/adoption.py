@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from gitsched.apis.adoption import Adopting
 from gitsched.decide.decisions import DecisionSet, decide
+from gitsched.decide.incremental.plan_state import PreviousOutput
 from gitsched.decide.plan import make_plan
 from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_result import Plan
-from gitsched.decide.plan_state import PreviousOutput
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
 from gitsched.decide.registry import apis_by_group
 from gitsched.model.adoption import AdoptedObject, AdoptedRecord, Adoption, RunningObjects

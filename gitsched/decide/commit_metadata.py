@@ -10,7 +10,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from gitsched.decide.guard_settings import DEFAULT_GUARD, write_guard_record
+from gitsched.decide.guard.guard_settings import DEFAULT_GUARD, write_guard_record
 from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER, Commit
 from gitsched.model.observation import write_observations
 from gitsched.model.time import EPOCH, format_time

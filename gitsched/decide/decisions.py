@@ -30,9 +30,9 @@ from gitsched.decide.engines import (
     list_dependency_trackers,
     list_engine_records,
 )
-from gitsched.decide.kustomized_parts import describe_part, make_part_finding, resolve_parts
 from gitsched.decide.recorded_decisions import describe_records
 from gitsched.decide.registry import reserved_groups
+from gitsched.decide.variants.kustomized_parts import describe_part, make_part_finding, resolve_parts
 from gitsched.decide.workload_decision import (
     adapt_outcome,
     adapt_variants,
@@ -273,7 +273,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
     engine_records = list_engine_records(engines)
     refused: frozenset[Key] = frozenset()
     if source.tenancy is not None:
-        from gitsched.decide.tenant_outcomes import enforce_rules  # few sources have tenants
+        from gitsched.decide.tenants.tenant_outcomes import enforce_rules  # few sources have tenants
 
         enforced = enforce_rules(outcomes, templates, snapshot, catalog, engine_records)
         outcomes, findings = dict(enforced.outcomes), [*findings, *enforced.findings]
@@ -282,7 +282,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
         refused = enforced.refused
     cluster_facts = collect_cluster_facts(engines)
     if CLUSTER_REPORT in catalog.api_documents:
-        from gitsched.decide.cluster_reports import find_unknown_reports  # few sources have reports of clusters
+        from gitsched.decide.rollouts.cluster_reports import find_unknown_reports  # few sources have reports of clusters
 
         findings += find_unknown_reports(catalog.api_documents[CLUSTER_REPORT], cluster_facts)
     chosen = {(key.group, key.kind) for key in outcomes}

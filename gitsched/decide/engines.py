@@ -42,8 +42,8 @@ def list_engine_records(engines: Iterable[PolicyEngine]) -> EngineRecords:
 def create_engines(snapshot: Snapshot) -> tuple[PolicyEngine, ...]:
     """Create the engines of the APIs that a snapshot needs."""
     if snapshot.tenancy is not None:
-        from gitsched.decide.tenant_engines import create_tenant_engine  # few sources have tenants
-        from gitsched.decide.tenant_views import TenantViews
+        from gitsched.decide.tenants.tenant_engines import create_tenant_engine  # few sources have tenants
+        from gitsched.decide.tenants.tenant_views import TenantViews
 
         views = TenantViews(snapshot, snapshot.tenancy)
         found = (create_tenant_engine(api, views, snapshot, _needs_engine) for api in policy_apis.values())

@@ -36,7 +36,7 @@ def withhold_namespaces(rendered: dict[Key, WorkloadFiles], decisions: DecisionS
         outcome = files.outcome
         objects = ((key, templates[key].body),) if outcome.manifests is None else outcome.manifests
         if outcome.bundles:
-            from gitsched.decide.rendered_variants import list_variant_objects
+            from gitsched.decide.variants.rendered_variants import list_variant_objects
 
             built = (document for document in list_variant_objects(outcome, decisions.variants) if document.key.kind == "Namespace")
             objects = (*objects, *((document.key, document.body) for document in built))
@@ -76,7 +76,7 @@ def select_namespaces(
     tenancy = decisions.tenancy
     if tenancy is None or not own:
         return lambda _: own
-    from gitsched.decide.tenant_namespaces import make_namespace_filter  # few sources have tenants
+    from gitsched.decide.tenants.tenant_namespaces import make_namespace_filter  # few sources have tenants
 
     return make_namespace_filter(own, decisions.templates, decisions.catalog.api_documents, tenancy)
 

@@ -9,14 +9,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitsched.decide.companion_placement import NO_COMPANIONS, CompanionPlacements, FeatureCache, compare_companions
 from gitsched.decide.decision_cache import DecisionCache
 from gitsched.decide.decisions import DecisionSet, decide
-from gitsched.decide.delivered_objects import DeliveredObjects, ReferenceCache, index_deliveries
-from gitsched.decide.guard_settings import GuardRecord
-from gitsched.decide.last_valid_files import render_last_valid
-from gitsched.decide.missing_references import MissingReference, find_missing_references, list_creators
-from gitsched.decide.plan_changes import (
+from gitsched.decide.guard.guard_settings import GuardRecord
+from gitsched.decide.guard.plan_changes import (
     Changes,
     choose_config,
     find_changes,
@@ -25,10 +21,14 @@ from gitsched.decide.plan_changes import (
     report_changes,
     withhold_changes,
 )
+from gitsched.decide.incremental.plan_state import Totals, compute_totals, sort_findings
+from gitsched.decide.last_valid_files import render_last_valid
 from gitsched.decide.plan_result import Plan, PlanDetails
-from gitsched.decide.plan_state import Totals, compute_totals, sort_findings
-from gitsched.decide.reference_findings import LocatedFinding, list_reference_findings
 from gitsched.decide.registry import policy_apis
+from gitsched.decide.relations.companion_placement import NO_COMPANIONS, CompanionPlacements, FeatureCache, compare_companions
+from gitsched.decide.relations.delivered_objects import DeliveredObjects, ReferenceCache, index_deliveries
+from gitsched.decide.relations.missing_references import MissingReference, find_missing_references, list_creators
+from gitsched.decide.relations.reference_findings import LocatedFinding, list_reference_findings
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.kinds.companion_targets import is_far
@@ -43,7 +43,7 @@ from gitsched.render.output_files import kept_path
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.decide.plan_input import PlanInput
-    from gitsched.decide.rollouts import RolloutGate
+    from gitsched.decide.rollouts.waves import RolloutGate
     from gitsched.model.document import Key
     from gitsched.model.planned_files import PlannedFile
     from gitsched.model.scheduling import Outcome
@@ -218,7 +218,7 @@ def _retain_copies(source: PlanInput, changes: Changes) -> CopyRetention:
     previous, moves = source.previous, changes.moves
     if not previous.retained and not any(move.before for move in moves):
         return NOTHING_RETAINED
-    from gitsched.decide.retained_copies import make_retention_input, retain_copies  # most plans move nothing
+    from gitsched.decide.overlap.retained_copies import make_retention_input, retain_copies  # most plans move nothing
 
     config = source.source.config
     return retain_copies(make_retention_input(changes.decisions, moves, changes.removed, previous, source.times, config))
@@ -238,7 +238,7 @@ def _open_rollouts(source: PlanInput, changes: Changes, retained: tuple[Retained
     """Return what holds back the files that wait for a wave; None if there is no rollout."""
     if source.rollouts is None:
         return None
-    from gitsched.decide.rollouts import RolloutGate  # most sources have no Rollout
+    from gitsched.decide.rollouts.waves import RolloutGate  # most sources have no Rollout
 
     return RolloutGate(source, source.rollouts, changes.decisions, changes.moves, retained)
 
@@ -290,7 +290,7 @@ def _compare_companions(
     keys = (decisions.catalog.templates, delivered.clusters)
     if not decisions.outcomes or not any(key[:2] in COMPANION_KINDS for group in keys for key in group):
         return NO_COMPANIONS, ()
-    from gitsched.decide.companion_findings import list_companion_findings  # only for sources with companions
+    from gitsched.decide.relations.companion_findings import list_companion_findings  # only for sources with companions
 
     features = caches.companions = caches.companions or FeatureCache()
     companions = compare_companions(decisions, delivered, missing, config, features)
@@ -340,6 +340,6 @@ def _list_retiring_clusters(
     names = (source.previous.clusters | source.previous.retiring.keys()) - known
     if not names:
         return {}, []
-    from gitsched.decide.retiring_clusters import list_retiring_clusters  # few clusters lose their document
+    from gitsched.decide.overlap.retiring_clusters import list_retiring_clusters  # few clusters lose their document
 
     return list_retiring_clusters(names, source.previous, retained, source.times, source.source.config.output)

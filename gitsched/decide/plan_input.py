@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitsched.decide.guard_settings import NO_GUARD_INPUT, GuardInput
+from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput
 from gitsched.model.observation import Observations
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.decide.catalog import KustomizedDocument, RawDocument
+    from gitsched.decide.incremental.plan_state import PlanTimes, PreviousOutput
     from gitsched.decide.last_valid_files import LastValidFile
-    from gitsched.decide.plan_state import PlanTimes, PreviousOutput
     from gitsched.decide.skipped_workloads import SkippedWorkload
     from gitsched.model.finding import Finding
     from gitsched.model.holds import Releases

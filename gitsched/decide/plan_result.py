@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.decide.companion_placement import NO_COMPANIONS, CompanionPlacements
-from gitsched.decide.guard_settings import DEFAULT_GUARD, GuardRecord
+from gitsched.decide.guard.guard_settings import DEFAULT_GUARD, GuardRecord
+from gitsched.decide.relations.companion_placement import NO_COMPANIONS, CompanionPlacements
 from gitsched.model.changes import NOTHING_WITHHELD, Move, RetainedCopy, WithheldChanges
 from gitsched.model.observation import Observations
 
 if TYPE_CHECKING:
     from gitsched.decide.decisions import DecisionSet
-    from gitsched.decide.delivered_objects import DeliveredObjects
-    from gitsched.decide.missing_references import MissingReference
-    from gitsched.decide.plan_state import Totals
+    from gitsched.decide.incremental.plan_state import Totals
+    from gitsched.decide.relations.delivered_objects import DeliveredObjects
+    from gitsched.decide.relations.missing_references import MissingReference
     from gitsched.decide.rendered_tree import RenderedTree
     from gitsched.model.document import Key
     from gitsched.model.finding import Finding

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.decide.built_parts import PartOwner, PartOwners, find_leaving_parts, make_part_move
 from gitsched.decide.registry import apis_by_group
+from gitsched.decide.variants.built_parts import PartOwner, PartOwners, find_leaving_parts, make_part_move
 from gitsched.model.changes import Move
 from gitsched.model.document import Body, Key, parse_api_group
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.apis.policy_api import RemovedWorkload
     from gitsched.decide.decisions import DecisionSet
-    from gitsched.decide.plan_state import PreviousOutput
+    from gitsched.decide.incremental.plan_state import PreviousOutput
     from gitsched.model.finding import Finding
 
 REMOVED_REASON = "removed from the source"

@@ -46,8 +46,8 @@ from gitsched.render.yaml import Fragment, dump_fragment
 
 if TYPE_CHECKING:
     from gitsched.decide.decisions import DecisionSet
-    from gitsched.decide.rendered_variants import SharedObjects
     from gitsched.decide.skipped_workloads import SkippedWorkload
+    from gitsched.decide.variants.rendered_variants import SharedObjects
     from gitsched.model.changes import RetainedCopy
     from gitsched.model.scheduling import Outcome
 
@@ -154,7 +154,7 @@ def render(
         files[status_path(key)] = write_record(body)
     manifests, counts, shared = _group_by_cluster(rendered, find_blob)
     if retained:
-        from gitsched.decide.retained_files import RenderedWorkload, add_retained_files  # most plans retain nothing
+        from gitsched.decide.overlap.retained_files import RenderedWorkload, add_retained_files  # most plans retain nothing
 
         keys = {copy.workload for copy in retained} & rendered.keys()
         placed = {key: RenderedWorkload(rendered[key].outcome, rendered[key].manifests, rendered[key].records) for key in keys}
@@ -188,7 +188,7 @@ def render(
         directories[name] = _render_directory(facts[name], complete, known.get(name), protected)
         files.update(directories[name].files)
     if retained:
-        from gitsched.decide.retained_files import keep_cluster_json
+        from gitsched.decide.overlap.retained_files import keep_cluster_json
 
         keep_cluster_json(retained, retiring, find_blob, files)
     findings = (
@@ -239,7 +239,7 @@ def render_workload(
 ) -> WorkloadFiles:
     """Render the files of a workload. The manifests of a quarantined one do not change."""
     if outcome.bundles or (variants and outcome.key in variants):
-        from gitsched.decide.rendered_variants import render_variants
+        from gitsched.decide.variants.rendered_variants import render_variants
 
         objects = {} if outcome.manifests is None else _write_objects(outcome)
         varied = render_variants(outcome, template, quarantined, objects, variants or {}, delivery, find_blob)
@@ -291,7 +291,7 @@ def _group_by_cluster(
     owners: dict[str, dict[str, Outcome]] = {}
     shared = None
     if any(workload.outcome.bundles for workload in workloads.values()):
-        from gitsched.decide.rendered_variants import SharedObjects  # few sources have Bundles
+        from gitsched.decide.variants.rendered_variants import SharedObjects  # few sources have Bundles
 
         shared = SharedObjects(find_blob)
     for workload in workloads.values():

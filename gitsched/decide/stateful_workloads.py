@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from gitsched.apis.gitsched.guard_config import GuardConfig
 from gitsched.apis.stateful_holds import Holds, make_move_finding
 from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.plan_state import PreviousOutput
+from gitsched.decide.incremental.plan_state import PreviousOutput
 from gitsched.model.changes import Move
 from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER
 from gitsched.model.document import Document, read_annotations

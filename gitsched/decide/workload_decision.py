@@ -39,7 +39,7 @@ def adapt_outcome(document: Document, outcome: Outcome, snapshot: Snapshot) -> O
 def adapt_variants(document: Document, outcome: Outcome, snapshot: Snapshot) -> Outcome:
     if not snapshot.variants and document.key[:2] != BUNDLE_KIND:
         return outcome
-    from gitsched.decide.variant_outcomes import adapt_variants  # few sources have variants
+    from gitsched.decide.variants.variant_outcomes import adapt_variants  # few sources have variants
 
     return adapt_variants(document, outcome, snapshot.variants, snapshot.previous, snapshot.config)
 
@@ -51,7 +51,7 @@ def _adapt_kind(document: Document, outcome: Outcome) -> Outcome:
 
         outcome = adapt_encrypted(document, outcome)
     if document.key.kind in DELIVERING_KINDS:
-        from gitsched.decide.remote_destinations import add_destination_finding  # few documents deliver others
+        from gitsched.decide.relations.remote_destinations import add_destination_finding  # few documents deliver others
 
         outcome = add_destination_finding(document, outcome)
     return outcome

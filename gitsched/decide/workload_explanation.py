@@ -18,7 +18,7 @@ def explain_workload(decisions: DecisionSet, document: Document) -> Explanation 
     variants = decisions.variants.get(document.key)
     if found is None or variants is None:
         return found
-    from gitsched.decide.variant_tables import add_variants  # few workloads have variants
+    from gitsched.decide.variants.variant_tables import add_variants  # few workloads have variants
 
     return add_variants(found, document, variants, decisions.outcomes.get(document.key))
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitsched.decide.built_parts import PartOwners, make_part_move
 from gitsched.decide.plan_result import Plan, describe_reason
 from gitsched.decide.removals import REMOVED_REASON, UNSELECTED_REASON
+from gitsched.decide.variants.built_parts import PartOwners, make_part_move
 from gitsched.model.changes import ManifestChange, Move, RecordChange
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent

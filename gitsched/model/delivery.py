@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 CLUSTER_PLACEHOLDER = "{cluster}"
 
 DELIVERING_KINDS = frozenset(("Application", "ApplicationSet", "HelmRelease", "Kustomization"))
-"""Names of kinds that may deliver to another cluster; see `gitsched.decide.remote_destinations`."""
+"""Names of kinds that may deliver to another cluster; see `gitsched.decide.relations.remote_destinations`."""
 
 
 class SourceAddress(NamedTuple):

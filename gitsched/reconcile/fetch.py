@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.output_config import OutputConfig as OutputConfig
 from gitsched.apis.gitsched.source_config import FactsConfig
-from gitsched.decide.plan_state import NO_OUTPUT, PreviousOutput
+from gitsched.decide.incremental.plan_state import NO_OUTPUT, PreviousOutput
 from gitsched.git import Repository, is_url, open_output
 from gitsched.git.notes import NOTES_REF
 from gitsched.git.output import list_state_refs
@@ -23,11 +23,11 @@ from gitsched.git.refs import list_linked_worktrees
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent
 from gitsched.reconcile.cache.plan_cache import make_cache_key
-from gitsched.reconcile.config_file import read_config
-from gitsched.reconcile.facts import fetch_facts
-from gitsched.reconcile.output_records import open_records
+from gitsched.reconcile.facts.facts_branches import fetch_facts
+from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.run import Fetched, OutputLocation, RunContext, TrustedConfig
-from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
+from gitsched.reconcile.source.config_file import read_config
+from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.commit_message import SOURCE_TRAILER
 from gitsched.render.output_files import (
     CLUSTERS,
@@ -74,7 +74,7 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
     location = open_location(config)
     trusted = TrustedConfig(settled, base, base is not None)
     if location.record is not None or location.has_notes:
-        from gitsched.reconcile.recorded_output import (
+        from gitsched.reconcile.output.recorded_output import (
             find_last_reconciled,
             find_later_location,
             find_moved_location,

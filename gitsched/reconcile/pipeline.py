@@ -13,21 +13,22 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from gitsched.decide.garbage_collection import gc_paused
-from gitsched.decide.guard_settings import NO_GUARD_INPUT
+from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT
+from gitsched.decide.incremental.plan_state import compute_plan_times
 from gitsched.decide.plan import InMemoryCaches, make_plan
 from gitsched.decide.plan_input import PlanInput, SourceTree
-from gitsched.decide.plan_state import compute_plan_times
 from gitsched.decide.registry import policy_apis
 from gitsched.git.output import list_state_refs
 from gitsched.model.cluster_facts import NO_FACTS
 from gitsched.model.errors import Conflict
 from gitsched.model.progress import PUBLISHING
 from gitsched.model.system_errors import is_bug
-from gitsched.reconcile.allowances import list_allowed_changes, read_releases
+from gitsched.reconcile.facts.observations import has_delivery_reports, has_rollout, observe
 from gitsched.reconcile.fetch import fetch, read_previous_output
-from gitsched.reconcile.guard_input import make_guard_input
-from gitsched.reconcile.observations import has_delivery_reports, has_rollout, observe
-from gitsched.reconcile.output_commit import NewCommit, prepare_commit, publish, write
+from gitsched.reconcile.incremental.source_diff import plan_incrementally
+from gitsched.reconcile.output.output_commit import NewCommit, prepare_commit, publish, write
+from gitsched.reconcile.review.allowances import list_allowed_changes, read_releases
+from gitsched.reconcile.review.guard_input import make_guard_input
 from gitsched.reconcile.run import (
     NO_SETTING_REPORT,
     CompleteState,
@@ -42,9 +43,8 @@ from gitsched.reconcile.run import (
     find_state_file,
     make_result,
 )
-from gitsched.reconcile.source_diff import plan_incrementally
-from gitsched.reconcile.source_locations import locate_plan_findings
-from gitsched.reconcile.source_tree import load
+from gitsched.reconcile.source.source_locations import locate_plan_findings
+from gitsched.reconcile.source.source_tree import load
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
@@ -74,7 +74,7 @@ def run(
     with gc_paused():
         fetched = fetch(context, publishes=not preview)
         if not preview and (context.settings.source_keys or fetched.trusted.config.source.verify_keys):
-            from gitsched.reconcile.setting_findings import check_signature  # few sources require signatures
+            from gitsched.reconcile.review.setting_findings import check_signature  # few sources require signatures
 
             check_signature(context, fetched)
         cached = None if complete else take_plan(context, fetched)
@@ -89,7 +89,7 @@ def run(
                 context.settings.progress("writing the output tree", 0, 0)
             written = write(context, fetched, planned)
             if fetched.may_be_reviewed(context.settings, changed=written.changed):
-                from gitsched.reconcile.review_check import check_review  # few sources name reviewed plans
+                from gitsched.reconcile.review.review_check import check_review  # few sources name reviewed plans
 
                 reviewing = context._replace(settings=context.settings._replace(now=now.replace(microsecond=0)))
                 written = check_review(reviewing, fetched, planned, written, partial(plan_source, now=now))
@@ -111,7 +111,7 @@ def run(
             except Conflict as conflict:
                 raise OutputMoved(str(conflict), fetched, make_result(fetched, planned, written, None)) from conflict
         if context.caches.plan is not None and _is_shared(context, context.caches.plan):
-            from gitsched.reconcile.shared_state import share_state  # only for large fleets
+            from gitsched.reconcile.incremental.shared_state import share_state  # only for large fleets
 
             share_state(context, fetched)
         context.caches.save()
@@ -126,7 +126,7 @@ def take_plan(context: RunContext, fetched: Fetched) -> PlanCache | None:
         refs = list_state_refs(fetched.output.branch, fetched.prefix)
         if context.settings.state == "off" or not fetched.output.has_state(refs[0]):
             return None
-        from gitsched.reconcile.shared_state import open_shared_state  # most machines have a cache
+        from gitsched.reconcile.incremental.shared_state import open_shared_state  # most machines have a cache
 
         return open_shared_state(context, fetched)
 
@@ -140,12 +140,12 @@ def _find_recorded_plan(context: RunContext, fetched: Fetched, now: datetime) ->
         return None
     if context.caches.get_plan_path(fetched.cache_key).exists():
         return None
-    from gitsched.reconcile.recorded_plan import find_recorded_plan  # most machines have a cache
+    from gitsched.reconcile.output.recorded_plan import find_recorded_plan  # most machines have a cache
 
     found = find_recorded_plan(context, fetched, now, plan_source)
     if found is None or not needs_setting_report(context, fetched, found.config):
         return found
-    from gitsched.reconcile.setting_findings import report_settings  # few sources have settings to report
+    from gitsched.reconcile.review.setting_findings import report_settings  # few sources have settings to report
 
     return found if report_settings(context, fetched, found.config, refuses=True) == NO_SETTING_REPORT else None
 
@@ -233,23 +233,23 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
         source = source._replace(config=own._replace(source=own.source._replace(facts=fetched.trusted.config.source.facts)))
     required, lacks_tenants = context.settings.operator.required_tenants, False
     if required or any(finding.code == "tenant-unreadable" for finding in source.other_findings):
-        from gitsched.reconcile.required_tenants import check_required_tenants  # few operators require Tenants
+        from gitsched.reconcile.tenants.required_tenants import check_required_tenants  # few operators require Tenants
 
         checked = check_required_tenants(source, required, refuses=withholds)
         source, lacks_tenants = checked, checked is not source
     facts = NO_FACTS
     if fetched.facts != Facts():
-        from gitsched.reconcile.cluster_facts import add_all_facts  # few sources have facts branches
+        from gitsched.reconcile.facts.cluster_facts import add_all_facts  # few sources have facts branches
 
         source, facts = add_all_facts(context, fetched.facts, source, now, fetched.record.facts if fetched.record else {})
     reported = NO_SETTING_REPORT
     if needs_setting_report(context, fetched, own):
-        from gitsched.reconcile.setting_findings import report_settings  # few commits change settings
+        from gitsched.reconcile.review.setting_findings import report_settings  # few commits change settings
 
         reported = report_settings(context, fetched, own, refuses=withholds)
     contacts: tuple[Finding, ...] = ()
     if contact_documents := _list_contact_documents(fetched, source):
-        from gitsched.reconcile.contact_changes import find_contact_changes  # few sources query metrics
+        from gitsched.reconcile.review.contact_changes import find_contact_changes  # few sources query metrics
 
         contacts = find_contact_changes(context, fetched, contact_documents)
     if context.settings.progress is not None:
@@ -259,7 +259,7 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
     previous = read_previous_output(context, fetched)
     time = max(fetched.time, facts.stale_since)
     if source.variants:
-        from gitsched.reconcile.source_commits import add_source_commits  # few sources have Bundles
+        from gitsched.reconcile.bundles.source_commits import add_source_commits  # few sources have Bundles
 
         source = add_source_commits(source, fetched, previous.records, context)
     times = compute_plan_times(time, fetched.record.time if fetched.record else None, now)
@@ -269,7 +269,7 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
     guard = NO_GUARD_INPUT if is_first else make_guard_input(context, fetched)
     guard = guard._replace(unverified=source.unverified) if source.unverified else guard
     if source.tenancy is not None and fetched.record is not None:
-        from gitsched.reconcile.former_owners import make_owner_finder  # few sources have tenants
+        from gitsched.reconcile.tenants.former_owners import make_owner_finder  # few sources have tenants
 
         guard = guard._replace(find_former_owner=make_owner_finder(context, fetched))
     wakeups = (facts.wakeup,) if facts.wakeup is not None else ()

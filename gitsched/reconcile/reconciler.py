@@ -53,7 +53,7 @@ class Reconciler:
             return run(self._context, now, preview=preview, complete=complete, reads_record=reads_record)
         except LostObject as error:
             from gitsched.git.lost_objects import describe_loss  # only for a damaged repository
-            from gitsched.reconcile.lost_output import restore_output
+            from gitsched.reconcile.output.lost_output import restore_output
 
             if preview:
                 raise describe_loss(error) from error

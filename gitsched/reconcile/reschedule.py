@@ -9,18 +9,18 @@ from typing import NamedTuple
 from gitsched.apis.capabilities import Rescheduling
 from gitsched.apis.gitsched.config import FILE, Config
 from gitsched.decide.decisions import DecisionSet, decide
-from gitsched.decide.plan_state import compute_plan_times
+from gitsched.decide.incremental.plan_state import compute_plan_times
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.model.document import Key, read_labels
 from gitsched.model.errors import Permanent
 from gitsched.model.labels import Selector
-from gitsched.reconcile.explanation import describe_missing, find_key
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.pipeline import plan_source
+from gitsched.reconcile.review.explanation import describe_missing, find_key
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
-from gitsched.reconcile.source_reader import is_manifest_path
-from gitsched.reconcile.source_tree import load
+from gitsched.reconcile.source.source_reader import is_manifest_path
+from gitsched.reconcile.source.source_tree import load
 from gitsched.reconcile.worktree_file import resolve_worktree_file
 from gitsched.render.yaml import dump
 from gitsched.simulate.baseline import Baseline, make_baseline

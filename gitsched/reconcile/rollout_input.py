@@ -24,7 +24,7 @@ def read_rollout_input(context: RunContext, fetched: Fetched) -> RolloutInput:
 
 def _hash_file(context: RunContext, file: PlannedFile) -> str:
     if isinstance(file, PatchedBlob):
-        from gitsched.reconcile.patched_manifests import write_patch  # most plans patch nothing
+        from gitsched.reconcile.output.patched_manifests import write_patch  # most plans patch nothing
 
         return hash_file(context.source.repository.blob, write_patch(context, file))
     return hash_file(context.source.repository.blob, file)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gitsched.apis.gitsched.config import Config
-    from gitsched.decide.incremental_plan import IncrementalPlan
+    from gitsched.decide.incremental.incremental_plan import IncrementalPlan
+    from gitsched.decide.incremental.plan_state import PreviousOutput
     from gitsched.decide.plan_input import PlanInput, SourceTree
     from gitsched.decide.plan_result import Plan
-    from gitsched.decide.plan_state import PreviousOutput
     from gitsched.model.changes import RecordChange, SettingChange
     from gitsched.model.commit import Commit
     from gitsched.model.finding import Finding

@@ -45,8 +45,8 @@ class RunMetadata(NamedTuple):
     directory to the time since when it has had no document. `facts` are the commits of the facts branches by branch.
     `builds` says how kustomize roots were built. `kept_files` maps each broken file to the source commit whose version of it is used.
     `workloads` counts the workloads by state; None in a file of a gitsched that did not count them. `unclaimed` is the number of objects
-    that no policy selects. `retained` are copies that the output
-    has only for an overlap. `guard` is as `gitsched.decide.guard_settings` writes it. `tenants` are the Tenants that the next run trusts.
+    that no policy selects. `retained` are copies that the output has only for an overlap. `guard` is as
+    `gitsched.decide.guard.guard_settings` writes it. `tenants` are the Tenants that the next run trusts.
     `rollouts` are those that are not complete.
     `adopted` says why objects that gitsched took over keep their placement, by key as text.
     """

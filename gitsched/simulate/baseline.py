@@ -12,7 +12,7 @@ from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, make_holds_loader
 from gitsched.decide.engines import create_engines
-from gitsched.decide.plan_state import workload_sort_key
+from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.workload_decision import adapt_outcome
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.scheduling import Outcome

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import Continuing, SnapshotChanges
-from gitsched.decide.changed_documents import pair_documents
 from gitsched.decide.engines import list_dependency_trackers, list_needed
+from gitsched.decide.incremental.changed_documents import pair_documents
+from gitsched.decide.incremental.template_entries import make_template_index
 from gitsched.decide.named_templates import pair_changed
-from gitsched.decide.template_entries import make_template_index
 from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.errors import GitschedError
 

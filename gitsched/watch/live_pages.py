@@ -16,9 +16,9 @@ from gitsched.model.fault import describe_fault
 from gitsched.model.history import HistoryFilter
 from gitsched.model.time import format_time
 from gitsched.reconcile import RunResult
-from gitsched.reconcile.history_records import HistoryBranch
-from gitsched.reconcile.output_history import OutputHistory
-from gitsched.reconcile.planned_clusters import changes_clusters, read_planned_clusters
+from gitsched.reconcile.incremental.planned_clusters import changes_clusters, read_planned_clusters
+from gitsched.reconcile.output.history_records import HistoryBranch
+from gitsched.reconcile.output.output_history import OutputHistory
 from gitsched.report.page import FleetView, write_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.page.live import LiveView

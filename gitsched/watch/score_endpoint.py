@@ -32,7 +32,7 @@ ScoreOutcome = Literal["committed", "unchanged", "unauthorized", "rejected", "fa
 
 
 class ScoreCommitter(Protocol):
-    """Commits scores: `gitsched.reconcile.score_reception.ScoreReceiver`."""
+    """Commits scores: `gitsched.reconcile.facts.score_reception.ScoreReceiver`."""
 
     def receive(self, cluster: str, data: bytes, /) -> str | None:
         """Commit scores of a cluster and return the commit; None if they are already there. Raises RejectedInput for invalid ones."""

@@ -15,7 +15,7 @@ from benchmarks.repository import environment
 ROOT = Path(__file__).parents[2]
 MAX_MODULES, MAX_CROSSINGS = 89, 458
 """Raise these only for work that every Deployment needs. Modules of a feature are entered where the feature is used."""
-STEPS = ("fetch", "source_tree", "observations", "output_commit")
+STEPS = ("fetch", "source.source_tree", "facts.observations", "output.output_commit")
 
 
 @pytest.fixture(scope="module")
@@ -50,21 +50,21 @@ def test_features_that_the_repository_does_not_use_are_not_on_the_path(path: Cal
         "gitsched.watch",
         "gitsched.forge",
         "gitsched.simulate",
-        "gitsched.reconcile.facts",
-        "gitsched.reconcile.source_diff",
-        "gitsched.reconcile.comparison",
+        "gitsched.reconcile.facts.facts_branches",
+        "gitsched.reconcile.incremental.source_diff",
+        "gitsched.reconcile.review.comparison",
         "gitsched.manifests.sourceignore",
         "gitsched.build",
-        "gitsched.decide.bundle_delivery",
+        "gitsched.decide.variants.bundle_delivery",
         "gitsched.decide.companion",
-        "gitsched.decide.kustomized_parts",
-        "gitsched.decide.rendered_variants",
-        "gitsched.decide.exceeded_limits",
-        "gitsched.decide.guard.",
-        "gitsched.decide.retained_copies",
+        "gitsched.decide.variants.kustomized_parts",
+        "gitsched.decide.variants.rendered_variants",
+        "gitsched.decide.guard.exceeded_limits",
+        "gitsched.decide.guard.large_changes.",
+        "gitsched.decide.overlap.retained_copies",
         "gitsched.decide.stateful",
-        "gitsched.decide.variant_outcomes",
-        "gitsched.decide.withheld_changes",
+        "gitsched.decide.variants.variant_outcomes",
+        "gitsched.decide.guard.withheld_changes",
         "gitsched.diff",
         "gitsched.git.urls",
         "gitsched.kinds.possible_creators",
@@ -73,9 +73,9 @@ def test_features_that_the_repository_does_not_use_are_not_on_the_path(path: Cal
         "gitsched.layouts",
         "gitsched.model.urls",
         "gitsched.model.variants",
-        "gitsched.reconcile.bundle_parts",
-        "gitsched.reconcile.kustomized_tree",
-        "gitsched.reconcile.source_commits",
+        "gitsched.reconcile.bundles.bundle_parts",
+        "gitsched.reconcile.builds.kustomized_tree",
+        "gitsched.reconcile.bundles.source_commits",
         "gitsched.render.bundle_delivery",
         "gitsched.apis.knative",
         "gitsched.apis.krake",

@@ -16,7 +16,7 @@ from gitsched.model.document import Key
 from gitsched.model.history import HistoryFilter
 from gitsched.model.time import EPOCH
 from gitsched.reconcile import RunSettings
-from gitsched.reconcile.output_history import OutputHistory, open_history
+from gitsched.reconcile.output.output_history import OutputHistory, open_history
 from gitsched.render.output_files import placement_path
 from gitsched.render.placement_records import read_placement_key
 from gitsched.report.history import write_entry

@@ -11,7 +11,7 @@ from gitsched.kubectl.client import KubectlClient, KubectlOptions, classify_erro
 from gitsched.model.document import Body, Key
 from gitsched.model.errors import GitschedError, Permanent, Temporary
 from gitsched.model.merge_patch import ApplicablePatches, MergePatch
-from gitsched.reconcile.live_apply import MAX_ATTEMPTS, MAX_CONSECUTIVE_FAILURES, LiveApplier, LiveRecords
+from gitsched.reconcile.output.live_apply import MAX_ATTEMPTS, MAX_CONSECUTIVE_FAILURES, LiveApplier, LiveRecords
 from tests.local import PATIENCE
 
 PATCHES = tuple(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gitsched.cli import output
-from gitsched.reconcile.comparison import compare_plans
+from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.report.serialization import serialize_review
 from tests.scenarios.conftest import Fleet
 from tests.simulate.conftest import SHOP

@@ -11,8 +11,8 @@ import pytest
 
 from gitsched.model.errors import Permanent
 from gitsched.reconcile import RunSettings
-from gitsched.reconcile.fleet_status import read_fleet_status
-from gitsched.reconcile.fleet_tree import read_fleet_tree
+from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.reconcile.review.fleet_tree import read_fleet_tree
 from gitsched.report.fleet_status import write_fleet_status
 from gitsched.report.fleet_tree import write_fleet_tree
 from tests.cli.conftest import CLUSTER, POLICY, TAINT, WORKLOAD, Run

@@ -21,7 +21,7 @@ from gitsched.kubectl.client import KubectlOptions
 from gitsched.kubectl.proxy import Answer, ClusterReader
 from gitsched.model.cluster_facts import CollectedCluster
 from gitsched.model.errors import GitschedError
-from gitsched.reconcile.collection import check_result
+from gitsched.reconcile.facts.collection import check_result
 from tests.builders.recorded_cluster import make_discovery, make_node, make_pod
 from tests.collect.test_collection import HUB_CLUSTER, MANAGED_CLUSTER, PROFILE, make_flux, make_secret, make_workload
 

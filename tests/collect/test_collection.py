@@ -19,9 +19,9 @@ from gitsched.collect.sources import find_contexts
 from gitsched.kubectl.client import KubectlOptions
 from gitsched.model.errors import Permanent
 from gitsched.reconcile import RunSettings, reconcile
-from gitsched.reconcile.collection import CollectOptions, CollectRun, collect_facts, propose_clusters
-from gitsched.reconcile.fleet_status import read_fleet_status
+from gitsched.reconcile.facts.collection import CollectOptions, CollectRun, collect_facts, propose_clusters
 from gitsched.reconcile.pipeline import run
+from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.run import RunResult, open_context
 from tests.builders.recorded_cluster import RecordedCluster, make_node, make_pod
 

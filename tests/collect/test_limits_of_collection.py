@@ -18,8 +18,8 @@ from gitsched.collect.sources import read_hub, read_profiles
 from gitsched.decide.registry import policy_apis
 from gitsched.kubectl.client import KubectlClient, KubectlOptions
 from gitsched.model.errors import Permanent
-from gitsched.reconcile.collection import find_problem
-from gitsched.reconcile.proposed_clusters import drop_invalid_metadata
+from gitsched.reconcile.facts.collection import find_problem
+from gitsched.reconcile.facts.proposed_clusters import drop_invalid_metadata
 from tests.builders.recorded_cluster import make_discovery, make_node, make_pod
 from tests.collect.test_any_answer import AnsweringReader
 from tests.collect.test_collection import MANAGED_CLUSTER, PROFILE, make_flux, make_secret, make_workload
@@ -169,6 +169,6 @@ def test_a_cluster_with_too_many_invalid_parts_is_not_proposed(monkeypatch: pyte
         "spec": {"syncMode": "Pull", "taints": taints},
     }
     assert "taints" not in drop_invalid_metadata(body)[0]["spec"]
-    monkeypatch.setattr("gitsched.reconcile.proposed_clusters._MAX_DROPPED", 1)
+    monkeypatch.setattr("gitsched.reconcile.facts.proposed_clusters._MAX_DROPPED", 1)
     left, notes = drop_invalid_metadata(body)
     assert (len(left["spec"]["taints"]), len(notes), bool(find_problem(left))) == (1, 1, True)

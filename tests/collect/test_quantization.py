@@ -13,7 +13,7 @@ from gitsched.apis.karmada.cluster.facts import apply_facts, read_cluster
 from gitsched.collect.quantization import quantize_amounts, quantize_grades, quantize_nodes, settle_facts, settle_readiness
 from gitsched.model.cluster_facts import FALSE, TRUE, ClusterFacts, NodeCount, Readiness
 from gitsched.model.quantity import NANO, parse_quantity
-from gitsched.reconcile.collection import find_problem
+from gitsched.reconcile.facts.collection import find_problem
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 UNITS = {"cpu": NANO // 1000, "memory": NANO, "pods": NANO, "nvidia.com/gpu": NANO}

@@ -31,16 +31,16 @@ from tests.scenarios.conftest import UNGUARDED, Fleet, at_hour, cluster, deploym
 BAD = "bad"
 COMMANDS = ("reconcile", "plan", "explain", "simulate", "validate")
 _PACKAGE = str(Path(gitsched.__file__).parent)
-_FRAME = ("cli/", "git/", "reconcile/fetch.py", "reconcile/output_records.py")
+_FRAME = ("cli/", "git/", "reconcile/fetch.py", "reconcile/output/output_records.py")
 """Modules whose functions are the frame of a run: without the previous output nothing can be kept."""
 _METADATA = ("README.md", "gitsched.json", "hydrator.metadata")
 _CACHES = (
     "manifests/parsed_file.py",
     "reconcile/cache/",
-    "decide/plan_state.py",
+    "decide/incremental/plan_state.py",
     "apis/knative/continuation.py",
-    "decide/changed_documents.py",
-    "decide/template_entries.py",
+    "decide/incremental/changed_documents.py",
+    "decide/incremental/template_entries.py",
     "model/template_index.py",
 )
 """Modules of caches and of incremental plans alone: what fails there costs work, and changes nothing."""

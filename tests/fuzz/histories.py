@@ -22,8 +22,8 @@ from gitsched.git.repository import Repository
 from gitsched.model.errors import GitschedError
 from gitsched.model.finding import Finding
 from gitsched.reconcile import Reconciler, RunResult, RunSettings, preview
-from gitsched.reconcile.adoption import AdoptionInputs, adopt
-from gitsched.reconcile.comparison import compare_plans
+from gitsched.reconcile.adoption.running_fleet import AdoptionInputs, adopt
+from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.render.output_files import METADATA_FILES
 
 from .garbage import GARBAGE, NAME

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
 from gitsched.manifests.sourceignore import MAX_RULE_LENGTH, MAX_RULES, ExcessRule, SourceIgnore
-from gitsched.reconcile.source_reader import is_manifest_path
+from gitsched.reconcile.source.source_reader import is_manifest_path
 from tests.search_depth import count_examples
 
 

@@ -21,8 +21,8 @@ from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision, RecordTarget, TargetCluster
 from gitsched.model.simulation import FailureDomain, Resilience, Simulation, WorkloadEffect
 from gitsched.reconcile import Reconciler, RunSettings, reconcile
-from gitsched.reconcile.explanation import explain_workloads
-from gitsched.reconcile.planned_clusters import read_planned_clusters
+from gitsched.reconcile.incremental.planned_clusters import read_planned_clusters
+from gitsched.reconcile.review.explanation import explain_workloads
 from gitsched.reconcile.run import make_review
 from gitsched.report.page import FleetView, write_page
 from gitsched.report.page.history import HistoryPage, write_history_page

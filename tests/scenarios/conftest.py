@@ -19,7 +19,8 @@ import pytest
 import yaml
 
 from gitsched.model.allow_list import HostRule, TokenRule
-from gitsched.reconcile import RunResult, RunSettings, preview, reconcile, source_diff, state_plan
+from gitsched.reconcile import RunResult, RunSettings, preview, reconcile
+from gitsched.reconcile.incremental import source_diff, state_plan
 from gitsched.render.output_files import relative_path
 from gitsched.render.retained_copies import read_retained_copy
 from tests import fork_server

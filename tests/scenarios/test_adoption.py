@@ -14,8 +14,8 @@ from gitsched.cli import main
 from gitsched.decide.adoption import AdoptionPlan, plan_adoption
 from gitsched.kubectl.client import KubectlOptions
 from gitsched.model.errors import Conflict, Permanent
-from gitsched.reconcile.adoption import AdoptionInputs, AdoptionResult, adopt
-from gitsched.reconcile.running_objects import ClusterInput
+from gitsched.reconcile.adoption.running_fleet import AdoptionInputs, AdoptionResult, adopt
+from gitsched.reconcile.adoption.running_objects import ClusterInput
 from tests.builders.api_server import ApiServer
 from tests.builders.krake import application_yaml, cluster_yaml, global_metric_yaml, global_provider_yaml
 from tests.builders.ocm import bound_global_set, managed_cluster, placement, to_yaml
@@ -377,7 +377,7 @@ def test_a_run_that_is_faster_wins(fleet: Fleet, tmp_path: Path, monkeypatch: py
         fleet.reconcile()
         return made
 
-    monkeypatch.setattr("gitsched.reconcile.adoption.plan_adoption", plan_slowly)
+    monkeypatch.setattr("gitsched.reconcile.adoption.running_fleet.plan_adoption", plan_slowly)
     with pytest.raises(Conflict):
         take_over(fleet, write_json(tmp_path / "hub.json", [binding(("a", 1), ("b", 3))]))
     assert fleet.git("rev-list", "--count", "placements") == "1"

@@ -12,8 +12,8 @@ import pytest
 
 import gitsched
 from gitsched.model.explanation import Explanation
-from gitsched.reconcile.comparison import compare_plans
-from gitsched.reconcile.explanation import explain_resource
+from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.report.explanation import list_counterfactuals
 
 from .conftest import UNGUARDED, Fleet, cluster, deployment, policy

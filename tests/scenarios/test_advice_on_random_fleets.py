@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from gitsched.model.document import Document
 from gitsched.model.explanation import Explanation
-from gitsched.reconcile.comparison import compare_plans
-from gitsched.reconcile.explanation import explain_resource
+from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.simulate import counterfactuals
 
 from .conftest import UNGUARDED, Fleet

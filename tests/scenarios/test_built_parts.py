@@ -10,8 +10,8 @@ import yaml
 
 from gitsched.model.explanation import Explanation
 from gitsched.reconcile import RunResult
-from gitsched.reconcile.comparison import compare_plans
-from gitsched.reconcile.explanation import explain_resource
+from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.report.summary import count_moves
 
 from .conftest import Fleet

@@ -47,7 +47,7 @@ def test_a_workload_without_replicas_that_goes_nowhere_has_a_note(fleet: Fleet) 
 
 
 def test_bundles_with_more_objects_than_the_limit_are_an_error(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gitsched.reconcile.bundles.MAX_OBJECTS", 1)
+    monkeypatch.setattr("gitsched.reconcile.bundles.bundle_variants.MAX_OBJECTS", 1)
     bundles = {f"{name}.yaml": BUNDLE % (name, name) for name in "abcd"}
     apps = {f"{name}/{kind}.yaml": deployment(f"{name}-{kind}") for name in "abcd" for kind in "xy"}
     fleet.commit({**bundles, **apps, "all.yaml": ALL, "clusters/one.yaml": cluster("one")})
@@ -58,7 +58,7 @@ def test_bundles_with_more_objects_than_the_limit_are_an_error(fleet: Fleet, mon
 
 
 def test_a_directory_is_read_once_for_all_bundles_and_clusters(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gitsched.reconcile.bundles.MAX_OBJECTS", 3)
+    monkeypatch.setattr("gitsched.reconcile.bundles.bundle_variants.MAX_OBJECTS", 3)
     bundles = {f"{name}.yaml": BUNDLE % (name, "app") for name in "ab"}
     clusters = {f"clusters/{name}.yaml": cluster(name) for name in ("one", "two", "three", "four")}
     fleet.commit({**bundles, **clusters, "app/p.yaml": deployment("p"), "app/q.yaml": deployment("q"), "all.yaml": ALL})

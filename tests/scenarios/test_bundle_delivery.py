@@ -11,7 +11,7 @@ import yaml
 
 from gitsched.build.helm import find_helm
 from gitsched.reconcile import Reconciler
-from gitsched.reconcile.comparison import compare_plans
+from gitsched.reconcile.review.comparison import compare_plans
 from tests.upstream_schemas import validate
 
 from .conftest import Fleet, cluster, deployment, execute

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gitsched.model.explanation import Explanation
-from gitsched.reconcile.explanation import explain_resource
+from gitsched.reconcile.review.explanation import explain_resource
 
 from .conftest import Fleet, cluster
 

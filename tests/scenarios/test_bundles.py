@@ -14,7 +14,7 @@ from gitsched.apis.gitsched.config import Config
 from gitsched.model.document import Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.reconcile import RunResult
-from gitsched.reconcile.explanation import explain_resource
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.simulate.added_variants import add_variants
 from gitsched.simulate.scenario import edit_catalog
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from gitsched.model.changes import Cause, Move
-from gitsched.reconcile.comparison import compare_plans
+from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.report.review import Review
 from gitsched.report.serialization import serialize_review
 

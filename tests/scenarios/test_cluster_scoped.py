@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gitsched.model.document import Key
-from gitsched.reconcile.explanation import explain_resource
+from gitsched.reconcile.review.explanation import explain_resource
 
 from .conftest import Fleet, at_hour, cluster
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gitsched.reconcile import RunResult
-from gitsched.reconcile.comparison import compare_plans
+from gitsched.reconcile.review.comparison import compare_plans
 
 from .conftest import UNGUARDED, Fleet, cluster, deployment, policy
 
@@ -157,7 +157,7 @@ def test_what_time_changes_since_the_last_run_needs_no_review(shop: Fleet) -> No
 
 
 def test_the_number_of_commits_is_bounded(shop: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gitsched.reconcile import combined_reviews
+    from gitsched.reconcile.review import combined_reviews
 
     monkeypatch.setattr(combined_reviews, "MAX_COMMITS", 2)
     merge(shop, "one", review(shop, "one", {"policies/api.yaml": place("api", "second")}))
@@ -170,7 +170,7 @@ def test_a_review_that_takes_too_many_plans_to_verify_is_named(shop: Fleet, monk
     for name in ("one", "two"):
         workload = "api" if name == "one" else "web"
         merge(shop, name, review(shop, name, {f"policies/{workload}.yaml": place(workload, "second")}))
-    monkeypatch.setattr("gitsched.reconcile.combined_reviews.MAX_PLANS", 1)
+    monkeypatch.setattr("gitsched.reconcile.review.combined_reviews.MAX_PLANS", 1)
     run = reconcile(shop)
     assert run.refused
     assert sum("which would take more than 1 plans to verify" in line for line in run.reviewed) >= 1

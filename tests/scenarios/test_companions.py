@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.decide.companion_findings import NOT_SELECTED, SEPARATED
-from gitsched.decide.reference_findings import MAX_FINDINGS
+from gitsched.decide.relations.companion_findings import NOT_SELECTED, SEPARATED
+from gitsched.decide.relations.reference_findings import MAX_FINDINGS
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult
 

@@ -10,7 +10,7 @@ import pytest
 
 from gitsched.diff.plans import ReviewedPlan, parse_reviewed_plan
 from gitsched.model.errors import Permanent
-from gitsched.reconcile.comparison import compare_plans
+from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.report.review import Review
 from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_plan

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gitsched.model.document import Document
 from gitsched.model.explanation import Counterfactual, Explanation
-from gitsched.reconcile.explanation import explain_resource
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.simulate import counterfactuals
 from tests.builders import krake, ocm
 

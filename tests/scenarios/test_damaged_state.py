@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gitsched.apis.gitsched.guard_config import GuardConfig
-from gitsched.decide.guard_settings import read_guard_record
+from gitsched.decide.guard.guard_settings import read_guard_record
 
 from .conftest import Fleet, cluster, deployment, execute, policy
 

@@ -12,7 +12,7 @@ import pytest
 
 from gitsched.cli import main
 from gitsched.model.finding import Finding
-from gitsched.reconcile.comparison import compare_plans
+from gitsched.reconcile.review.comparison import compare_plans
 from tests.builders import knative, ocm
 from tests.faults import stages
 from tests.search_depth import DEEP
@@ -90,7 +90,7 @@ def test_a_bug_at_any_stage_quarantines_one_document(fleet: Fleet, stage: str, m
     assert fleet.load(f"clusters/ash/{BAD}.yaml")["spec"]["replicas"] == 3
 
 
-@pytest.mark.parametrize("stage", ["apis.karmada.state.read_previous", "reconcile.output_records.strip_record"])
+@pytest.mark.parametrize("stage", ["apis.karmada.state.read_previous", "reconcile.output.output_records.strip_record"])
 def test_a_bug_on_a_previous_record_moves_nothing(fleet: Fleet, stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"bad.yaml": deployment("bad"), "good.yaml": deployment("good"), "policy.yaml": policy("")}
     fleet.commit({"ash.yaml": cluster("ash"), **files})
@@ -191,7 +191,7 @@ REPORTS = (
     ("report.markdown_moves._write_cells", "markdown"),
     ("report.text._move_blocks", "text"),
     ("report.junit._write_workload_case", "junit"),
-    ("reconcile.explanation.explain_workload", "html"),
+    ("reconcile.review.explanation.explain_workload", "html"),
 )
 
 
@@ -276,7 +276,7 @@ def test_the_search_for_causes_ends_with_a_finding(
     fleet.commit({"ash.yaml": cluster("ash"), "bad.yaml": deployment("bad"), "policy.yaml": policy("")})
     fleet.reconcile()
     fleet.commit({"bad.yaml": deployment("bad", 3)}, hour=1)
-    monkeypatch.setattr("gitsched.reconcile.comparison.find_causes", lambda *_: 1 / 0)
+    monkeypatch.setattr("gitsched.reconcile.review.comparison.find_causes", lambda *_: 1 / 0)
     assert main(["plan", "-C", str(fleet.path)]) == 1
     printed = capsys.readouterr().out
     assert "[internal-error]" in printed

@@ -12,7 +12,7 @@ from gitsched.build import scratch
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult
-from gitsched.reconcile.explanation import explain_resource
+from gitsched.reconcile.review.explanation import explain_resource
 
 from .conftest import Fleet, cluster, policy
 
@@ -290,7 +290,7 @@ def test_settings_say_which_paths_are_built(fleet: Fleet, spec: str, place: str)
 
 
 def test_only_directories_with_something_that_a_policy_may_select_are_built(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gitsched.reconcile import path_builder
+    from gitsched.reconcile.builds import path_builder
 
     built: list[str] = []
     original = path_builder.build_closures

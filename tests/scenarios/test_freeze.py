@@ -10,8 +10,9 @@ import pytest
 
 from gitsched.git.output import OutputRepository
 from gitsched.model.errors import Conflict, Permanent
-from gitsched.reconcile import freeze, reconcile
-from gitsched.reconcile.freeze import set_freeze
+from gitsched.reconcile import reconcile
+from gitsched.reconcile.output import freeze
+from gitsched.reconcile.output.freeze import set_freeze
 from tests.git.conftest import Server
 
 from .conftest import UNGUARDED, Fleet, cluster, deployment, execute, policy

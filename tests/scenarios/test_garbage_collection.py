@@ -11,7 +11,7 @@ import pytest
 
 from gitsched.cli import main
 from gitsched.git import output as git_output
-from gitsched.reconcile import output_commit
+from gitsched.reconcile.output import output_commit
 
 from .conftest import Fleet, deployment
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gitsched.reconcile import Reconciler
-from gitsched.reconcile.source_reader import SourceReader
+from gitsched.reconcile.source.source_reader import SourceReader
 
 from .conftest import Fleet, at_hour, cluster, deployment, policy
 

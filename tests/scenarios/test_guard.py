@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gitsched.decide.change_owners import OwnedAmount, choose_withheld_owners
+from gitsched.decide.guard.change_owners import OwnedAmount, choose_withheld_owners
 from gitsched.reconcile import RunResult
 from tests.builders.ocm import managed_cluster, to_yaml
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from gitsched.cli import cli
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult
-from gitsched.reconcile.comparison import compare_plans
+from gitsched.reconcile.review.comparison import compare_plans
 
 from .conftest import Fleet, at_hour, cluster, deployment, policy
 from .test_guard import SETTINGS, fill, labelled, on, select, withheld

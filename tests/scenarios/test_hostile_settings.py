@@ -14,7 +14,7 @@ from gitsched.cli import main
 from gitsched.model.allow_list import parse_host_rule, parse_token_rule
 from gitsched.model.errors import Permanent
 from gitsched.reconcile import RunResult
-from gitsched.reconcile.comparison import compare_plans
+from gitsched.reconcile.review.comparison import compare_plans
 from tests.builders.krake import application_yaml, cluster_yaml, global_metric_yaml, global_provider_yaml
 from tests.metrics.conftest import Server
 from tests.scenarios.conftest import Fleet, cluster, deployment, execute, policy

@@ -16,9 +16,9 @@ import pytest
 
 from gitsched.apis.gitsched.guard_config import GuardLimit
 from gitsched.cli.output import ReviewRenderer, format_json, format_outputs
-from gitsched.reconcile import compared_plans
-from gitsched.reconcile.comparison import PlanComparison, compare_plans
-from gitsched.reconcile.fleet_view import view_fleet
+from gitsched.reconcile.review import compared_plans
+from gitsched.reconcile.review.comparison import PlanComparison, compare_plans
+from gitsched.reconcile.review.fleet_view import view_fleet
 from gitsched.report.markdown import write_markdown
 from gitsched.report.page import write_page
 from gitsched.report.saved_plan import serialize_saved_plan

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gitsched.reconcile import builds, output_commit
+from gitsched.reconcile.builds import kustomize_roots as builds
+from gitsched.reconcile.output import output_commit
 from tests.scenarios.conftest import Fleet, cluster, policy
 from tests.scenarios.plain_histories import DEPLOYMENT, SERVICE, Files, PlainHistory, write_policy
 from tests.scenarios.test_incremental_plan import ThreeVariants

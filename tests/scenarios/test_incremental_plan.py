@@ -17,9 +17,10 @@ import pytest
 
 from gitsched.metrics import observer
 from gitsched.model.observation import MetricFailure
-from gitsched.reconcile import Reconciler, RunResult, RunSettings, output_commit
-from gitsched.reconcile.adoption import AdoptionInputs, adopt
+from gitsched.reconcile import Reconciler, RunResult, RunSettings
+from gitsched.reconcile.adoption.running_fleet import AdoptionInputs, adopt
 from gitsched.reconcile.cache import document_rows
+from gitsched.reconcile.output import output_commit
 from tests.builders.ocm import bound_global_set, managed_cluster, placed_config_map, placement, to_yaml
 from tests.scenarios.conftest import Fleet, allow_withheld, deployment, policy
 from tests.scenarios.facts_histories import FactsHistory, commit_branch

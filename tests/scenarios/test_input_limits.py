@@ -14,8 +14,8 @@ from gitsched.build.remote_base import RemoteBase, RemotePolicy
 from gitsched.git import open_repository
 from gitsched.git.signatures import verify_commit
 from gitsched.model.errors import Permanent
+from gitsched.reconcile.builds.remote_bases import RemoteBases
 from gitsched.reconcile.operator_settings import read_operator_config
-from gitsched.reconcile.remote_bases import RemoteBases
 
 from .conftest import Fleet, cluster, deployment, policy
 
@@ -25,7 +25,7 @@ TENANT = "apiVersion: gitsched.io/v1alpha1\nkind: Tenant\nmetadata: {name: NAME}
 
 
 def test_more_tenants_than_the_limit_are_an_error(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gitsched.reconcile.tenants.MAX_TENANTS", 2)
+    monkeypatch.setattr("gitsched.reconcile.tenants.source_tenants.MAX_TENANTS", 2)
     tenants = "---\n".join(TENANT.replace("NAME", name) for name in ("red", "blue", "green"))
     fleet.commit({"tenants.yaml": tenants, "web.yaml": deployment("web"), "one.yaml": cluster("one"), "all.yaml": policy()})
     found = [finding.message for finding in fleet.reconcile().plan.findings if finding.code == "tenant-invalid"]
@@ -52,7 +52,7 @@ def test_more_keys_than_the_limit_are_an_error(pair: Fleet, monkeypatch: pytest.
 
 
 def test_an_application_set_has_a_limited_number_of_applications(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("build.application_sets", "reconcile.tool_paths"):
+    for module in ("build.application_sets", "reconcile.builds.tool_paths"):
         monkeypatch.setattr(f"gitsched.{module}.MAX_APPLICATIONS", 3)
     elements = [{"name": f"app-{number}"} for number in range(9)]
     spec: dict[str, Any] = {"generators": [{"list": {"elements": elements}}], "template": {"metadata": {"name": "{{name}}"}}}
@@ -82,7 +82,7 @@ def test_a_workload_with_too_many_dependencies_is_reported(fleet: Fleet, monkeyp
 def test_commits_of_other_repositories_beyond_the_limit_wait_for_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gitsched.reconcile.remote_bases.MAX_FETCHED", 1)
+    monkeypatch.setattr("gitsched.reconcile.builds.remote_bases.MAX_FETCHED", 1)
     bases = RemoteBases(tmp_path, RemotePolicy(connect=True, trusted=None, own=None, fetchable=("git.example.com",)))
     first, second = (
         bases.open(RemoteBase(f"https://git.example.com/{name}.git", f"git.example.com/{name}", "a" * 40, "")) for name in "ab"

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gitsched.reconcile import pipeline
+from gitsched.reconcile.builds.origins import OriginLocator
 from gitsched.reconcile.cache import root_documents
-from gitsched.reconcile.origins import OriginLocator
 from gitsched.reconcile.run import open_context
 from tests.search_depth import count_examples
 

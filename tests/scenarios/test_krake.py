@@ -12,8 +12,8 @@ import yaml
 from gitsched.model.allow_list import TokenRule
 from gitsched.model.time import format_time
 from gitsched.reconcile import Reconciler, RunResult, reconcile
-from gitsched.reconcile.comparison import compare_plans
-from gitsched.reconcile.explanation import explain_resource
+from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.render.run_metadata import parse_run_metadata
 from gitsched.report.explanation import write_explanation
 from tests.builders.krake import CANARY, application_yaml, cluster_yaml, global_metric_yaml, global_provider_yaml

@@ -13,8 +13,9 @@ from gitsched.build import builder, scratch
 from gitsched.build.process import BuildLimits, ProcessResult
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
-from gitsched.reconcile import RunResult, builds, pipeline
-from gitsched.reconcile.explanation import explain_resource
+from gitsched.reconcile import RunResult, pipeline
+from gitsched.reconcile.builds import kustomize_roots as builds
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.reconcile.run import open_context
 from gitsched.report.serialization import serialize_explanation
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gitsched.model.explanation import Explanation
-from gitsched.reconcile.comparison import compare_plans
-from gitsched.reconcile.explanation import explain_resource
-from gitsched.reconcile.last_changes import LastChanges
+from gitsched.reconcile.builds.last_changes import LastChanges
+from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.report.sarif import write_sarif
 from gitsched.report.serialization import serialize_explanation, serialize_findings
 

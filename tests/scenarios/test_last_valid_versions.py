@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from gitsched.model.finding import Finding
-from gitsched.reconcile import RunResult, source_history
-from gitsched.reconcile.comparison import compare_plans
+from gitsched.reconcile import RunResult
+from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.reconcile.source import source_history
 
 from .conftest import Fleet, cluster, deployment, execute
 from .test_kustomize_builds import LAYOUT as KUSTOMIZE

@@ -30,7 +30,7 @@ def init(fleet: Fleet) -> Callable[[Mapping[str, str]], str]:
 def test_kinds_files_and_clusters_beyond_a_limit_are_named(
     init: Callable[[Mapping[str, str]], str], monkeypatch: pytest.MonkeyPatch, fleet: Fleet
 ) -> None:
-    for name in ("reconcile.repository_layout.MAX_KINDS", "cli.init.MAX_CLUSTERS"):
+    for name in ("reconcile.adoption.repository_layout.MAX_KINDS", "cli.init.MAX_CLUSTERS"):
         monkeypatch.setattr(f"gitsched.{name}", 1)
     printed = init(
         {
@@ -42,7 +42,7 @@ def test_kinds_files_and_clusters_beyond_a_limit_are_named(
     assert "there are 2 kinds of workloads: a proposed policy selects the first 1" in printed
     assert "The policies name 2 clusters: only the first 1 are written." in printed
     assert (fleet.path / "fleet/clusters.yaml").read_text().count("kind: Cluster") == 1
-    monkeypatch.setattr("gitsched.reconcile.repository_layout.MAX_FILES", 2)
+    monkeypatch.setattr("gitsched.reconcile.adoption.repository_layout.MAX_FILES", 2)
     assert "files: only the first 2 by path are considered" in init({"one.yaml": cluster("one")})
 
 

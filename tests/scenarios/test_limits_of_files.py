@@ -101,7 +101,7 @@ def test_the_objects_of_kustomizations_that_include_each_other_too_often_count_a
 def test_rules_of_ignore_files_beyond_a_limit_have_no_effect_and_are_reported(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch, name: str, files: dict[str, str], place: str, message: str
 ) -> None:
-    for module in ("manifests.sourceignore", "reconcile.ignore_files"):
+    for module in ("manifests.sourceignore", "reconcile.source.ignore_files"):
         monkeypatch.setattr(f"gitsched.{module}.{name}", 2)
     ((severity, at, text),) = find(fleet, files, "ignore-rules")
     assert (severity, at, message in text) == ("error", place, True)

@@ -17,20 +17,20 @@ from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.history import HistoryFilter
 from gitsched.reconcile import RunResult
-from gitsched.reconcile.allowances import list_allowed_changes
-from gitsched.reconcile.cluster_statuses import list_recent_commits
-from gitsched.reconcile.facts import Facts, read_facts_documents
+from gitsched.reconcile.adoption.running_objects import _list_files
+from gitsched.reconcile.facts.cluster_statuses import list_recent_commits
+from gitsched.reconcile.facts.facts_branches import Facts, read_facts_documents
 from gitsched.reconcile.fetch import fetch
-from gitsched.reconcile.former_owners import make_owner_finder
-from gitsched.reconcile.live_apply import read_live_records
-from gitsched.reconcile.output_history import MAX_TEXT, MAX_TRAILERS, open_history
-from gitsched.reconcile.recorded_names import RecordedNames
-from gitsched.reconcile.recorded_output import _find_directories, _list_first_parents
+from gitsched.reconcile.output.live_apply import read_live_records
+from gitsched.reconcile.output.output_history import MAX_TEXT, MAX_TRAILERS, open_history
+from gitsched.reconcile.output.recorded_names import RecordedNames
+from gitsched.reconcile.output.recorded_output import _find_directories, _list_first_parents
+from gitsched.reconcile.review.allowances import list_allowed_changes
 from gitsched.reconcile.rollout_input import list_output_commits
 from gitsched.reconcile.run import open_context
-from gitsched.reconcile.running_objects import _list_files
-from gitsched.reconcile.source_notes import list_earlier_sources, read_output_note
-from gitsched.reconcile.source_tree import read_source_tree
+from gitsched.reconcile.source.source_notes import list_earlier_sources, read_output_note
+from gitsched.reconcile.source.source_tree import read_source_tree
+from gitsched.reconcile.tenants.former_owners import make_owner_finder
 from gitsched.report.history import write_entry
 
 from .conftest import UNGUARDED, Fleet, cluster, deployment, policy
@@ -79,25 +79,29 @@ def describe(fleet: Fleet, **chosen: Any) -> str:
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("output_history.MAX_COMMITS", 1, "1 commits have been read"),
-        ("history_records.MAX_MOVES", 1, "and 2 more"),
-        ("history_records.MAX_MOVES", 1, "2 more recorded decisions changed, which are not read"),
-        ("history_records.MAX_RECORD", 10, "it has more than 10 bytes"),
-        ("history_records.MAX_RECORD", 10, "3 more recorded decisions changed, which are not read"),
-        ("output_history._MAX_SOURCES_COUNTED", 1, "only 1 of the commits of the source since the commit before are counted"),
+        ("output.output_history.MAX_COMMITS", 1, "1 commits have been read"),
+        ("output.history_records.MAX_MOVES", 1, "and 2 more"),
+        ("output.history_records.MAX_MOVES", 1, "2 more recorded decisions changed, which are not read"),
+        ("output.history_records.MAX_RECORD", 10, "it has more than 10 bytes"),
+        ("output.history_records.MAX_RECORD", 10, "3 more recorded decisions changed, which are not read"),
+        (
+            "output.output_history._MAX_SOURCES_COUNTED",
+            1,
+            "only 1 of the commits of the source since the commit before are counted",
+        ),
     ],
 )
 def test_history_says_what_it_has_not_read(
     moved: Fleet, name: str, value: int, told: str, limit: Patch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gitsched.reconcile.history_records.select_described", list)
+    monkeypatch.setattr("gitsched.reconcile.output.history_records.select_described", list)
     assert told not in describe(moved)
     limit(name, value)
     assert told in describe(moved)
 
 
 def test_history_counts_the_clusters_that_it_does_not_name(moved: Fleet, limit: Patch) -> None:
-    limit("output_history.MAX_FILES", 1)
+    limit("output.output_history.MAX_FILES", 1)
     moved.commit({"three.yaml": cluster("three"), "four.yaml": cluster("four")}, hour=4)
     moved.reconcile(4)
     assert "cluster four is new\n  as are 1 more" in describe(moved)
@@ -109,7 +113,7 @@ def test_history_names_some_rewinds_and_says_that_there_are_more(moved: Fleet, l
         moved.git("update-ref", "-m", "back", "refs/heads/placements", "placements^")
         moved.git("update-ref", "-m", "again", "refs/heads/placements", head)
     assert describe(moved).count("the branch was moved from") == 2
-    limit("output_history._MAX_REWINDS", 1)
+    limit("output.output_history._MAX_REWINDS", 1)
     assert "the branch was moved back more than 1 times: `git reflog` lists all moves" in describe(moved)
 
 
@@ -122,8 +126,8 @@ def test_completion_looks_at_a_part_of_a_large_repository(moved: Fleet, limit: P
         return len(names.list_branches()), len(list(names.read_workloads()))
 
     assert count() == (2, 4)
-    limit("recorded_names.MAX_BRANCHES", 1)
-    limit("recorded_names.MAX_NAMESPACES", 1)
+    limit("output.recorded_names.MAX_BRANCHES", 1)
+    limit("output.recorded_names.MAX_NAMESPACES", 1)
     assert count() == (1, 3)
 
 
@@ -135,7 +139,7 @@ def test_more_edits_than_the_limit_are_counted_as_one(moved: Fleet, limit: Patch
     for number in range(3):
         replace(moved, f"clusters/two/default/{number}.yaml", "100644", "kind: Added\n")
     assert len(list_edits(moved.preview(4))) == 3
-    limit("output_edits.MAX_EDITS", 2)
+    limit("output.output_edits.MAX_EDITS", 2)
     assert [text[:42] for text in list_edits(moved.preview(4))][2:] == ["people made more than 2 commits on the out"]
 
 
@@ -146,7 +150,7 @@ def test_the_original_of_an_amended_commit_is_searched_among_some(moved: Fleet, 
     moved.git("-C", str(worktree), "commit", "-q", "--amend", "--no-edit")
     moved.git("update-ref", "refs/heads/placements", moved.git("-C", str(worktree), "rev-parse", "HEAD"))
     assert len(list_edits(moved.preview(4))) == 1
-    limit("output_edits.MAX_NOTED_COMMITS", 0)
+    limit("output.output_edits.MAX_NOTED_COMMITS", 0)
     run = moved.reconcile(4)
     assert list_edits(run) == []
     assert "clusters/two/default/added.yaml" not in moved.files(), "it is taken back nevertheless"
@@ -161,7 +165,7 @@ def test_trailers_beyond_the_limit_do_not_count(moved: Fleet, limit: Patch) -> N
         return list_allowed_changes(context, fetch(context))
 
     assert read() == {"0123456789ab"}
-    limit("allowances.MAX_COMMITS", 1)
+    limit("review.allowances.MAX_COMMITS", 1)
     assert read() == set()
 
 
@@ -177,7 +181,7 @@ def test_only_the_latest_output_commits_are_read(moved: Fleet, limit: Patch) -> 
     source = moved.git("rev-parse", "main")
     assert (len(list_output_commits(repository, head)), len(list(list_recent_commits(repository, head)))) == (2, 2)
     assert len(list(_list_first_parents(repository, repository.commit(source)))) == 4
-    for name in ("rollout_input.MAX_COMMITS", "cluster_statuses.MAX_RECENT_COMMITS", "recorded_output.MAX_PARENTS"):
+    for name in ("rollout_input.MAX_COMMITS", "facts.cluster_statuses.MAX_RECENT_COMMITS", "output.recorded_output.MAX_PARENTS"):
         limit(name, 1)
     assert (len(list_output_commits(repository, head)), len(list(list_recent_commits(repository, head)))) == (1, 1)
     assert list(_list_first_parents(repository, repository.commit(source))) == [source]
@@ -188,14 +192,14 @@ def test_the_search_for_the_directory_of_the_output_is_bounded(moved: Fleet, lim
     repository = open_context(moved.settings(5)).source.repository
     tree = repository.commit(moved.git("rev-parse", "main")).tree
     assert list(_find_directories(repository, tree)) == ["c", "a/b"]
-    limit("recorded_output.MAX_DIRECTORIES", 3)
+    limit("output.recorded_output.MAX_DIRECTORIES", 3)
     assert list(_find_directories(repository, tree)) == ["c"]
 
 
 def test_a_dump_with_too_many_files_is_an_error(fleet: Fleet, limit: Patch) -> None:
     fleet.write({f"{number}.yaml": "" for number in range(3)})
     assert [file.name for file in _list_files(fleet.path)] == ["0.yaml", "1.yaml", "2.yaml"]
-    limit("running_objects.MAX_FILES", 2)
+    limit("adoption.running_objects.MAX_FILES", 2)
     with pytest.raises(Permanent, match="has more than 2 files"):
         list(_list_files(fleet.path))
 
@@ -208,10 +212,10 @@ def test_records_that_apply_reads_are_bounded(moved: Fleet, limit: Patch) -> Non
         return len(found.records), [record.reason for record in found.refused]
 
     assert read() == (3, [])
-    limit("live_apply.MAX_RECORD_SIZE", 10)
+    limit("output.live_apply.MAX_RECORD_SIZE", 10)
     count, refused = read()
     assert (count, len(refused), "is no file of at most 10 bytes" in refused[0]) == (0, 3, True)
-    limit("live_apply.MAX_RECORDS", 2)
+    limit("output.live_apply.MAX_RECORDS", 2)
     with pytest.raises(Permanent, match="has more than 2 records: use one output branch for each cluster"):
         read()
 
@@ -221,13 +225,13 @@ def test_earlier_sources_are_searched_in_some_output_commits(moved: Fleet, limit
     fetched = fetch(context)
     first = moved.git("rev-parse", "main~3")
     assert list(list_earlier_sources(fetched))[1:] == [first]
-    limit("source_notes.MAX_OUTPUT_COMMITS", 0)
+    limit("source.source_notes.MAX_OUTPUT_COMMITS", 0)
     assert list(list_earlier_sources(fetched))[1:] == []
 
 
 @pytest.mark.parametrize("count", [0, -1, 11, 10**400, True, "3", None])
 def test_a_note_with_a_count_that_cannot_be_is_read_without_it(moved: Fleet, count: Any, limit: Patch) -> None:
-    limit("source_notes.MAX_MOVES", 10)
+    limit("source.source_notes.MAX_MOVES", 10)
     text = json.dumps({"drySha": "a" * 40, "outputMoves": {"placements": count, "other": 10}})
     moved.git("notes", "--ref=hydrator.metadata", "add", "-f", "-F", "-", "placements", data=text.encode())
     found = read_output_note(open_context(moved.settings(5)).source.repository, moved.head or "")
@@ -243,7 +247,7 @@ def test_files_of_a_facts_branch_beyond_the_limit_are_named(fleet: Fleet, cluste
     facts = Facts((FactsBranch("facts", commit, cluster_name),))
     source = read_source_tree(context.source.repository, commit.tree, context.caches.files, None).source_tree
     assert [finding.message for finding in read_facts_documents(context, facts, source).findings] == []
-    limit(f"facts.{name}", 2)
+    limit(f"facts.facts_branches.{name}", 2)
     (found,) = read_facts_documents(context, facts, source).findings
     assert (found.code, found.message) == (
         "facts-ignored",
@@ -258,7 +262,7 @@ def test_the_former_owner_of_a_workload_is_searched_in_some_commits(moved: Fleet
     context = open_context(moved.settings(5))
     key = Key("apps", "Deployment", "default", "a")
     assert make_owner_finder(context, fetch(context))(key) == PLATFORM
-    limit("former_owners.MAX_COMMITS", 1)
+    limit("tenants.former_owners.MAX_COMMITS", 1)
     assert make_owner_finder(context, fetch(context))(key) is None
 
 

@@ -11,15 +11,16 @@ import pytest
 from gitsched.decide.catalog import make_raw_document
 from gitsched.git import open_repository
 from gitsched.model.finding import Finding
-from gitsched.reconcile import Reconciler, RunResult, source_history
-from gitsched.reconcile.commit_tree import CommitTree, resolve_closures
-from gitsched.reconcile.contact_changes import list_contacts
-from gitsched.reconcile.hidden_sources import _find_policy_file
-from gitsched.reconcile.object_sources import _list_namespaces
-from gitsched.reconcile.source_identity import Artifact, read_artifact
-from gitsched.reconcile.source_reader import SourceReader
-from gitsched.reconcile.tenant_rules import _list_pointers
-from gitsched.reconcile.tool_documents import DocumentIndex
+from gitsched.reconcile import Reconciler, RunResult
+from gitsched.reconcile.builds.object_sources import _list_namespaces
+from gitsched.reconcile.builds.source_identity import Artifact, read_artifact
+from gitsched.reconcile.builds.tool_documents import DocumentIndex
+from gitsched.reconcile.review.contact_changes import list_contacts
+from gitsched.reconcile.source import source_history
+from gitsched.reconcile.source.commit_tree import CommitTree, resolve_closures
+from gitsched.reconcile.source.hidden_sources import _find_policy_file
+from gitsched.reconcile.source.source_reader import SourceReader
+from gitsched.reconcile.tenants.tenant_rules import _list_pointers
 
 from .conftest import UNGUARDED, Fleet, cluster, deployment, policy
 from .test_flux_paths import DEPLOYMENT, LAYOUT, kustomization
@@ -64,7 +65,7 @@ def test_only_some_commits_of_a_shallow_clone_are_fetched_one_by_one(limit: Patc
         fetch_commit=lambda oid: bool(asked.append(oid)),
     )
     fetched: Any = SimpleNamespace(record=None, source=SimpleNamespace(oid="a"))
-    limit("source_history.MAX_FETCHES", 0)
+    limit("source.source_history.MAX_FETCHES", 0)
     history = source_history.SourceHistory(SimpleNamespace(source=source), fetched)  # type: ignore[arg-type]
     assert (history._read_commit("b"), asked) == (None, [])
 
@@ -92,7 +93,7 @@ def test_the_version_of_the_last_run_counts_where_the_search_ends(fleet: Fleet, 
     for name, replicas in (("", [2]), ("MAX_EARLIER_COMMITS", []), ("MAX_EARLIER_BUILDS", [])):
         with monkeypatch.context() as patch:
             if name:
-                patch.setattr(f"gitsched.reconcile.builds.{name}", 0)
+                patch.setattr(f"gitsched.reconcile.builds.kustomize_roots.{name}", 0)
             run = fleet.preview(1)
         (found,) = find(run, "kustomize-missing")
         assert "with the objects of commit" in found.message
@@ -127,7 +128,7 @@ def test_directories_of_tools_beyond_a_limit_are_named(
     fleet: Fleet, name: str, value: int, severity: str, text: str, limit: Patch
 ) -> None:
     fleet.commit(TWO_PATHS)
-    limit(f"reconciled_paths.{name}", value)
+    limit(f"builds.reconciled_paths.{name}", value)
     found = [finding for finding in find(fleet.preview(), "reconciled-path") if finding.message.startswith(text)]
     assert [finding.severity for finding in found] == [severity]
 
@@ -139,7 +140,7 @@ def test_the_directory_of_a_tool_is_that_of_the_last_run_where_the_search_ends(f
     assert fleet.where("shop/deployment-api") == ["one"]
     fleet.commit({"more/kustomization.yaml": "resources: [missing.yaml]\n"}, hour=1)
     fleet.commit({"note.txt": "x"}, hour=1)
-    limit("reconciled_paths.MAX_EARLIER_COMMITS", 0)
+    limit("builds.reconciled_paths.MAX_EARLIER_COMMITS", 0)
     run = fleet.reconcile(1)
     assert len(find(run, "history-incomplete")) == 1
     assert fleet.where("shop/deployment-api") == ["one"]
@@ -163,7 +164,7 @@ def test_a_directory_of_plain_files_has_a_limit(fleet: Fleet, limit: Patch) -> N
             "all.yaml": policy(kind="Bundle").replace("apps/v1", "gitsched.io/v1alpha1"),
         }
     )
-    limit("bundle_files.MAX_FILES", 1)
+    limit("bundles.bundle_files.MAX_FILES", 1)
     assert [
         "plain has more than 1 YAML files" in finding.message
         for finding in fleet.preview().plan.findings
@@ -174,7 +175,7 @@ def test_a_directory_of_plain_files_has_a_limit(fleet: Fleet, limit: Patch) -> N
 def test_other_repositories_are_fetched_a_limited_number_of_times(limit: Patch) -> None:
     rounds: list[int] = []
     remotes = SimpleNamespace(fetch_wanted=lambda: bool(rounds.append(1)) or True)
-    limit("commit_tree.MAX_ROUNDS", 3)
+    limit("source.commit_tree.MAX_ROUNDS", 3)
     commit: Any = SimpleNamespace(remotes=remotes)
     assert (resolve_closures([], commit), len(rounds)) == ([], 3)
 
@@ -201,7 +202,7 @@ def test_namespaces_of_a_root_with_too_many_references_are_not_known(
     commit = commit_tree({"kustomization.yaml": "namespace: shop\nresources: [a.yaml, b.yaml]\n", "a.yaml": "", "b.yaml": ""})
     (closure,) = resolve_closures(["."], commit)
     assert _list_namespaces(closure, commit) == {"a.yaml": {"shop"}, "b.yaml": {"shop"}}
-    limit("object_sources.MAX_REFERENCES", 1)
+    limit("builds.object_sources.MAX_REFERENCES", 1)
     assert _list_namespaces(closure, commit) == {}
 
 
@@ -219,7 +220,7 @@ def test_an_artifact_with_too_many_files_is_not_known(commit_tree: Callable[[Map
     assert read_artifact(make_raw_document(body), "apps", identity, commit) == Artifact(
         {"a.yaml": "apps/a.yaml", "b.yaml": "apps/b.yaml"}
     )
-    limit("source_identity.MAX_ARTIFACT_FILES", 1)
+    limit("builds.source_identity.MAX_ARTIFACT_FILES", 1)
     found = read_artifact(make_raw_document(body), "apps", identity, commit)
     assert found == Artifact({}, "the artifact apps has more than 1 files")
 
@@ -231,7 +232,7 @@ def test_a_hidden_policy_is_searched_in_some_files(
     commit = commit_tree({"a.yaml": "a: b\n", "b.yaml": policy("one")})
     entries = commit.repository.entries(commit.repository.commit(fleet.git("rev-parse", "HEAD")).tree)
     assert _find_policy_file(commit.repository, entries) == "b.yaml"
-    limit(f"hidden_sources.{name}", value)
+    limit(f"source.hidden_sources.{name}", value)
     assert _find_policy_file(commit.repository, entries) == ""
 
 
@@ -244,7 +245,7 @@ def test_documents_of_tools_are_searched_in_files_that_are_not_too_large(
         return len(DocumentIndex(commit, {}, commit._reader).list_groups(["kustomize.toolkit.fluxcd.io"]))
 
     assert count() == 1
-    limit("tool_documents._MAX_SIZE", 50)
+    limit("builds.tool_documents._MAX_SIZE", 50)
     assert count() == 0
 
 
@@ -261,7 +262,7 @@ def test_addresses_of_providers_are_compared_where_a_provider_can_have_one() -> 
 def test_entries_of_a_tenant_are_located_to_a_limit(limit: Patch) -> None:
     body = {"limits": {"requests": {f"r{number}": 1 for number in range(5)}}, "kinds": {"deny": [{}] * 5}}
     before = list(_list_pointers(body))
-    limit("tenant_rules._MAX_ENTRIES", 2)
+    limit("tenants.tenant_rules._MAX_ENTRIES", 2)
     after = list(_list_pointers(body))
     assert (len(before) - len(after), ("spec", "limits") in after, ("spec", "kinds", "deny", 2) in after) == (6, True, False)
 
@@ -270,7 +271,7 @@ def test_a_link_with_a_long_target_leads_nowhere(fleet: Fleet, limit: Patch) -> 
     (fleet.path / "b").symlink_to("./one.yaml")
     fleet.commit({"one.yaml": cluster("one")})
     assert find(fleet.preview(), "symlink") == []
-    limit("unread_entries._MAX_TARGET", 5)
+    limit("source.unread_entries._MAX_TARGET", 5)
     assert ["it leads to no file" in finding.message for finding in find(fleet.preview(), "symlink")] == [True]
 
 
@@ -278,7 +279,11 @@ def test_a_link_with_a_long_target_leads_nowhere(fleet: Fleet, limit: Patch) -> 
 
 
 def test_caches_that_are_full_change_no_result(make_fleet: Callable[[str], Fleet], limit: Patch) -> None:
-    for name in ("changed_files.MAX_CHANGED_FILES", "cache.caches.MAX_OLD_VERSIONS", "patched_manifests.MAX_CACHED"):
+    for name in (
+        "incremental.changed_files.MAX_CHANGED_FILES",
+        "cache.caches.MAX_OLD_VERSIONS",
+        "output.patched_manifests.MAX_CACHED",
+    ):
         limit(name, -5)
     trees = []
     for kept in (True, False):
@@ -311,7 +316,7 @@ def test_many_objects_without_a_policy_change_no_result(fleet: Fleet, monkeypatc
     fleet.commit({"x.yaml": service % ("x", "x"), "a.yaml": deployment("a"), "one.yaml": cluster("one"), "all.yaml": policy("one")})
     process, complete = Reconciler(fleet.settings()), []
     for hour, maximum in ((0, 1), (1, 1), (2, 0)):
-        monkeypatch.setattr("gitsched.decide.companion_changes.MAX_UNSELECTED", maximum)
+        monkeypatch.setattr("gitsched.decide.incremental.companion_changes.MAX_UNSELECTED", maximum)
         fleet.commit({f"new{hour}.yaml": deployment(f"new{hour}")}, hour=hour)
         run = process.run(fleet.settings(hour).now)
         complete.append(run.plan.complete)
@@ -324,6 +329,6 @@ def test_a_file_of_rules_that_is_too_large_is_an_error(fleet: Fleet, limit: Patc
         {".sourceignore": "/hidden\n", "hidden/web.yaml": deployment("web"), "all.yaml": policy(), "one.yaml": cluster("one")}
     )
     assert find(fleet.preview(), "ignore-rules") == []
-    limit("ignore_files.MAX_IGNORE_SIZE", 5)
+    limit("source.ignore_files.MAX_IGNORE_SIZE", 5)
     (found,) = find(fleet.preview(), "ignore-rules")
     assert (str(found.location), found.message[:34]) == (".sourceignore:1:1", "the file has more than 5 bytes: it")

@@ -12,10 +12,10 @@ from gitsched.build.builder import find_builder
 from gitsched.build.closure import resolve_closure
 from gitsched.build.kustomize import build_root
 from gitsched.git import Repository
+from gitsched.reconcile.builds.object_sources import list_object_sources
 from gitsched.reconcile.cache.caches import ParseCache
-from gitsched.reconcile.commit_tree import CommitTree
-from gitsched.reconcile.object_sources import list_object_sources
-from gitsched.reconcile.source_reader import SourceReader
+from gitsched.reconcile.source.commit_tree import CommitTree
+from gitsched.reconcile.source.source_reader import SourceReader
 
 from .conftest import Fleet
 

@@ -10,8 +10,8 @@ import pytest
 
 from gitsched.model.explanation import Explanation
 from gitsched.reconcile import Reconciler
-from gitsched.reconcile.comparison import compare_plans
-from gitsched.reconcile.explanation import explain_resource
+from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.report.explanation import list_overrides
 
 from .conftest import Fleet, at_hour, cluster, policy

@@ -15,9 +15,11 @@ from gitsched.apis.topology import CLUSTER, NODE
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
 from gitsched.model.simulation import FailureDomain
-from gitsched.reconcile import explanation, fleet_tree, pipeline, planned_fleet, source_simulation
-from gitsched.reconcile.fleet_status import read_fleet_status
-from gitsched.reconcile.fleet_tree import read_fleet_tree
+from gitsched.reconcile import pipeline
+from gitsched.reconcile.incremental import planned_fleet
+from gitsched.reconcile.review import explanation, fleet_tree, source_simulation
+from gitsched.reconcile.review.fleet_status import read_fleet_status
+from gitsched.reconcile.review.fleet_tree import read_fleet_tree
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.report.fleet_status import serialize_fleet_status
 from gitsched.report.fleet_tree import serialize_fleet_tree

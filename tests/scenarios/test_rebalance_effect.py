@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 import gitsched
-from gitsched.reconcile.comparison import compare_plans
-from gitsched.reconcile.explanation import explain_resource
+from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.report.explanation import write_explanation
 from gitsched.report.serialization import serialize_explanation
 from gitsched.report.text import write_plan

@@ -14,11 +14,12 @@ import pytest
 from gitsched import __version__
 from gitsched.cli.exit_codes import get_review_code
 from gitsched.cli.output import format_outputs
-from gitsched.decide import repeated_decisions
+from gitsched.decide.incremental import repeated_decisions
 from gitsched.git.notes import NOTES_REF
-from gitsched.reconcile import Reconciler, RunResult, output_commit, package_digest, pipeline, recorded_plan
-from gitsched.reconcile.freeze import set_freeze
-from gitsched.reconcile.recorded_plan import PLAN_KEY, PlannedOutcomes
+from gitsched.reconcile import Reconciler, RunResult, package_digest, pipeline
+from gitsched.reconcile.output import output_commit, recorded_plan
+from gitsched.reconcile.output.freeze import set_freeze
+from gitsched.reconcile.output.recorded_plan import PLAN_KEY, PlannedOutcomes
 from gitsched.reconcile.run import make_review
 from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_run

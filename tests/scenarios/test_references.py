@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.decide.reference_findings import MAX_FINDINGS
+from gitsched.decide.relations.reference_findings import MAX_FINDINGS
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile import RunResult
-from gitsched.reconcile.explanation import explain_resource
+from gitsched.reconcile.review.explanation import explain_resource
 from gitsched.report.explanation import write_explanation
 
 from .conftest import Fleet, cluster
@@ -319,7 +319,7 @@ def test_changed_references_to_an_object_that_is_not_in_the_source_need_no_compl
     )
     kinds = []
     for hour, change in enumerate(changes, 1):
-        monkeypatch.setattr("gitsched.decide.missing_changes.MAX_READ", 0 if hour > 3 else 100)
+        monkeypatch.setattr("gitsched.decide.incremental.missing_changes.MAX_READ", 0 if hour > 3 else 100)
         fleet.commit({f"{name}.yaml": f"# Edited\n{json.dumps(one)}" for name, one in change.items()}, hour=hour)
         run = fleet.reconcile(hour)
         kinds.append(run.plan.complete)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from gitsched.model.changes import RetainedWorkload
-from gitsched.reconcile.comparison import compare_plans
+from gitsched.reconcile.review.comparison import compare_plans
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.test_dependencies import config, workload
 

@@ -7,8 +7,9 @@ from random import Random
 
 import pytest
 
-from gitsched.decide import companion_findings, separated_companions
-from gitsched.reconcile import output_commit
+from gitsched.decide.incremental import separated_companions
+from gitsched.decide.relations import companion_findings
+from gitsched.reconcile.output import output_commit
 from tests.scenarios.conftest import Fleet
 from tests.scenarios.test_incremental_plan import ThreeVariants
 

@@ -416,7 +416,7 @@ def test_the_command_line_releases_a_lost_cluster(held: Fleet, tmp_path: Path) -
 
 def test_a_simulation_and_an_explanation_say_that_a_workload_is_held(held: Fleet) -> None:
     from gitsched.model.explanation import Explanation
-    from gitsched.reconcile.explanation import explain_resource
+    from gitsched.reconcile.review.explanation import explain_resource
 
     found = explain_resource(held.settings(2), "StatefulSet", "shop", "db")
     assert isinstance(found, Explanation)

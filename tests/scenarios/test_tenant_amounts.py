@@ -12,7 +12,7 @@ import yaml
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.tenant import Tenant, parse_tenant
 from gitsched.decide.pod_amounts import PodAmounts
-from gitsched.decide.tenant_amounts import Amounts, TenantUse, find_exceeded_limit, measure_outcome
+from gitsched.decide.tenants.tenant_amounts import Amounts, TenantUse, find_exceeded_limit, measure_outcome
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome, TargetCluster
 

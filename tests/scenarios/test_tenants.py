@@ -13,7 +13,7 @@ import yaml
 from gitsched.git.repository import Repository
 from gitsched.model.errors import Permanent
 from gitsched.reconcile import RunResult
-from gitsched.reconcile.comparison import compare_plans
+from gitsched.reconcile.review.comparison import compare_plans
 
 from .conftest import Fleet, cluster, deployment, policy
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from gitsched.reconcile.explanation import explain_resource
+from gitsched.reconcile.review.explanation import explain_resource
 from tests.builders.knative import ADAPTER, NAMESPACE, RENDERED, settings, source
 
 from .conftest import Fleet

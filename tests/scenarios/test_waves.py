@@ -15,7 +15,7 @@ from gitsched.apis.gitsched.rollout import parse_broken_rollout
 from gitsched.model.document import Document, Key
 from gitsched.model.time import format_time
 from gitsched.reconcile import Reconciler
-from gitsched.reconcile.fleet_status import read_fleet_status
+from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.run import make_review
 from gitsched.report.fleet_status import write_fleet_status
 from gitsched.report.markdown import write_markdown

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from gitsched.git import open_repository
-from gitsched.reconcile import source_reader, worker_processes
+from gitsched.reconcile import worker_processes
 from gitsched.reconcile.cache.caches import ParseCache
-from gitsched.reconcile.source_reader import SourceReader, list_manifests
+from gitsched.reconcile.source import source_reader
+from gitsched.reconcile.source.source_reader import SourceReader, list_manifests
 from gitsched.reconcile.worker_processes import count_processes, map_in_processes
 from tests.scenarios.conftest import Fleet
 

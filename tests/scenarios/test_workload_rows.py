@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gitsched.decide.plan_state import CompanionRow, ReferenceRow, WorkloadRow
+from gitsched.decide.incremental.plan_state import CompanionRow, ReferenceRow, WorkloadRow
 from gitsched.kinds.companion_targets import CompanionFeatures
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding

@@ -14,7 +14,7 @@ from gitsched.cli.scenario_options import _parse_factor
 from gitsched.forge.credentials import Credential
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
-from gitsched.reconcile.score_reception import RejectedInput, _parse_scores
+from gitsched.reconcile.facts.score_reception import RejectedInput, _parse_scores
 from gitsched.report.isolated_review import MAX_FAULTS, isolate_review
 from gitsched.report.review import Review
 from gitsched.report.saved_plan import parse_saved_plan
@@ -56,7 +56,7 @@ def test_pushes_beyond_the_queue_are_refused_and_those_in_it_are_committed(monke
 
 
 def test_a_body_with_too_many_scores_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gitsched.reconcile.score_reception.MAX_DOCUMENTS", 1)
+    monkeypatch.setattr("gitsched.reconcile.facts.score_reception.MAX_DOCUMENTS", 1)
     score = "apiVersion: cluster.open-cluster-management.io/v1alpha1\nkind: AddOnPlacementScore\nmetadata: {name: NAME, namespace: ash}\n"
     scores = [score.replace("NAME", name) + "status: {scores: [{name: cpu, value: 1}]}\n" for name in "ab"]
     assert len(_parse_scores("ash", scores[0].encode())) == 1

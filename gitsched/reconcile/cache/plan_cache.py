@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.capabilities import DependencyTracking
 from gitsched.apis.policy_api import PolicyEngine
-from gitsched.decide.plan_state import workload_sort_key
+from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.document import Document, Key
 from gitsched.model.errors import GitschedError
@@ -35,8 +35,8 @@ from gitsched.reconcile.cache.shards import Shards
 from gitsched.reconcile.cache.storage import identify_build
 
 if TYPE_CHECKING:
-    from gitsched.decide.plan_contents import PlanContents
-    from gitsched.decide.plan_state import ClusterRow, StateChanges, Totals, WorkloadRow
+    from gitsched.decide.incremental.plan_contents import PlanContents
+    from gitsched.decide.incremental.plan_state import ClusterRow, StateChanges, Totals, WorkloadRow
     from gitsched.git import OutputRepository
     from gitsched.model.template_index import TemplateEntry, TemplateIndex
     from gitsched.reconcile.cache.plan_file import PlanFile, Row, RowStore
@@ -92,7 +92,7 @@ class LazyDocuments(Mapping[tuple[str, str], tuple[Document, ...]]):
 
 
 class PlanCache:
-    """Rows of a plan state: see `gitsched.decide.plan_state.PlanRows`. Without a store they are lost with the process."""
+    """Rows of a plan state: see `gitsched.decide.incremental.plan_state.PlanRows`. Without a store they are lost with the process."""
 
     def __init__(self, header: PlanCacheHeader, store: RowStore | None) -> None:
         self.header, self.store = header, store

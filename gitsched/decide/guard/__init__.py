@@ -1,0 +1,1 @@
+"""Withhold changes that look like a mistake."""

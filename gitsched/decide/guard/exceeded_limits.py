@@ -1,0 +1,71 @@
+"""Find the changes of a plan that exceed a limit of the guard, with those of workloads that follow the same decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from gitsched.apis.gitsched.guard_config import GuardConfig
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.guard.large_changes import GuardedMoves, PlacedWorkload, find_withheld_changes, list_guarded_moves
+from gitsched.decide.guard.withheld_changes import extend_to_followers
+from gitsched.decide.plan_input import PlanInput
+from gitsched.decide.plan_result import HadWorkloads, list_previous_replicas
+from gitsched.decide.removals import RemovedPlacement
+from gitsched.decide.renames import find_successors
+from gitsched.model.changes import NOTHING_WITHHELD, Move, WithheldChanges
+from gitsched.model.document import Key
+from gitsched.model.scheduling import Outcome
+
+if TYPE_CHECKING:
+    from gitsched.decide.guard.guard_settings import GuardInput
+
+
+def find_exceeding_changes(
+    source: PlanInput,
+    decisions: DecisionSet,
+    removed: Mapping[Key, RemovedPlacement],
+    moves: tuple[Move, ...],
+    had_workloads: HadWorkloads,
+) -> WithheldChanges:
+    """Return the changes that exceed a limit of the guard. Where the settings are stricter for what exceeds one, these count as well.
+
+    A workload that continues under another name is not removed: it counts as one that moves to the clusters of the other one.
+    """
+    own = source.source.config.guard
+    successors = find_successors(decisions, removed) if removed else {}
+    moves = tuple(_continue_move(move, successors[move.key]) if move.key in successors else move for move in moves)
+    active = (
+        move._replace(before={cluster: count for cluster, count in move.before.items() if had_workloads(cluster)}) for move in moves
+    )
+    guarded = list_guarded_moves(active, decisions.engines, len(decisions.cluster_facts))
+    if not guarded.is_guarded:
+        return NOTHING_WITHHELD
+    continued = {outcome.key for outcome in successors.values()}  # what an earlier run placed of these is no further workload
+    placed = [
+        PlacedWorkload(outcome.key, before, outcome.replicas or 0)
+        for outcome in decisions.outcomes.values()
+        if outcome.key not in continued and (before := list_previous_replicas(outcome, had_workloads))
+    ]
+    placed += [PlacedWorkload(key, entry.workload.replicas) for key, entry in removed.items()]
+    return choose_withheld(source.guard, own, lambda config: _extend_withheld(source, guarded, placed, config, decisions))
+
+
+def choose_withheld(guard: GuardInput, own: GuardConfig, find: Callable[[GuardConfig], WithheldChanges]) -> WithheldChanges:
+    """Return the changes of a commit with its `own` settings that are withheld, which `find` finds by the settings that count."""
+    withheld = find(guard.choose_settings(own))
+    later = guard.choose_later_settings(own, withheld) if withheld.moves else None
+    return withheld if later is None else find(later)
+
+
+def _continue_move(move: Move, successor: Outcome) -> Move:
+    """Return the move of a removed workload to the clusters of the one that continues it."""
+    return move._replace(after=successor.replicas_by_cluster, copy_replicas=successor.replicas or 0)
+
+
+def _extend_withheld(
+    source: PlanInput, guarded: GuardedMoves, placed: list[PlacedWorkload], config: GuardConfig, decisions: DecisionSet
+) -> WithheldChanges:
+    """Return the changes that exceed a limit, and those of other workloads that follow the same decisions."""
+    withheld = find_withheld_changes(guarded, placed, config, source.source.tenancy, source.guard.find_former_owner)
+    return extend_to_followers(withheld, (*guarded.counted, *guarded.failover), decisions) if withheld.moves else withheld

@@ -1,0 +1,184 @@
+"""Which settings the guard uses, so that a commit cannot loosen the guard and pass under its own limits; and what the output branch
+records about that.
+
+The limits of a run are the stricter ones of the planned commit and of the trusted side: the base of a comparison, else the last commit
+that a run has planned without withholding anything. A commit that loosens a limit is trusted once a run of it has withheld nothing, or
+if it comes after the changes that are withheld. The same holds for a commit that no longer holds workloads with data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gitsched.apis.gitsched.config import FILE
+from gitsched.apis.gitsched.guard_config import MAX_PERCENT, GuardConfig, GuardLimit
+from gitsched.model.document import as_object
+from gitsched.model.finding import Finding, Location
+from gitsched.render.output_files import FREEZE
+
+if TYPE_CHECKING:
+    from gitsched.decide.guard.change_owners import FindOwner
+    from gitsched.model.changes import WithheldChanges
+
+_UNVERIFIED = "it is not known which documents the last run had"
+GUARD_CODES = ("allowance-unused", "changes-withheld", "guard-loosened", "placements-frozen")
+"""Codes of findings about the guard, which each run finds again."""
+
+
+class GuardRecord(NamedTuple):
+    """What gitsched.json says about the guard.
+
+    `settings` are those of the last source commit without withheld changes. While changes are withheld, `digest` is theirs, and `planned`
+    are the settings of the source commit that they came with. `frozen` is the reason in the file FREEZE of the output branch, or "".
+    `keeps_holds` says that workloads with data stay held although the source no longer holds any: the commit that says so came with their
+    moves. `unverified` are files because of which changes are withheld: those without documents that may have had some before.
+    """
+
+    settings: GuardConfig = GuardConfig()
+    digest: str = ""
+    planned: GuardConfig = GuardConfig()
+    frozen: str = ""
+    keeps_holds: bool = False
+    unverified: tuple[str, ...] = ()
+
+
+class GuardInput(NamedTuple):
+    """What the guard reads besides the planned commit.
+
+    `trusted` are the settings of the trusted side; None if there is none, as in a first run. `record` is that of the last run. `frozen`
+    is the reason in the file FREEZE of the output branch, or "". `limits` and `allowed` are options of the run: limits that take
+    precedence over all settings, and digests of changes that are allowed. `unverified` are files of the source without documents that
+    may have had some in the last run. `find_former_owner` returns whose path had the document of an object that is gone: the name of a
+    tenant, "" for the platform, None if that is not known.
+    """
+
+    trusted: GuardConfig | None = None
+    record: GuardRecord = GuardRecord()
+    frozen: str = ""
+    limits: tuple[GuardLimit, ...] = ()
+    allowed: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()
+    find_former_owner: FindOwner | None = None
+
+    def choose_settings(self, own: GuardConfig) -> GuardConfig:
+        """Return the settings for the changes of a commit with its `own` settings."""
+        return self._complete(own if self.trusted is None else own.tighten(self.trusted))
+
+    def choose_later_settings(self, own: GuardConfig, withheld: WithheldChanges) -> GuardConfig | None:
+        """Return the settings of a commit that came after the withheld changes and changed the guard; None if there is no such commit."""
+        if self.trusted is None or withheld.digest != self.record.digest or own == self.record.planned:
+            return None
+        return self._complete(own)
+
+    def trust_release(self, own: GuardConfig, *, held_before: bool) -> GuardInput | None:
+        """Return the input for a commit that no longer holds workloads, and came after the moves of all workloads that are held; None for
+        any other commit. `held_before`: the last run held all workloads that would be held now."""
+        if self.trusted is None or own.hold_stateful or self.record.keeps_holds or not held_before:
+            return None
+        return self._replace(trusted=self.trusted._replace(hold_stateful=False))
+
+    def _complete(self, config: GuardConfig) -> GuardConfig:
+        unverified = _UNVERIFIED if self.unverified else ""
+        reasons = dict.fromkeys(filter(None, (config.freeze, self.frozen, unverified)))
+        return config.replace_limits(self.limits)._replace(freeze="; ".join(reasons))
+
+    def make_record(self, own: GuardConfig, withheld: WithheldChanges, *, holds: bool = False) -> GuardRecord:
+        """Return the record of a run that has withheld these changes, and that `holds` workloads with data."""
+        keeps_holds = holds and not own.hold_stateful
+        trusted = own if self.trusted is None else self.trusted
+        if not withheld.moves:
+            return GuardRecord(
+                own._replace(hold_stateful=own.hold_stateful or keeps_holds), "", GuardConfig(), self.frozen, keeps_holds
+            )
+        known = withheld.digest == self.record.digest
+        return GuardRecord(
+            trusted, withheld.digest, self.record.planned if known else own, self.frozen, keeps_holds, self.unverified
+        )
+
+    def list_findings(self, own: GuardConfig, digest: str, allowed: Collection[str]) -> list[Finding]:
+        """Return the findings about a freeze, a commit that loosens the guard, and allowances of other changes than the withheld ones."""
+        findings = []
+        freeze = self._replace(unverified=()).choose_settings(own).freeze
+        if freeze:
+            cure = f"remove the file {FREEZE} from the output branch, or run gitsched freeze --lift" if self.frozen else ""
+            cure = "; ".join(filter(None, (cure, f"remove guard.freeze from {FILE}" if freeze != self.frozen else "")))
+            findings.append(Finding("info", "placements-frozen", f"Placements are frozen: {freeze}. To lift it, {cure}"))
+        loosened = list(own.list_loosened(self.trusted)) if self.trusted is not None else []
+        if loosened:
+            message = (
+                f"The guard allows more than before: {', '.join(loosened)}. The changes of this commit are limited as before, and "
+                "what is withheld or held now stays so until it is allowed or released; the new settings are for later changes"
+            )
+            findings.append(Finding("warning", "guard-loosened", message, Location(FILE, 1, 1), is_change=True))
+        for other in sorted({*self.allowed, *allowed} - {digest}):
+            message = f"{other[:100]} allows no change of this run: {f'withheld are {digest}' if digest else 'nothing is withheld'}"
+            cure = "use the digest that plan and reconcile print" if digest else "remove it"
+            findings.append(Finding("warning", "allowance-unused", f"{message}; {cure}"))
+        return findings
+
+
+NO_GUARD_INPUT = GuardInput()
+DEFAULT_GUARD = GuardRecord()
+
+
+def write_guard_record(record: GuardRecord) -> dict[str, Any]:
+    """Return the member `guard` of gitsched.json; {} for the default settings and without withheld changes."""
+    members = _write_settings(record.settings)
+    if record.digest:
+        members["withheld"] = {"digest": record.digest, **_write_settings(record.planned)}
+    if record.frozen:
+        members["frozen"] = record.frozen
+    if record.keeps_holds:
+        members["keepsHolds"] = True
+    if record.unverified:
+        members["unverified"] = list(record.unverified)
+    return members
+
+
+def read_guard_record(value: Mapping[str, Any]) -> GuardRecord:
+    """Read the member `guard` of gitsched.json. What is malformed counts as a default."""
+    withheld = as_object(value.get("withheld"))
+    digest, frozen, unverified = withheld.get("digest"), value.get("frozen"), value.get("unverified")
+    return GuardRecord(
+        _read_settings(value),
+        digest if isinstance(digest, str) else "",
+        _read_settings(withheld),
+        frozen if isinstance(frozen, str) else "",
+        value.get("keepsHolds") is True,
+        tuple(path for path in unverified if isinstance(path, str)) if isinstance(unverified, list) else (),
+    )
+
+
+def _write_settings(config: GuardConfig) -> dict[str, Any]:
+    """Return the limits that differ from the defaults, and the freeze; null for a limit that is turned off."""
+    defaults = GuardConfig().limits
+    limits = {
+        scope: changed
+        for scope, known in defaults.items()
+        if (
+            changed := {
+                effect: config.limits.get(scope, {}).get(effect)
+                for effect in sorted({*known, *config.limits.get(scope, {})})
+                if config.limits.get(scope, {}).get(effect) != known.get(effect)
+            }
+        )
+    }
+    members: dict[str, Any] = {"limits": limits} if limits else {}
+    if config.freeze:
+        members["freeze"] = config.freeze
+    if not config.hold_stateful:
+        members["holdStateful"] = False
+    return members
+
+
+def _read_settings(value: Mapping[str, Any]) -> GuardConfig:
+    limits: dict[str, dict[str, float]] = {scope: dict(known) for scope, known in GuardConfig().limits.items()}
+    for scope, entries in as_object(value.get("limits")).items():
+        for effect, percent in as_object(entries).items() if scope in limits else ():
+            if percent is None:
+                limits[scope].pop(effect, None)
+            elif isinstance(percent, int | float) and not isinstance(percent, bool) and 0 <= percent <= MAX_PERCENT:
+                limits[scope][effect] = float(percent)
+    freeze = value.get("freeze")
+    return GuardConfig(limits, freeze if isinstance(freeze, str) else "", value.get("holdStateful") is not False)

@@ -1,0 +1,293 @@
+"""Find changes that look like a mistake: too many workloads that are removed or move, too many replicas that are lost or added.
+
+Each change of a placed workload counts for the workload, its namespace, the clusters that it leaves, and the fleet. A move away from
+clusters that their API reports as unavailable is failover, and never counts, unless only reported facts make most clusters unavailable.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.apis.capabilities import AvailabilityReporting
+from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE, MIN_SCOPE_SIZE, GuardConfig
+from gitsched.apis.policy_api import PolicyEngine
+from gitsched.model.changes import NOTHING_WITHHELD, ExceededLimit, GuardEffect, GuardScope, Move, WithheldChanges
+from gitsched.model.document import Key
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.tenancy import Tenancy
+    from gitsched.decide.guard.change_owners import ChangeOwners, FindOwner
+
+_DIGEST_LENGTH = 16
+_SCOPES: tuple[GuardScope, ...] = ("fleet", "namespace", "cluster", "workload")
+
+
+class PlacedWorkload(NamedTuple):
+    """A workload of the previous output: its replicas by cluster, None where it has no number, and the replicas of a full copy."""
+
+    key: Key
+    replicas: Mapping[str, int | None]
+    copy_replicas: int = 0
+
+
+class _Change(NamedTuple):
+    """An amount by which a move counts against one limit: `name` is the namespace, cluster or workload."""
+
+    scope: GuardScope
+    name: str
+    effect: GuardEffect
+    amount: int
+
+
+class GuardedMoves(NamedTuple):
+    """The moves of placed workloads, by key: those that the guard counts, and failover. `reported` are the clusters that are unavailable
+    only by reported facts, `cluster_count` is the number of all clusters."""
+
+    counted: tuple[Move, ...]
+    failover: tuple[Move, ...] = ()
+    reported: frozenset[str] = frozenset()
+    cluster_count: int = 0
+
+    @property
+    def follows_facts(self) -> bool:
+        """Whether a workload leaves a cluster because of reported facts."""
+        return any(_list_left(move) & self.reported for move in self.failover)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the guard may withhold a move."""
+        return bool(self.counted) or self.follows_facts
+
+
+def list_guarded_moves(moves: Iterable[Move], engines: Iterable[PolicyEngine], cluster_count: int = 0) -> GuardedMoves:
+    """Divide the moves of placed workloads into those that the guard counts, and failover."""
+    placed = sorted((move for move in moves if move.before), key=lambda move: move.key)
+    if not placed:
+        return GuardedMoves(())
+    reporting = [engine for engine in engines if isinstance(engine, AvailabilityReporting)]
+    unavailable = frozenset(name for engine in reporting for name in engine.unavailable_clusters())
+    counted: list[Move] = []
+    failover: list[Move] = []
+    for move in placed:
+        (failover if _is_failover(move, unavailable) else counted).append(move)
+    reported = frozenset(name for engine in reporting for name in engine.clusters_reported_unready()) if failover else frozenset()
+    return GuardedMoves(tuple(counted), tuple(failover), reported, cluster_count)
+
+
+def _list_left(move: Move) -> frozenset[str]:
+    """Return the clusters that a workload leaves."""
+    return frozenset(move.before.keys() - move.after.keys())
+
+
+def _is_failover(move: Move, unavailable: frozenset[str]) -> bool:
+    """Return whether a workload leaves only unavailable clusters, and has a cluster afterwards."""
+    left = _list_left(move)
+    return bool(move.after) and bool(left) and left <= unavailable
+
+
+def find_withheld_changes(
+    guarded: GuardedMoves,
+    placed: Iterable[PlacedWorkload],
+    config: GuardConfig,
+    tenancy: Tenancy | None = None,
+    find_former: FindOwner | None = None,
+) -> WithheldChanges:
+    """Return the changes that exceed a limit. `placed` are the workloads of the previous output, `tenancy` says whose they are, and
+    `find_former` whose those were that are gone.
+
+    While placements are frozen, all counted moves are withheld. Failover is withheld if it follows facts that look like those of a
+    collector that has stopped.
+    """
+    placed = tuple(placed)
+    suspected = _suspect_facts(guarded, placed, config)
+    failover = tuple(move for move in guarded.failover if _list_left(move) & guarded.reported) if suspected else ()
+    withheld = _find_counted(guarded.counted, placed, config, tenancy, find_former)
+    if suspected is None:
+        return withheld
+    moves = tuple(sorted((*withheld.moves, *failover), key=lambda move: move.key))
+    return WithheldChanges(moves, (suspected, *withheld.limits), compute_digest(moves), config.freeze if withheld.moves else "")
+
+
+def _suspect_facts(guarded: GuardedMoves, placed: tuple[PlacedWorkload, ...], config: GuardConfig) -> ExceededLimit | None:
+    """Return the exceeded limit if facts alone make too many clusters unready: of all clusters, and of those that had workloads and lose
+    some now."""
+    percent = config.limits.get("fleet", {}).get("clustersUnready")
+    if percent is None or percent >= 100 or not guarded.follows_facts:
+        return None
+    busy = {cluster for workload in placed for cluster in workload.replicas}
+    left = {cluster for move in guarded.failover for cluster in _list_left(move) & guarded.reported}
+    unready, known = len(guarded.reported), max(guarded.cluster_count, len(busy | guarded.reported))
+    if 100 * unready <= percent * known or 100 * len(left) <= percent * len(busy):
+        return None
+    return ExceededLimit("fleet", "", "clustersUnready", unready, known, percent)
+
+
+def _find_counted(
+    moves: Iterable[Move],
+    placed: tuple[PlacedWorkload, ...],
+    config: GuardConfig,
+    tenancy: Tenancy | None,
+    find_former: FindOwner | None,
+) -> WithheldChanges:
+    """Return the counted moves that exceed a limit. Of the owners that share a scope, those that do not cause it pass."""
+    changes = [(move, list(_list_changes(move))) for move in moves]
+    if not changes:
+        return NOTHING_WITHHELD
+    amounts: Counter[tuple[GuardScope, str, GuardEffect]] = Counter()
+    for entry in (entry for _, entries in changes for entry in entries):
+        amounts[entry[:3]] += entry.amount
+    sizes = _compute_sizes(placed)
+    limits = {
+        measured: exceeded for measured, amount in amounts.items() if (exceeded := _check_limit(*measured, amount, sizes, config))
+    }
+    if not limits and not config.freeze:
+        return NOTHING_WITHHELD
+    from gitsched.decide.guard.change_owners import ChangeOwners  # few changes exceed a limit
+
+    owners = ChangeOwners(tenancy, find_former)
+    limits = _find_exceeding_owners(changes, limits, placed, owners)
+
+    def is_withheld(move: Move, entries: list[_Change]) -> bool:
+        exceeded = [limits[entry[:3]] for entry in entries if entry.amount and entry[:3] in limits]
+        return any(not limit.owners or owners.name_owner(move.key) in limit.owners for limit in exceeded)
+
+    withheld = tuple(move for move, entries in changes if config.freeze or is_withheld(move, entries))
+    if not withheld:
+        return NOTHING_WITHHELD
+    order = sorted(limits.values(), key=lambda limit: (_SCOPES.index(limit.scope), limit.name, limit.effect))
+    return WithheldChanges(withheld, tuple(order), compute_digest(withheld), config.freeze)
+
+
+def _find_exceeding_owners(
+    changes: list[tuple[Move, list[_Change]]],
+    limits: dict[tuple[GuardScope, str, GuardEffect], ExceededLimit],
+    placed: tuple[PlacedWorkload, ...],
+    owners: ChangeOwners,
+) -> dict[tuple[GuardScope, str, GuardEffect], ExceededLimit]:
+    """Return the limits with the owners whose changes are withheld, where those of others pass."""
+    amounts: dict[tuple[GuardScope, str, GuardEffect], Counter[str]] = {measured: Counter() for measured in limits}
+    for move, entries in changes:
+        for entry in entries:
+            if entry.amount and entry[:3] in amounts:
+                amounts[entry[:3]][owners.name_owner(move.key)] += entry.amount
+    shared = {measured: found for measured, found in amounts.items() if len(found) > 1}
+    if not shared:
+        return limits
+    from gitsched.decide.guard.change_owners import OwnedAmount, choose_withheld_owners  # only where several owners share a scope
+
+    by_owner: dict[str, list[PlacedWorkload]] = {}
+    for workload in placed:
+        by_owner.setdefault(owners.name_owner(workload.key), []).append(workload)
+    sizes, each = _compute_sizes(placed), {owner: _compute_sizes(found) for owner, found in by_owner.items()}
+    found_limits = dict(limits)
+    for measured, found in shared.items():
+        (scope, name, effect), limit = measured, limits[measured]
+        unit = "workloads" if effect in ("removed", "moved") else "replicas"
+        owned = {
+            owner: OwnedAmount(amount, each[owner][scope, name, unit], each[owner][scope, name, "workloads"])
+            for owner, amount in found.items()
+        }
+        chosen = choose_withheld_owners(owned, limit.size, sizes[scope, name, "workloads"], limit.percent)
+        if len(chosen) < len(owned):
+            found_limits[measured] = limit._replace(owners=tuple(sorted(chosen)))
+    return found_limits
+
+
+def _list_scopes(key: Key) -> tuple[tuple[GuardScope, str], ...]:
+    """Return the scopes of a workload besides its clusters: the fleet, its namespace and itself, with their names."""
+    return ("fleet", ""), ("namespace", key.namespace), ("workload", str(key))
+
+
+def _list_changes(move: Move) -> Iterator[_Change]:
+    """Yield what a move counts for. A workload that leaves a cluster counts as removed from it, wherever it goes."""
+    scopes, left = _list_scopes(move.key), sorted(move.before.keys() - move.after.keys())
+    if not move.after:
+        yield from (_Change(scope, name, "removed", 1) for scope, name in scopes[:2])
+    elif left:
+        yield from (_Change(scope, name, "moved", 1) for scope, name in scopes[:2])
+    yield from (_Change("cluster", cluster, "removed", 1) for cluster in left)
+    if move.after:
+        before, after = (_count_replicas(replicas, move.copy_replicas) for replicas in (move.before, move.after))
+        effect: GuardEffect = "replicasLost" if after < before else "replicasAdded"
+        yield from (_Change(scope, name, effect, abs(after - before)) for scope, name in scopes if after != before)
+
+
+def _count_replicas(replicas: Mapping[str, int | None], copy_replicas: int) -> int:
+    return sum(copy_replicas if count is None else count for count in replicas.values())
+
+
+def _compute_sizes(placed: Iterable[PlacedWorkload]) -> Counter[tuple[GuardScope, str, str]]:
+    """Return the number of workloads and of replicas of each scope."""
+    sizes: Counter[tuple[GuardScope, str, str]] = Counter()
+    for workload in placed:
+        for cluster in workload.replicas:
+            sizes["cluster", cluster, "workloads"] += 1
+        replicas = _count_replicas(workload.replicas, workload.copy_replicas)
+        for scope, name in _list_scopes(workload.key):
+            sizes[scope, name, "workloads"] += 1
+            sizes[scope, name, "replicas"] += replicas
+    return sizes
+
+
+def _check_limit(
+    scope: GuardScope,
+    name: str,
+    effect: GuardEffect,
+    amount: int,
+    sizes: Counter[tuple[GuardScope, str, str]],
+    config: GuardConfig,
+) -> ExceededLimit | None:
+    """Return the limit that an amount exceeds; None if it exceeds none."""
+    percent = config.limits.get(scope, {}).get(effect)
+    size = sizes[scope, name, "workloads" if effect in ("removed", "moved") else "replicas"]
+    if percent is None:
+        return None
+    if (size if scope == "workload" else sizes[scope, name, "workloads"]) > MIN_PERCENT_SIZE:
+        exceeded = 100 * amount > percent * size
+    else:
+        exceeded = effect == "removed" and scope != "cluster" and MIN_SCOPE_SIZE < size <= amount and percent < 100
+    return ExceededLimit(scope, name, effect, amount, size, percent) if exceeded else None
+
+
+def compute_digest(moves: Iterable[Move]) -> str:
+    """Return hex digits that identify changes: each workload with its clusters and replicas before and after."""
+    lines = [[*move.key, sorted(move.before.items()), sorted(move.after.items())] for move in moves]
+    return sha256(json.dumps(lines, separators=(",", ":")).encode()).hexdigest()[:_DIGEST_LENGTH]
+
+
+def may_exceed_limit(
+    guarded: GuardedMoves, workloads: int, replicas: int, config: GuardConfig, count: Callable[[GuardScope, str], int]
+) -> bool:
+    """Return whether changes may exceed a limit, given at least the number of workloads and at most that of replicas before the changes.
+
+    `count` returns at most the number of workloads of the fleet, a namespace or a cluster that have been placed. For replicas the least
+    number counts to which a limit applies, so `find_withheld_changes` has the last word.
+    """
+    if guarded.follows_facts:
+        return True
+    if config.freeze and guarded.counted:
+        return True
+    changes = [change for move in guarded.counted for change in _list_changes(move) if change.amount]
+    amounts: Counter[tuple[GuardScope, str, GuardEffect]] = Counter()
+    for change in changes:
+        # Replicas that a limit counts may be few even in a large scope, so those of all scopes of a kind are added up.
+        name = change.name if change.effect in ("removed", "moved") else ""
+        amounts[change.scope, name, change.effect] += change.amount
+    for (scope, name, effect), amount in amounts.items():
+        if effect == "removed" and scope != "cluster" and amount > MIN_SCOPE_SIZE and count(scope, name) <= MIN_PERCENT_SIZE:
+            return True  # it may be so small that only the removal of everything counts
+        percent = config.limits.get(scope, {}).get(effect)
+        if percent is None or (scope == "fleet" and workloads <= MIN_PERCENT_SIZE):
+            continue
+        least = MIN_PERCENT_SIZE + 1  # the limit applies to nothing smaller
+        if effect in ("removed", "moved"):
+            size = count(scope, name)
+        else:
+            size, least = (replicas if scope == "fleet" else 0), (least if scope == "workload" else 1)
+        if 100 * amount > percent * max(size, least):
+            return True
+    return False

@@ -1,0 +1,139 @@
+"""What a plan changes, and what the guard withholds or reports of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.guard.guard_settings import DEFAULT_GUARD, NO_GUARD_INPUT, GuardRecord
+from gitsched.decide.incremental.plan_state import NO_OUTPUT, PreviousOutput
+from gitsched.decide.plan_result import HadWorkloads, list_moves
+from gitsched.model.changes import NOTHING_WITHHELD, Move, WithheldChanges
+from gitsched.render.output_files import escape_segment
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.decide.plan_input import PlanInput
+    from gitsched.decide.removals import RemovedPlacement
+    from gitsched.model.document import Key
+    from gitsched.model.finding import Finding
+
+
+class Changes(NamedTuple):
+    """The decisions about a commit, the workloads that it removes, by key, and the moves of all workloads."""
+
+    decisions: DecisionSet
+    removed: Mapping[Key, RemovedPlacement]
+    moves: tuple[Move, ...]
+
+    def add_findings(self, findings: Iterable[Finding]) -> Changes:
+        """Return the changes with more findings."""
+        return self._replace(decisions=self.decisions._replace(findings=(*self.decisions.findings, *findings)))
+
+
+def choose_config(source: PlanInput) -> Config:
+    """Return the settings of the source, but workloads with data are held as long as the trusted settings hold them."""
+    own, trusted = source.source.config, source.guard.trusted
+    if own.guard.hold_stateful or trusted is None or not trusted.hold_stateful:
+        return own
+    return own._replace(guard=own.guard._replace(hold_stateful=True))
+
+
+def find_changes(source: PlanInput, decisions: DecisionSet) -> Changes:
+    """Compare the decisions with the previous output."""
+    removed: Mapping[Key, RemovedPlacement] = {}
+    if source.previous is not NO_OUTPUT:
+        from gitsched.decide.removals import list_removed_placements  # a first run removes nothing
+
+        removed = list_removed_placements(decisions, source.previous, source.source.config)
+    return Changes(decisions, removed, _list_all_moves(source, decisions, removed))
+
+
+def withhold_changes(source: PlanInput, changes: Changes) -> tuple[Changes, WithheldChanges]:
+    """Return the changes without those over the limits of the guard, unless the plan only reports them; and what is withheld."""
+    withheld, findings = _check_guard(source, changes)
+    changes = changes.add_findings(findings) if findings else changes
+    if not withheld.moves:
+        return changes, withheld
+    from gitsched.decide.guard.withheld_changes import make_withheld_finding, withhold  # few changes exceed a limit
+
+    changes = changes.add_findings([make_withheld_finding(withheld)])
+    if not source.withholds:
+        return changes, withheld
+    decisions = withhold(changes.decisions, withheld, changes.removed, source.previous.records, source.times.source_time)
+    removed = {key: entry for key, entry in changes.removed.items() if key not in decisions.outcomes}
+    return Changes(decisions, removed, _list_all_moves(source, decisions, removed)), withheld
+
+
+def report_changes(source: PlanInput, changes: Changes) -> Changes:
+    """Add findings about objects that become parts, about workloads that leave data, and about releases without effect."""
+    if any(entry.owner is not None for entry in changes.removed.values()):
+        from gitsched.decide.removals import list_part_findings  # few commits make objects parts
+
+        changes = changes.add_findings(list_part_findings(changes.removed.values()))
+    releases = source.releases
+    if releases is None and not any(move.before for move in changes.moves):
+        return changes
+    from gitsched.decide.stateful_workloads import add_move_findings, find_unused_releases  # most plans move nothing
+
+    decisions = add_move_findings(changes.decisions, changes.moves, choose_config(source).guard)
+    changes = changes._replace(decisions=decisions)
+    if releases is None:
+        return changes
+    return changes.add_findings(find_unused_releases(releases, decisions.outcomes.values(), decisions.templates.values()))
+
+
+def keep_adopted(source: PlanInput, changes: Changes) -> tuple[Changes, Mapping[str, str]]:
+    """Return the changes with findings about adopted objects that keep their placement, and why these do."""
+    if not source.adopted:
+        return changes, {}
+    from gitsched.decide.adopted_holds import (
+        find_adopted_holds,
+        list_hold_findings,
+    )  # only after an adoption with partial information
+
+    held = find_adopted_holds(source, changes.decisions, changes.moves)
+    return changes.add_findings(list_hold_findings(held, changes.decisions)), held
+
+
+def _list_all_moves(source: PlanInput, decisions: DecisionSet, removed: Mapping[Key, RemovedPlacement]) -> tuple[Move, ...]:
+    """Return the moves of all workloads, those that are removed at the end."""
+    moves = tuple(list_moves(decisions.outcomes.values(), _find_active_clusters(source.previous)))
+    if any(outcome.held is not None and outcome.held.lost for outcome in decisions.outcomes.values()):
+        from gitsched.decide.stateful_workloads import drop_undelivered  # few clusters are lost
+
+        moves = tuple(drop_undelivered(moves, decisions, source.previous))
+    if not removed:
+        return moves
+    from gitsched.decide.removals import add_included_replicas, list_removal_moves  # most plans remove nothing
+
+    return (*add_included_replicas(moves, removed.values()), *list_removal_moves(removed.values(), decisions))
+
+
+def _check_guard(source: PlanInput, changes: Changes) -> tuple[WithheldChanges, list[Finding]]:
+    """Return the changes that exceed a limit of the guard, unless exactly these are allowed; and findings about the guard."""
+    guard, own, withheld = source.guard, source.source.config.guard, NOTHING_WITHHELD
+    if any(move.before for move in changes.moves):
+        from gitsched.decide.guard.exceeded_limits import find_exceeding_changes  # most plans move nothing
+
+        withheld = find_exceeding_changes(source, *changes, _find_active_clusters(source.previous))
+    if guard is NO_GUARD_INPUT and own == DEFAULT_GUARD.settings and not withheld.moves:
+        return withheld, []
+    allowed = source.list_allowed() if withheld.moves else ()
+    findings = guard.list_findings(own, withheld.digest, allowed)
+    return NOTHING_WITHHELD if withheld.digest in allowed else withheld, findings
+
+
+def record_guard(source: PlanInput, withheld: WithheldChanges, decisions: DecisionSet) -> GuardRecord:
+    """Return what the output branch records about the guard."""
+    own = source.source.config.guard
+    if source.guard is NO_GUARD_INPUT and own == DEFAULT_GUARD.settings:
+        return DEFAULT_GUARD
+    holds = not own.hold_stateful and any(outcome.held is not None for outcome in decisions.outcomes.values())
+    return source.guard.make_record(own, withheld, holds=holds)
+
+
+def _find_active_clusters(previous: PreviousOutput) -> HadWorkloads:
+    active = previous.clusters - previous.retiring.keys()
+    return lambda cluster: escape_segment(cluster) in active

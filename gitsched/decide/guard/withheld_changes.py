@@ -1,0 +1,149 @@
+"""Leave withheld changes out of a plan: their workloads keep the records and manifests of the previous output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from gitsched.apis.capabilities import SharedDecisions
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.engines import EngineRecords
+from gitsched.decide.guard.large_changes import compute_digest
+from gitsched.decide.registry import policy_apis
+from gitsched.decide.removals import RemovedPlacement
+from gitsched.decide.variants.variant_outcomes import read_kept_paths
+from gitsched.model.changes import Move, WithheldChanges
+from gitsched.model.document import Body, Document, Key
+from gitsched.model.finding import Finding, format_count, format_names
+from gitsched.model.scheduling import Outcome, TargetCluster
+from gitsched.model.variants import BUNDLE_KIND
+
+MAX_NAMED_WORKLOADS = 5
+"""The maximum number of workloads that the message about withheld changes lists."""
+WITHHELD_REASON = "its change is withheld by the guard"
+
+
+def extend_to_followers(withheld: WithheldChanges, moves: Iterable[Move], decisions: DecisionSet) -> WithheldChanges:
+    """Return the withheld changes with those of all workloads that follow the same decision, such as that of a Placement.
+
+    A decision has one record, which cannot have changed for some of its workloads only.
+    """
+    engines = [engine for engine in decisions.engines if isinstance(engine, SharedDecisions)]
+    if not engines or not withheld.moves:
+        return withheld
+    followed = {move.key: frozenset(_list_shared_records(move.key, decisions)) for move in moves}
+    keys = {move.key for move in withheld.moves}
+    pending = set().union(*(followed.get(key, frozenset()) for key in keys))
+    while pending:
+        added = {key for key, found in followed.items() if key not in keys and found & pending}
+        pending = set().union(*(followed[key] for key in added)) - pending
+        keys |= added
+    if len(keys) == len(withheld.moves):
+        return withheld
+    extended = tuple(sorted((move for move in moves if move.key in keys), key=lambda move: move.key))
+    return withheld._replace(moves=extended, digest=compute_digest(extended))
+
+
+def _list_shared_records(key: Key, decisions: DecisionSet) -> dict[Key, frozenset[Key]]:
+    """Return the decisions that a workload follows together with others, each with the keys of its records."""
+    document = decisions.templates.get(key)
+    found: dict[Key, frozenset[Key]] = {}
+    if document is None:
+        return found
+    for engine in decisions.engines:
+        if isinstance(engine, SharedDecisions):
+            found |= engine.list_shared_records(document)
+    return found
+
+
+def _keep_shared_records(decisions: DecisionSet, keys: Iterable[Key], previous: Mapping[Key, Body]) -> EngineRecords:
+    """Return the records of the engines, with the previous ones of decisions that workloads with withheld changes follow."""
+    kept = {record for key in keys for records in _list_shared_records(key, decisions).values() for record in records}
+    if not kept:
+        return decisions.engine_records
+    others = (entry for entry in decisions.engine_records if entry[0] not in kept)
+    return (*others, *((key, previous[key]) for key in sorted(kept) if key in previous))
+
+
+def withhold(
+    decisions: DecisionSet,
+    withheld: WithheldChanges,
+    removed: Mapping[Key, RemovedPlacement],
+    previous: Mapping[Key, Body],
+    source_time: datetime,
+) -> DecisionSet:
+    """Return the decisions with the previous placement of each workload whose change is withheld.
+
+    `removed` are the workloads that no API places now, `previous` the records of the previous output.
+    """
+    outcomes, templates = dict(decisions.outcomes), dict(decisions.templates)
+    wakeups: dict[Key, datetime] = {}
+    for move in withheld.moves:
+        outcome = outcomes.get(move.key)
+        if outcome is not None:
+            wakeups |= {move.key: outcome.wakeup} if outcome.wakeup is not None else {}
+            outcomes[move.key] = keep_placement(outcome, previous, source_time)
+        elif move.key in removed:
+            outcomes[move.key] = restore_placement(removed[move.key], previous, source_time)
+            templates.setdefault(move.key, Document(move.key, "", {}, None))
+    order = sorted(outcomes, key=lambda key: (key.namespace, key.name, key))
+    keys = frozenset(move.key for move in withheld.moves)
+    return decisions._replace(
+        outcomes={key: outcomes[key] for key in order},
+        templates=templates,
+        quarantined=decisions.quarantined | keys,
+        withheld=keys,
+        withheld_wakeups=wakeups,
+        engine_records=_keep_shared_records(decisions, sorted(keys), previous),
+    )
+
+
+def keep_placement(outcome: Outcome, previous: Mapping[Key, Body], source_time: datetime) -> Outcome:
+    """Return the outcome of a workload that keeps its previous clusters, manifests and records."""
+    targets = tuple(target._replace(keeps_manifest=True, edits=(), body=None) for target in outcome.previous_targets)
+    records = tuple((key, previous[key]) for key, _ in outcome.records if key in previous)
+    read = policy_apis[outcome.api].read_removed_workload
+    recorded = [found for _, body in records if read is not None and (found := read(body)) is not None]
+    objects = tuple(key for workload in recorded for key in workload.objects or ())
+    kept = outcome._replace(
+        state="stale", targets=targets, records=records, reason=WITHHELD_REASON, time=source_time, wakeup=None, trigger=""
+    )
+    return kept if outcome.manifests is None else kept._replace(manifests=(), previous_objects=objects)
+
+
+def restore_placement(removed: RemovedPlacement, previous: Mapping[Key, Body], source_time: datetime) -> Outcome:
+    """Return the outcome of a workload that is no longer in the source or selected, from its previous record."""
+    workload, is_whole = removed.workload, removed.workload.key[:2] == BUNDLE_KIND
+    bundle = previous.get(workload.key) if is_whole else None
+    targets = tuple(TargetCluster(cluster, replicas, keeps_manifest=True) for cluster, replicas in workload.replicas.items())
+    return Outcome(
+        key=workload.key,
+        api=removed.api,
+        state="stale",
+        policy="",
+        group="",
+        targets=targets,
+        replicas=None,
+        records=(removed.record, *([(workload.key, bundle)] if bundle is not None else [])),
+        reason=WITHHELD_REASON,
+        time=source_time,
+        previous_targets=targets,
+        manifests=None if workload.objects is None else (),
+        previous_objects=workload.objects or (),
+        bundles=(workload.key,) if is_whole else (),
+        kept_paths=read_kept_paths(bundle),
+    )
+
+
+def make_withheld_finding(withheld: WithheldChanges) -> Finding:
+    """Return the error that says which limits are exceeded, and how to make exactly these changes."""
+    why = [f"placements are frozen ({withheld.freeze})"] if withheld.freeze else []
+    why += list(map(str, withheld.limits[:MAX_NAMED_WORKLOADS]))
+    if len(withheld.limits) > MAX_NAMED_WORKLOADS:
+        why.append(f"{format_count(len(withheld.limits) - MAX_NAMED_WORKLOADS, 'more limit')} exceeded")
+    names = format_names([str(move.key) for move in withheld.moves], MAX_NAMED_WORKLOADS)
+    message = (
+        f"The changes of {format_count(len(withheld.moves), 'workload')} are withheld ({names}): {'; '.join(why)}. If they are intended, "
+        f"{withheld.allowance}"
+    )
+    return Finding("error", "changes-withheld", message)

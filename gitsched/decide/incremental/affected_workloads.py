@@ -1,0 +1,161 @@
+"""Decide and render again the workloads that changed documents affect, for an incremental plan."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from gitsched.decide.engines import list_dependency_trackers
+from gitsched.decide.incremental.changed_namespaces import concerns_protected
+from gitsched.decide.incremental.incremental_changes import IncrementalChanges
+from gitsched.decide.incremental.plan_state import workload_sort_key
+from gitsched.decide.plan_result import list_moves
+from gitsched.decide.rendered_tree import BlobLookup, RenderCache, render_workload
+from gitsched.decide.workload_decision import decide_workload, is_unchanged
+from gitsched.decide.workload_files import WorkloadFiles
+from gitsched.render.output_files import STUB_MANIFEST_PATH, relative_path
+
+if TYPE_CHECKING:
+    from gitsched.apis.policy_api import Snapshot
+    from gitsched.decide.incremental.changed_documents import SourceDiff
+    from gitsched.decide.incremental.continued_engines import ContinuedEngines
+    from gitsched.decide.incremental.plan_state import PlanRows, Totals, WorkloadRow
+    from gitsched.decide.plan_result import HadWorkloads
+    from gitsched.model.document import Document, Key
+    from gitsched.model.scheduling import Outcome
+
+
+def decide_affected(
+    totals: Totals,
+    rows: PlanRows,
+    diff: SourceDiff,
+    snapshot: Snapshot,
+    continued: ContinuedEngines,
+    limit: int,
+    allowed: Collection[Key] = (),
+) -> IncrementalChanges | None:
+    """Decide the affected workloads; None if one of them concerns others, or if there are more than `limit`. `allowed` are those whose
+    changes the guard withholds no longer."""
+    if allowed:
+        templates = {key: template for key in allowed if (template := snapshot.templates.get(key)) is not None}
+        diff = diff._replace(documents={**templates, **diff.documents})
+    documents = _list_affected_documents(totals, rows, diff, snapshot, continued, limit)
+    if documents is None or concerns_protected((*documents, *diff.came_or_went), totals):
+        return None
+    unstable = set(totals.unstable)
+    outcomes: dict[Key, Outcome] = {}
+    gone = [key for key, (_, after) in diff.templates.items() if after is None]
+    gone += sorted(key for key in totals.own if key not in continued.own and key not in documents and key not in gone)
+    gone += (key for key in allowed if key not in documents and key not in gone)
+    removed = {key: row for key in gone if (row := rows.read_workload(key)) is not None}
+    for key, document in documents.items():
+        outcome, row, own = decide_workload(document, continued.engines, snapshot), rows.read_workload(key), continued.own.get(key)
+        if own is not None:
+            if outcome is not None:
+                return None  # two APIs claim it
+            outcome = own.outcome
+        if outcome is None:
+            if row is not None:
+                removed[key] = row
+            continue
+        if outcome.bundles or (outcome.manifests is not None and own is None):
+            return None  # another workload may render manifests with the same paths
+        if outcome.held is not None and outcome.held.lost:
+            return None  # it keeps the directory of a cluster without a document
+        if row is None and key[:2] in totals.guessed_kinds:
+            return None  # the first workload of a kind may have a finding about its scope
+        outcomes[key] = outcome
+        (unstable.discard if own is not None or is_unchanged(outcome, snapshot.previous) else unstable.add)(key)
+    if any(key[:2] in totals.guessed_kinds for key in removed):
+        return None
+    unstable -= {*removed, *gone}
+    if _have_taken_paths(outcomes, rows):
+        return None
+    return IncrementalChanges(totals, rows, diff, snapshot, continued, documents, {}, outcomes, removed, frozenset(unstable))
+
+
+def render_affected(changes: IncrementalChanges, find_blob: BlobLookup, cache: RenderCache) -> IncrementalChanges | None:
+    """Render the decided workloads, those whose changes the guard withholds as they are; None if one leaves data behind."""
+    if _may_leave_data(changes.removed, changes.documents, changes.snapshot):
+        return None
+    withheld = {move.key for move in changes.withheld.moves}
+    workloads: dict[Key, WorkloadFiles] = {}
+    for key, decided in changes.outcomes.items():
+        document, is_withheld = changes.documents[key], key in withheld
+        outcome = decided if is_withheld else _add_move_finding(decided, document, changes.had_workloads, changes.snapshot)
+        workloads[key] = render_workload(outcome, document, is_withheld, find_blob, cache)
+    return changes._replace(workloads=workloads, outcomes={key: files.outcome for key, files in workloads.items()})
+
+
+def _list_affected_documents(
+    totals: Totals, rows: PlanRows, diff: SourceDiff, snapshot: Snapshot, continued: ContinuedEngines, limit: int
+) -> dict[Key, Document] | None:
+    """Return the documents to decide, by (namespace, name): changed ones and those that depend on them. None if one is missing, or if there
+    are too many.
+
+    Each engine is asked once: its own dependencies are transitive, and none of its decisions depends on a decision of another API.
+    """
+    gone = {key for key, (_, after) in diff.templates.items() if after is None}
+    dirty = frozenset(diff.documents) | continued.affected | gone | frozenset(_list_ending(totals, rows, snapshot))
+    for engine in list_dependency_trackers(continued.engines):
+        dirty |= engine.affected_by(dirty)
+    if continued.own or totals.own:
+        from gitsched.decide.incremental.own_workloads import find_changed  # few sources have such workloads
+
+        dirty |= find_changed(continued.own, totals, rows, diff, snapshot)
+        gone |= {key for key in totals.own if key not in continued.own and key not in snapshot.templates}
+    if not dirty.isdisjoint(totals.varied) or len(dirty) > limit:
+        return None
+    found: dict[Key, Document] = {}
+    for key in sorted(dirty - gone, key=workload_sort_key):
+        own = continued.own.get(key)
+        document = diff.documents.get(key) or snapshot.templates.get(key) or (own.document if own is not None else None)
+        if document is None:
+            return None
+        found[key] = document
+    return found
+
+
+def _list_ending(totals: Totals, rows: PlanRows, snapshot: Snapshot) -> Iterable[Key]:
+    """Yield the workloads that are placed where a copy of theirs ends now, which their own manifest replaces."""
+    for copy in totals.retained:
+        if copy.until is not None and copy.until <= snapshot.now:
+            row = rows.read_workload(copy.workload)
+            if row is not None and copy.cluster in row.manifest_paths:
+                yield copy.workload
+
+
+def _have_taken_paths(outcomes: Mapping[Key, Outcome], rows: PlanRows) -> bool:
+    """Return whether a new workload has the path of another one, or that of the stub."""
+    new = {key for key, outcome in outcomes.items() if outcome.manifests is None and rows.read_workload(key) is None}
+    if not new:
+        return False
+    paths = {relative_path(key): key for key in new}
+    if len(paths) < len(new) or STUB_MANIFEST_PATH in paths:
+        return True
+    names = {(key.namespace, key.name) for key in new}
+    similar = (key for key, _ in rows.template_index.items() if (key.namespace, key.name) in names and key not in new)
+    return any(relative_path(key) in paths for key in similar)
+
+
+def _may_leave_data(removed: Mapping[Key, WorkloadRow], documents: Mapping[Key, Document], snapshot: Snapshot) -> bool:
+    """Return whether a workload that no policy selects any more leaves data behind, which is a finding."""
+    unselected = [documents[key] for key in removed if key in documents]
+    if not unselected:
+        return False
+    from gitsched.apis.stateful_holds import Holds
+
+    holds = Holds(snapshot.templates)
+    return any(holds.list_data(document) for document in unselected)
+
+
+def _add_move_finding(outcome: Outcome, document: Document, had_workloads: HadWorkloads, snapshot: Snapshot) -> Outcome:
+    """Return the outcome with a warning if the workload moves without its data."""
+    moves = [move for move in list_moves((outcome,), had_workloads) if move.before]
+    if not moves:
+        return outcome
+    from gitsched.apis.stateful_holds import Holds
+    from gitsched.decide.stateful_workloads import find_left_data  # few changes move a workload
+
+    finding = find_left_data(moves[0], document, Holds(snapshot.templates), snapshot.config.guard)
+    return outcome if finding is None else outcome._replace(findings=(*outcome.findings, finding))

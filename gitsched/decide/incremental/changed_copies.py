@@ -1,0 +1,182 @@
+"""The copies that an incremental plan retains for an overlap, and what they change in the directories of clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from gitsched.apis.capabilities import HealthReporting
+from gitsched.decide.incremental.changed_output import CopyPaths
+from gitsched.decide.incremental.plan_state import PlanTimes
+from gitsched.decide.overlap.delivered_copies import DeliveredCopies
+from gitsched.decide.overlap.retained_copies import RetentionInput, retain_copies
+from gitsched.decide.overlap.retained_files import RenderedWorkload, add_retained_files
+from gitsched.decide.renames import NOTHING_RENAMED
+from gitsched.kinds.companion_kinds import COMPANION_KINDS
+from gitsched.model.changes import CopyRetention
+from gitsched.model.document import Key
+from gitsched.model.planned_files import ExistingBlob
+from gitsched.model.scheduling import Outcome
+from gitsched.render.output_files import CLUSTER_JSON, cluster_path, relative_path
+
+if TYPE_CHECKING:
+    from gitsched.decide.incremental.changed_moves import ChangedMoves
+    from gitsched.decide.incremental.incremental_changes import IncrementalChanges
+    from gitsched.decide.rendered_tree import BlobLookup
+    from gitsched.model.changes import RetainedCopy
+    from gitsched.model.document import Body, Document
+    from gitsched.model.planned_files import PlannedFile
+
+_DELIVERED = ExistingBlob("")
+"""Placeholder for a manifest of a workload that was not decided again."""
+
+
+def retain_changed_copies(changes: IncrementalChanges, moves: ChangedMoves, find_blob: BlobLookup) -> CopyRetention | None:
+    """Return the retained copies of a plan; None if only a complete plan can tell."""
+    retained = changes.totals.retained
+    involved = {key for copy in retained for key in (copy.workload, copy.follows) if key is not None}
+    involved |= {move.key for move in moves.moves if move.before}
+    if not changes.restored.isdisjoint(involved):
+        return None  # their documents are gone
+    if any(_is_composed(changes, key) for key in involved if changes.find_outcome(key) is not None) or _is_reported(
+        changes, involved
+    ):
+        return None
+
+    def is_cluster(name: str) -> bool:
+        if name in changes.continued.clusters:
+            return changes.continued.clusters[name] is not None
+        return changes.had_workloads(name)
+
+    retention = retain_copies(
+        RetentionInput(
+            lambda key: _find_outcome(changes, key),
+            changes.snapshot.templates,
+            changes.continued.engines,
+            frozenset(move.key for move in changes.withheld.moves),
+            moves.moves,
+            moves.removed,
+            retained,
+            DeliveredCopies(changes.snapshot.previous, find_blob, lambda name: changes.rows.read_cluster(name) is not None),
+            is_cluster,
+            lambda _: NOTHING_RENAMED,
+            lambda companions, workloads: _list_companion_templates(changes, companions, workloads),
+            PlanTimes(changes.snapshot.at, changes.snapshot.now),
+            changes.totals.config,
+        )
+    )
+    copies = (*retained, *retention.copies)
+    if any(copy.paths != (cluster_path(copy.cluster, relative_path(copy.workload)),) for copy in copies):
+        return None
+    return None if _share_paths(changes, copies) else retention
+
+
+def list_copy_paths(
+    changes: IncrementalChanges, retention: CopyRetention, retiring: Collection[str], find_blob: BlobLookup
+) -> CopyPaths | None:
+    """Return the paths of retained copies; None if a copy goes where the manifest of a workload that was not decided again takes its
+    place. `retiring` are the clusters without a document."""
+    before, placed = changes.totals.retained, {}
+    for copy in (*before, *retention.copies):
+        if copy.workload not in placed and (outcome := changes.find_outcome(copy.workload)) is not None:
+            files = changes.workloads.get(copy.workload)
+            placed[copy.workload] = RenderedWorkload(outcome, files.manifests if files else _read_manifests(changes, copy), {})
+    manifests: dict[str, dict[str, PlannedFile]] = {}
+    for copy in retention.copies:
+        if copy.workload in placed:
+            manifests.setdefault(copy.cluster, {}).update(placed[copy.workload].manifests.get(copy.cluster, {}))
+    add_retained_files(retention.copies, placed, find_blob, manifests, {})
+    after: dict[str, set[str]] = {}
+    kept: dict[str, set[str]] = {}
+    for copy in retention.copies:
+        path = relative_path(copy.workload)
+        file = manifests.get(copy.cluster, {}).get(path)
+        if file is not None:
+            after.setdefault(copy.cluster, set()).add(path)
+        own = placed.get(copy.workload)
+        if file is not None and (own is None or file is not own.manifests.get(copy.cluster, {}).get(path)):
+            kept.setdefault(copy.cluster, set()).add(path)
+    for copy in before:
+        path = relative_path(copy.workload)
+        own = placed.get(copy.workload)
+        stays = path in kept.get(copy.cluster, ())
+        if own is not None and own.manifests.get(copy.cluster, {}).get(path) is _DELIVERED and not stays:
+            return None
+    occupied, left = {copy.cluster for copy in retention.copies}, {copy.cluster for copy in before}
+    known = {name for name in occupied if name in retiring and find_blob(cluster_path(name, CLUSTER_JSON)) is not None}
+    return CopyPaths(
+        _group_paths(before),
+        {cluster: frozenset(paths) for cluster, paths in after.items()},
+        {cluster: frozenset(paths) for cluster, paths in kept.items()},
+        frozenset(known),
+        frozenset(name for name in left - known if name in retiring),
+    )
+
+
+def _find_outcome(changes: IncrementalChanges, key: Key) -> Outcome | None:
+    """Return the outcome of a workload, of one that was not decided again as far as retained copies depend on it."""
+    outcome = changes.find_outcome(key)
+    if outcome is None or key in changes.outcomes:
+        return outcome
+    row = changes.rows.read_workload(key)
+    records: tuple[tuple[Key, Body], ...] = tuple((record, {}) for record in row.record_keys) if row is not None else ()
+    return outcome._replace(records=records, time=changes.snapshot.at)
+
+
+def _is_composed(changes: IncrementalChanges, key: Key) -> bool:
+    """Return whether a workload consists of other objects than itself, or concerns the manifests of others."""
+    if key.kind == "Namespace" or key in changes.totals.varied:
+        return True
+    outcome = changes.outcomes.get(key)
+    if outcome is not None:
+        return bool(outcome.manifests is not None or outcome.bundles or outcome.kept_paths)
+    row = changes.rows.read_workload(key)
+    own = {relative_path(key)}
+    return row is not None and (
+        bool(row.outcome.bundles) or any(not own.issuperset(paths) for paths in row.manifest_paths.values())
+    )
+
+
+def _is_reported(changes: IncrementalChanges, keys: Iterable[Key]) -> bool:
+    """Return whether clusters report the health of one of these workloads, from which the end of a copy counts."""
+    reporting = [engine for engine in changes.continued.engines if isinstance(engine, HealthReporting)]
+    return bool(reporting) and any(engine.list_health_reports(key) for key in keys for engine in reporting)
+
+
+def _share_paths(changes: IncrementalChanges, copies: Iterable[RetainedCopy]) -> bool:
+    """Return whether the copy of a workload that is no longer placed has the path of another object, whose kind differs only in case."""
+    foreign = {relative_path(copy.workload): copy.workload for copy in copies if changes.find_outcome(copy.workload) is None}
+    if not foreign:
+        return False
+    names = {(key.namespace, key.name) for key in foreign.values()}
+    keys = (*(key for key, _ in changes.rows.template_index.items()), *changes.documents)
+    return any((key.namespace, key.name) in names and foreign.get(relative_path(key), key) != key for key in keys)
+
+
+def _list_companion_templates(
+    changes: IncrementalChanges, companions: Collection[Key], workloads: Collection[Key]
+) -> Mapping[Key, Document]:
+    """Return companions and workloads, with all companions through which the former may belong to the latter."""
+    keys = {*companions, *workloads}
+    namespaces = {key.namespace for key in companions}
+    indexed = (key for key, _ in changes.rows.template_index.items())
+    keys |= {
+        key
+        for key in (*indexed, *changes.templates)
+        if key[:2] in COMPANION_KINDS and (changes.totals.has_far_companions or key.namespace in namespaces)
+    }
+    templates = changes.snapshot.templates
+    return {key: templates[key] for key in sorted(keys) if key in templates}
+
+
+def _read_manifests(changes: IncrementalChanges, copy: RetainedCopy) -> dict[str, dict[str, PlannedFile]]:
+    row = changes.rows.read_workload(copy.workload)
+    found = row.manifest_paths.items() if row is not None else ()
+    return {cluster: dict.fromkeys(paths, _DELIVERED) for cluster, paths in found}
+
+
+def _group_paths(copies: Iterable[RetainedCopy]) -> dict[str, frozenset[str]]:
+    grouped: dict[str, set[str]] = {}
+    for copy in copies:
+        grouped.setdefault(copy.cluster, set()).add(relative_path(copy.workload))
+    return {cluster: frozenset(paths) for cluster, paths in grouped.items()}

@@ -1,0 +1,20 @@
+"""Update the findings about objects that kustomizations change for an incremental plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gitsched.decide.variants.kustomized_parts import make_part_finding
+
+if TYPE_CHECKING:
+    from gitsched.decide.incremental.incremental_changes import IncrementalChanges
+    from gitsched.model.finding import Finding
+
+
+def find_changed_parts(changes: IncrementalChanges) -> tuple[Finding, ...] | None:
+    """Return a finding for each checked object that a policy selects; None if a workload became one, or refers to one that changed."""
+    parts, engines = changes.diff.parts, changes.continued.engines
+    if any(key in changes.removed or changes.rows.list_referrers(key) for key in parts.changed):
+        return None
+    selected = (one for one in parts.checked if any(engine.selects(one[0]) for engine in engines))
+    return tuple(make_part_finding(document, part) for document, part in selected)

@@ -1,0 +1,199 @@
+"""Check the rules of Tenants for an incremental plan. Where a change could break one, or concern another owner, a complete plan is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from gitsched.apis.gitsched.tenancy import PLATFORM
+from gitsched.apis.topology import list_cluster_kinds
+from gitsched.decide.incremental.changed_namespaces import NAMESPACE
+from gitsched.decide.incremental.continued_views import find_document_owner
+from gitsched.decide.registry import policy_apis
+from gitsched.decide.renames import RENAMED_FROM
+from gitsched.decide.tenants.tenant_admission import check_object
+from gitsched.decide.tenants.tenant_amounts import exceeds_limits, has_limits, measure_outcome
+from gitsched.decide.tenants.tenant_outcomes import obeys_rules
+from gitsched.decide.tenants.tenant_views import TenantClusters
+from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
+from gitsched.model.document import Key, is_namespaced, parse_api_group, read_annotations
+from gitsched.model.tenants import TENANT_CHANGED
+from gitsched.render.output_files import escape_segment, relative_path
+
+if TYPE_CHECKING:
+    from gitsched.apis.capabilities import DocumentPair
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.apis.gitsched.tenancy import Tenancy
+    from gitsched.apis.policy_api import GroupKind, Snapshot
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.incremental.changed_documents import SourceDiff
+    from gitsched.decide.incremental.incremental_changes import IncrementalChanges
+    from gitsched.decide.incremental.plan_state import PlanRows, Totals
+    from gitsched.decide.tenants.tenant_amounts import Amounts
+    from gitsched.model.document import Document
+    from gitsched.model.finding import Finding
+
+
+def keeps_tenants(decisions: DecisionSet, findings: tuple[Finding, ...]) -> bool:
+    """Return whether the next plan may continue one with tenants: no Tenant refuses anything, now or then, and each workload is a template
+    that its owner's engines decide alone. `findings` are all of the plan."""
+    tenancy = decisions.tenancy
+    return (tenancy is None or tenancy.paths.has_settled) and not (
+        decisions.refused
+        or decisions.own_workloads
+        or any(finding.code.startswith("tenant-") and finding.code != TENANT_CHANGED for finding in findings)
+        or any(_is_escaped_namespace(key) for key in decisions.catalog.templates)
+        or any(policy_apis[engine.name].shared_workloads is not None for engine in decisions.engines)
+    )
+
+
+def _is_escaped_namespace(key: Key) -> bool:
+    """Return whether a key is that of a Namespace whose directory has another name."""
+    return key[:2] == NAMESPACE and escape_segment(key.name) != key.name
+
+
+def measure_limited(decisions: DecisionSet) -> Mapping[Key, Amounts]:
+    """Return what each workload of a tenant with limits has in its clusters."""
+    tenancy = decisions.tenancy
+    if tenancy is None:
+        return {}
+    limited = {owner for owner in tenancy.paths.list_owners() if has_limits(tenancy.list_rules(owner))}
+    variants, config = decisions.variants, decisions.input.config if decisions.input is not None else None
+    assert config is not None, "a source with tenants is an input"
+    return {
+        key: measure_outcome(outcome, decisions.templates[key], variants, config)
+        for key, outcome in decisions.outcomes.items()
+        if tenancy.find_owner(key) in limited
+    }
+
+
+def may_continue_tenants(totals: Totals, rows: PlanRows, diff: SourceDiff, snapshot: Snapshot) -> bool:
+    """Return whether the changed documents count as they are, and leave all others to their owners, with the same clusters."""
+    tenancy = snapshot.tenancy
+    if tenancy is None or totals.observations or snapshot.observations or totals.retiring:
+        return False
+    pairs = {**diff.templates, **diff.api_documents}
+    if not all(_is_admitted(pair, tenancy, totals) for pair in pairs.values()):
+        return False
+    came = {key for key, (before, _) in pairs.items() if before is None}
+    gone = {key for key, (_, after) in pairs.items() if after is None}
+    return (
+        not _have_taken_paths(came, rows)
+        and _keep_owners(gone, pairs, rows, tenancy)
+        and _keep_clusters(diff, totals, snapshot, tenancy)
+    )
+
+
+def _is_admitted(pair: DocumentPair, tenancy: Tenancy, totals: Totals) -> bool:
+    """Return whether a changed document keeps its owner, who had something before, and whether the Tenant allows it."""
+    owners = {find_document_owner(tenancy.paths, document) for document in pair if document is not None}
+    owner, document = next(iter(owners)), pair[1]
+    if len(owners) > 1 or owner not in totals.owners or (document is not None and _is_escaped_namespace(document.key)):
+        return False
+    if owner == PLATFORM:
+        return True
+    if any(one is not None and one.key[:2] in list_cluster_kinds() for one in pair):
+        return False
+    if document is None:
+        return True
+    rules = tenancy.paths.find(document.origin.path) if document.origin is not None else ()
+    return (
+        _has_known_scope(document.key, totals.config)
+        and check_object(document.key, document, rules) is None
+        and RENAMED_FROM not in read_annotations(document.body)
+    )
+
+
+def _has_known_scope(key: Key, config: Config) -> bool:
+    """Return whether Kubernetes, an operator or the settings say whether a kind is namespaced, whoever uses it."""
+    kind = key[:2]
+    declared = ((parse_api_group(scope.api_version), scope.kind) for scope in config.kinds)
+    return is_namespaced(*kind) is not None or is_namespaced_by_table(*kind) is not None or kind in declared
+
+
+def _have_taken_paths(came: set[Key], rows: PlanRows) -> bool:
+    """Return whether a new document has the path of another one, which another owner may define."""
+    if not came:
+        return False
+    paths = {relative_path(key) for key in came}
+    names = {(key.namespace, key.name) for key in came}
+    known = (key for key, _ in rows.template_index.items() if (key.namespace, key.name) in names and key not in came)
+    return len(paths) < len(came) or any(relative_path(key) in paths for key in known)
+
+
+def _keep_owners(gone: set[Key], pairs: Mapping[Key, DocumentPair], rows: PlanRows, tenancy: Tenancy) -> bool:
+    """Return whether each tenant of which a document goes has templates left."""
+    losing = {tenancy.find_owner(key) for key in gone} - {PLATFORM}
+    losing -= {tenancy.find_owner(key) for key, (_, after) in pairs.items() if after is not None}
+    if not losing:
+        return True
+    for key, entry in rows.template_index.items():
+        if key not in gone:
+            losing.discard(tenancy.paths.find_owner(entry.path))
+    return not losing
+
+
+def _keep_clusters(diff: SourceDiff, totals: Totals, snapshot: Snapshot, tenancy: Tenancy) -> bool:
+    """Return whether each owner may use the same clusters as before, and new ones, which nothing else is about."""
+    kinds = list_cluster_kinds()
+    if not any(key[:2] in kinds for key in diff.api_documents):
+        return True
+    after = TenantClusters(snapshot.documents, tenancy)
+    before = TenantClusters(_list_former(diff, snapshot, kinds), tenancy)
+    same = before.platform.keys() & after.platform.keys()
+    changed = [name for name in same if before.platform[name] != after.platform[name]]
+    for owner in totals.owners:
+        if any((before.find_forbidding(owner, name) is None) != (after.find_forbidding(owner, name) is None) for name in changed):
+            return False
+    if before.platform.keys() - after.platform.keys():
+        return False  # the Tenants do not know the labels of a cluster that retires
+    other = after.platform.keys() - before.platform.keys()
+    namespaces = (key.namespace for key in diff.api_documents)
+    named = (
+        (one.key.namespace for kind, listed in snapshot.documents.items() if kind not in kinds for one in listed) if other else ()
+    )
+    return not any(namespace in other for namespace in (*namespaces, *named))
+
+
+def _list_former(diff: SourceDiff, snapshot: Snapshot, kinds: frozenset[GroupKind]) -> Mapping[GroupKind, tuple[Document, ...]]:
+    """Return the documents of clusters before the changes."""
+    former: dict[GroupKind, tuple[Document, ...]] = {}
+    for kind in kinds:
+        kept = (document for document in snapshot.documents.get(kind, ()) if document.key not in diff.api_documents)
+        replaced = (before for key, (before, _) in diff.api_documents.items() if key[:2] == kind and before is not None)
+        former[kind] = (*kept, *replaced)
+    return former
+
+
+def measure_changes(changes: IncrementalChanges) -> Mapping[Key, Amounts] | None:
+    """Return what the decided workloads of tenants with limits have in their clusters; None if a Tenant may not allow something."""
+    snapshot, tenancy = changes.snapshot, changes.snapshot.tenancy
+    assert tenancy is not None, "the source has tenants"
+    named = bool(changes.diff.api_documents)
+    if changes.own or not obeys_rules(changes.outcomes, changes.documents, snapshot, named=named):
+        return None
+    found: dict[Key, Amounts] = {}
+    touched = {tenancy.find_owner(key) for key in (*changes.outcomes, *changes.removed)}
+    for owner in sorted(touched):
+        rules = tenancy.list_rules(owner)
+        if not has_limits(rules):
+            continue
+        own = {
+            key: measure_outcome(outcome, changes.documents[key], {}, snapshot.config)
+            for key, outcome in changes.outcomes.items()
+            if tenancy.find_owner(key) == owner
+        }
+        found |= own
+        if exceeds_limits((*own.values(), *_list_amounts(changes, tenancy, owner)), rules):
+            return None
+    return found
+
+
+def _list_amounts(changes: IncrementalChanges, tenancy: Tenancy, owner: str) -> Iterator[Amounts]:
+    """Yield what the workloads of a tenant have that were not decided again."""
+    for key, entry in changes.rows.template_index.items():
+        if entry.placement is None or key in changes.outcomes or key in changes.removed:
+            continue
+        row = changes.rows.read_workload(key) if tenancy.paths.find_owner(entry.path) == owner else None
+        if row is not None and row.amounts is not None:
+            yield row.amounts

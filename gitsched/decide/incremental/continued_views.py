@@ -1,0 +1,206 @@
+"""What the engines of a source with tenants see when they continue: the documents of each owner, read on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping
+from functools import cached_property
+from typing import cast
+
+from gitsched.apis.capabilities import DocumentPair, SnapshotChanges
+from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy, TenantPaths
+from gitsched.apis.policy_api import GroupKind
+from gitsched.decide.tenants.tenant_views import TenantClusters, TenantViews
+from gitsched.model.document import Document, Key
+from gitsched.model.template_index import TemplateEntry, TemplateIndex
+
+
+class SourceOwners(Mapping[Key, str]):
+    """The owner of each object of a source in which nothing but its path decides whose a document is, read on demand.
+
+    `index` has the templates of the last plan, `documents` those of policy APIs now, and `changes` both before and after their change.
+    """
+
+    def __init__(
+        self,
+        paths: TenantPaths,
+        index: TemplateIndex,
+        documents: Mapping[GroupKind, tuple[Document, ...]],
+        changes: Mapping[Key, DocumentPair],
+    ) -> None:
+        self._paths, self._index, self._documents, self._changes = paths, index, documents, changes
+        self._by_kind: dict[GroupKind, dict[Key, str]] = {}
+
+    def __getitem__(self, key: Key) -> str:
+        if key in self._changes:
+            before, after = self._changes[key]
+            document = after or before
+            return find_document_owner(self._paths, document) if document is not None else PLATFORM
+        if key in self._index:
+            return self._paths.find_owner(self._index[key].path)
+        return self._list_owners(key[:2])[key]
+
+    def _list_owners(self, kind: GroupKind) -> dict[Key, str]:
+        """Return the owners of the documents of a kind of a policy API."""
+        if kind not in self._by_kind:
+            found = self._documents.get(kind, ())
+            self._by_kind[kind] = {document.key: find_document_owner(self._paths, document) for document in found}
+        return self._by_kind[kind]
+
+    def __iter__(self) -> Iterator[Key]:
+        yield from self._index
+        yield from (document.key for kind in self._documents for document in self._documents[kind])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def find_document_owner(paths: TenantPaths, document: Document) -> str:
+    """Return the name of the Tenant whose path has a document; "" for the platform."""
+    return paths.find_owner(document.origin.path) if document.origin is not None else PLATFORM
+
+
+class ContinuedViews(TenantViews):
+    """The snapshots of the owners of a source. No document is read before an engine asks for it."""
+
+    @cached_property
+    def _others(self) -> Container[Key]:
+        return _Others(self._snapshot.templates, self._tenancy)
+
+    def _select_documents(self, owner: str) -> Mapping[GroupKind, tuple[Document, ...]]:
+        return _SeenDocuments(self._snapshot.documents, lambda document: self.is_seen(owner, document))
+
+    def _select_templates(self, owner: str) -> Mapping[Key, Document]:
+        return _OwnTemplates(self._snapshot.templates, lambda key: self.is_own(owner, key))
+
+
+class DividedChanges:
+    """Changes of a snapshot, by owner."""
+
+    def __init__(self, views: ContinuedViews, changes: SnapshotChanges, tenancy: Tenancy) -> None:
+        self._views, self._changes, self._tenancy = views, changes, tenancy
+
+    @cached_property
+    def _clusters_before(self) -> TenantClusters:
+        """The clusters before the changes."""
+        kinds, changed, documents = self._views.cluster_kinds, self._changes.api_documents, self._views.documents
+        before: dict[GroupKind, tuple[Document, ...]] = {}
+        for kind in kinds:
+            kept = (document for document in documents.get(kind, ()) if document.key not in changed)
+            former = (document for key, (document, _) in changed.items() if key[:2] == kind and document is not None)
+            before[kind] = (*kept, *former)
+        return TenantClusters(before, self._tenancy)
+
+    @cached_property
+    def _entries(self) -> Mapping[str, Mapping[Key, TemplateEntry]]:
+        """The entries of the index by owner."""
+        found: dict[str, dict[Key, TemplateEntry]] = {}
+        for key, entry in self._changes.template_index.items():
+            found.setdefault(self._tenancy.paths.find_owner(entry.path), {})[key] = entry
+        return found
+
+    @cached_property
+    def _cluster_scoped(self) -> Mapping[Key, TemplateEntry]:
+        """The entries of the cluster-scoped templates of the platform."""
+        return {key: entry for key, entry in self._entries.get(PLATFORM, {}).items() if not key.namespace}
+
+    def select(self, owner: str) -> SnapshotChanges:
+        """Return the changes that count for the workloads of an owner."""
+        changes, views = self._changes, self._views
+        pairs = (
+            (key, (self._see(owner, before, is_old=True), self._see(owner, after)))
+            for key, (before, after) in changes.api_documents.items()
+        )
+        return changes._replace(
+            api_documents={key: pair for key, pair in pairs if pair != (None, None)},
+            templates={key: pair for key, pair in changes.templates.items() if views.is_own(owner, key)},
+            template_index=_OwnEntries(lambda: self._list_entries(owner)),
+        )
+
+    def _list_entries(self, owner: str) -> Mapping[Key, TemplateEntry]:
+        own = self._entries.get(owner, {})
+        return own if owner == PLATFORM else {**self._cluster_scoped, **own}
+
+    def _see(self, owner: str, document: Document | None, *, is_old: bool = False) -> Document | None:
+        """Return a document of a policy API if an owner sees it."""
+        if document is None:
+            return None
+        views = self._views
+        if is_old and owner != PLATFORM and document.key[:2] in views.cluster_kinds:
+            return document if self._clusters_before.may_use(owner, document) else None
+        return document if views.is_seen(owner, document) else None
+
+
+class _SeenDocuments(Mapping[GroupKind, tuple[Document, ...]]):
+    """Documents of policy APIs by kind without those that an owner does not see; kinds without any are left out."""
+
+    def __init__(self, documents: Mapping[GroupKind, tuple[Document, ...]], is_seen: Callable[[Document], bool]) -> None:
+        self._documents, self._is_seen = documents, is_seen
+        self._found: dict[GroupKind, tuple[Document, ...]] = {}
+
+    def __getitem__(self, kind: GroupKind) -> tuple[Document, ...]:
+        found = self._select(kind)
+        if not found:
+            raise KeyError(kind)
+        return found
+
+    def _select(self, kind: GroupKind) -> tuple[Document, ...]:
+        if kind not in self._found:
+            self._found[kind] = tuple(filter(self._is_seen, self._documents.get(kind, ())))
+        return self._found[kind]
+
+    def __iter__(self) -> Iterator[GroupKind]:
+        return (kind for kind in self._documents if self._select(kind))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class _OwnTemplates(Mapping[Key, Document]):
+    """The templates that count for an owner."""
+
+    def __init__(self, templates: Mapping[Key, Document], is_own: Callable[[Key], bool]) -> None:
+        self._templates, self._is_own = templates, is_own
+
+    def __getitem__(self, key: Key) -> Document:
+        if key not in self:
+            raise KeyError(key)
+        return self._templates[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._templates and self._is_own(cast("Key", key))
+
+    def __iter__(self) -> Iterator[Key]:
+        return filter(self._is_own, self._templates)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class _OwnEntries(Mapping[Key, TemplateEntry]):
+    """The entries of the index that count for an owner, selected when one is read."""
+
+    def __init__(self, select: Callable[[], Mapping[Key, TemplateEntry]]) -> None:
+        self._select = select
+
+    @cached_property
+    def _entries(self) -> Mapping[Key, TemplateEntry]:
+        return self._select()
+
+    def __getitem__(self, key: Key) -> TemplateEntry:
+        return self._entries[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class _Others(Container[Key]):
+    """The workloads of tenants."""
+
+    def __init__(self, templates: Mapping[Key, Document], tenancy: Tenancy) -> None:
+        self._templates, self._tenancy = templates, tenancy
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._templates and self._tenancy.find_owner(cast("Key", key)) != PLATFORM

@@ -1,0 +1,355 @@
+"""Update the last plan where documents changed: decide again, render and record only what they affect.
+
+What only a complete plan can tell (other settings, an object that is defined twice, a finding that others depend on, a limit of the guard)
+requires one, which gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.decide.engines import collect_cluster_facts
+from gitsched.decide.incremental.affected_workloads import decide_affected, render_affected
+from gitsched.decide.incremental.changed_clusters import update_cluster_rows
+from gitsched.decide.incremental.changed_documents import NO_PARTS
+from gitsched.decide.incremental.changed_moves import list_changed_moves
+from gitsched.decide.incremental.changed_namespaces import list_rows_with_objects, update_namespace_manifests
+from gitsched.decide.incremental.changed_output import NO_COPY_PATHS, has_record_conflict, list_changed_files
+from gitsched.decide.incremental.changed_parts import find_changed_parts
+from gitsched.decide.incremental.changed_totals import UPDATED_CODES, update_totals
+from gitsched.decide.incremental.companion_changes import update_companions
+from gitsched.decide.incremental.continued_engines import ContinuedEngines, continue_engines
+from gitsched.decide.incremental.incremental_changes import IncrementalChanges
+from gitsched.decide.incremental.missing_changes import update_missing
+from gitsched.decide.incremental.plan_state import (
+    NO_COMPANION_ROW,
+    NO_OUTPUT,
+    ClusterRow,
+    PlanRows,
+    PlanTimes,
+    StateChanges,
+    StoredOutcomes,
+    Totals,
+    WorkloadRow,
+    make_workload_row,
+)
+from gitsched.decide.incremental.reference_changes import move_reference_findings, update_references, update_referrers
+from gitsched.decide.incremental.withheld_workloads import NO_RULES, GuardRules, check_guard
+from gitsched.decide.plan import build_plan
+from gitsched.decide.plan_result import Plan
+from gitsched.decide.rendered_tree import BlobLookup, RenderCache
+from gitsched.decide.workload_decision import is_unchanged
+from gitsched.model.changes import NOTHING_RETAINED, CopyRetention
+from gitsched.render.output_files import escape_segment
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from gitsched.apis.policy_api import PolicyEngine, Snapshot
+    from gitsched.decide.incremental.changed_documents import SourceDiff
+    from gitsched.decide.incremental.changed_moves import ChangedMoves
+    from gitsched.decide.incremental.plan_state import CompanionRow, ReferenceRow
+    from gitsched.decide.relations.reference_findings import LocatedFinding
+    from gitsched.decide.tenants.tenant_amounts import Amounts
+    from gitsched.model.document import Document, Key
+    from gitsched.model.finding import Finding
+    from gitsched.model.scheduling import Outcome
+    from gitsched.model.template_index import TemplateEntry
+
+
+class PlanState(NamedTuple):
+    """The state that an earlier plan left: its totals, its rows and its engines, which are read on demand. `kinds` are the kinds of the
+    documents of policy APIs. `guard` is what limits the changes of the run."""
+
+    totals: Totals
+    rows: PlanRows
+    kinds: tuple[tuple[str, str], ...] = ()
+    guard: GuardRules = NO_RULES
+
+    @property
+    def engines(self) -> tuple[PolicyEngine, ...]:
+        return self.rows.engines
+
+
+class IncrementalPlan(NamedTuple):
+    """A plan that holds only changes, the changes of the plan state, and what was `decided` again."""
+
+    plan: Plan
+    totals: Totals
+    changes: StateChanges
+    decided: IncrementalChanges
+
+
+def make_incremental_plan(
+    state: PlanState, diff: SourceDiff, snapshot: Snapshot, find_blob: BlobLookup, cache: RenderCache, limit: int
+) -> IncrementalPlan | None:
+    """Make the next plan from the state of the last one; None if a complete plan is needed, also to decide more than `limit` workloads."""
+    totals, rows = state.totals, state.rows
+    if not _may_continue(totals, diff, snapshot):
+        return None
+    is_idle = _is_idle(totals, diff, snapshot)
+    decided = _make_idle_changes(state, diff, snapshot) if is_idle else _change(state, diff, snapshot, limit)
+    all_moves = list_changed_moves(decided) if decided is not None else None
+    guarded = check_guard(decided, all_moves, state.guard) if decided is not None and all_moves is not None else None
+    if guarded is None:
+        return None
+    moves, changes = guarded.moves, render_affected(guarded.changes, find_blob, cache)
+    if changes is None or _keeps_findings_about_changes(changes) or has_record_conflict(changes, find_blob):
+        return None
+    part_findings = find_changed_parts(changes) if diff.parts != NO_PARTS else ()
+    if part_findings is None:
+        return None
+    relations = _update_relations(changes, is_idle=is_idle)
+    if relations is None:
+        return None
+    retention = _keep_copies(totals) if is_idle else _retain_copies(changes, moves, find_blob)
+    retiring = _list_retiring(changes, retention) if retention is not None else None
+    if retention is None or retiring is None:
+        return None
+    copies = NO_COPY_PATHS
+    if not is_idle and (totals.retained or retention.copies):
+        from gitsched.decide.incremental.changed_copies import list_copy_paths  # few plans retain copies
+
+        copy_paths = list_copy_paths(changes, retention, retiring, find_blob)
+        if copy_paths is None:
+            return None
+        copies = copy_paths
+    amounts: Mapping[Key, Amounts] = {}
+    if totals.owners and not is_idle:
+        from gitsched.decide.incremental.changed_tenants import measure_changes  # few sources have tenants
+
+        measured = measure_changes(changes)
+        if measured is None:
+            return None
+        amounts = measured
+    workload_rows = _list_workload_rows(changes, relations, amounts)
+    decided_rows = {key: workload_rows[key] for key in (*changes.outcomes, *changes.removed)}
+    cluster_rows = update_cluster_rows(rows, decided_rows, changes.continued.clusters, copies)
+    new = update_totals(changes, cluster_rows, None if is_idle else retention.findings, part_findings)._replace(
+        namespace_manifests=update_namespace_manifests(totals, diff.templates),
+        reference_findings=relations.findings,
+        creators=relations.creators,
+        separated_count=relations.separated_count,
+        retiring=retiring,
+        retained=retention.copies,
+        has_settled_copies=retention.is_settled and bool(retention.copies),  # else a state without copies would be written again
+        withheld=changes.withheld,
+        withheld_wakeups=changes.withheld_wakeups,
+    )
+    if not is_idle:
+        own = (outcome for key, outcome in changes.outcomes.items() if key in changes.own)
+        has_news = any(finding.is_change for finding in new.engine_findings) or not all(
+            is_unchanged(one, snapshot.previous) for one in own
+        )
+        wakeups = tuple(engine.wakeup for engine in changes.continued.engines if engine.wakeup is not None)
+        new = new._replace(engine_wakeups=None if has_news else wakeups)
+    if totals.adopted:
+        from gitsched.decide.incremental.changed_adoption import (
+            update_adopted_holds,  # only after an adoption with partial information
+        )
+
+        held = update_adopted_holds(changes, moves.moves, new.other_findings)
+        if held is None:
+            return None
+        new = new._replace(other_findings=held)
+    changed: dict[Key, Outcome | None] = {**dict.fromkeys(changes.removed), **changes.outcomes}
+    with_namespaces = dict[str, ClusterRow]()
+    if new.namespace_manifests is not totals.namespace_manifests:
+        clusters = (*collect_cluster_facts(changes.continued.engines), *retiring)
+        with_namespaces = list_rows_with_objects(rows, clusters, diff.templates)
+    plan = build_plan(
+        new._replace(other_findings=(*new.other_findings, *guarded.findings)) if guarded.findings else new,
+        StoredOutcomes(rows, new.workload_count, changed),
+        changes.outcomes.values(),
+        moves.moves,
+        dict(list_changed_files(changes, new, {**with_namespaces, **cluster_rows}, copies)),
+        wakeups=(*(new.engine_wakeups or ()), *(copy.until for copy in new.retained if copy.until is not None)),
+        deadlines=(copy.until for copy in retention.ended if copy.until is not None),
+    )._replace(
+        withheld=changes.withheld,
+        guard=state.guard.make_record(totals.config.guard, changes.withheld, holds=bool(new.held)),
+        ended=retention.ended,
+        adopted=totals.adopted,
+    )
+    return IncrementalPlan(plan, new, _list_state_changes(changes, workload_rows, cluster_rows), changes)
+
+
+class _Relations(NamedTuple):
+    """The changed rows of references and of companions, the findings about both, how many companions are separated, and what may create
+    objects that the source does not have."""
+
+    references: Mapping[Key, ReferenceRow]
+    companions: Mapping[Key, CompanionRow]
+    findings: tuple[LocatedFinding, ...]
+    separated_count: int
+    creators: Mapping[Key, frozenset[Key]]
+
+
+def _update_relations(changes: IncrementalChanges, *, is_idle: bool) -> _Relations | None:
+    """Return how workloads refer to objects and belong together now; None if only a complete plan can tell."""
+    found = update_references(changes.without_objects)
+    companions = update_companions(changes.without_objects, found.rows) if found is not None else None
+    if found is None or companions is None:
+        return None
+    missing = update_missing(changes, companions.findings, found.rows, found.absent)
+    if missing is None:
+        return None
+    references: Mapping[Key, ReferenceRow] | None = missing.rows
+    if not is_idle and (changes.own or changes.totals.own):
+        from gitsched.decide.incremental.own_objects import update_own_objects  # few sources have such workloads
+
+        references = update_own_objects(changes, missing.rows)
+    findings = move_reference_findings(missing.findings, changes.diff.findings, changes.documents)
+    if references is None or findings is None:
+        return None
+    return _Relations(references, companions.rows, findings, companions.separated_count, missing.creators)
+
+
+def _may_continue(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
+    """Return whether the changed files and the time leave everything in force that an incremental plan keeps."""
+    if any(held.lost for held in totals.held.values()) or snapshot.at < totals.source_time:
+        return False
+    other = (
+        finding for finding in totals.other_findings if finding.code not in UPDATED_CODES and finding not in diff.parts.reported
+    )
+    return not any(_is_about(finding, diff.findings) for finding in other)
+
+
+def _is_idle(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
+    """Return whether the engines have accepted the same documents and output before, and no time has come for them to check again, nor for
+    a retained copy to go.
+
+    A workload that was decided otherwise than recorded is in `diff`, so the output is the one that the engines know.
+    """
+    if diff.documents or diff.api_documents or diff.findings or snapshot.observations or totals.withheld.moves:
+        return False
+    if snapshot.at != totals.source_time or totals.engine_wakeups is None or diff.parts != NO_PARTS:
+        return False
+    if totals.retained and not totals.has_settled_copies:
+        return False
+    if any(wakeup <= snapshot.now for key, wakeup in totals.wakeups.items() if key in totals.own):
+        return False
+    ends = (copy.until for copy in totals.retained if copy.until is not None)
+    return all(time > snapshot.now for time in (*totals.engine_wakeups, *ends))
+
+
+def _make_idle_changes(state: PlanState, diff: SourceDiff, snapshot: Snapshot) -> IncrementalChanges:
+    """Return that nothing changes. No engine is read."""
+    totals = state.totals
+    continued = ContinuedEngines((), frozenset(), totals.engine_findings, totals.records, totals.recorded)
+    return IncrementalChanges(totals, state.rows, diff, snapshot, continued, {}, {}, {}, {}, totals.unstable)
+
+
+def _change(state: PlanState, diff: SourceDiff, snapshot: Snapshot, limit: int) -> IncrementalChanges | None:
+    """Continue the engines, and decide what the changes affect; None if only a complete plan can tell."""
+    if state.totals.owners:
+        from gitsched.decide.incremental.changed_tenants import may_continue_tenants  # few sources have tenants
+
+        if not may_continue_tenants(state.totals, state.rows, diff, snapshot):
+            return None
+    continued = continue_engines(state.totals, state.rows, diff, snapshot, state.kinds)
+    if continued is None or (not continued.is_new and any(_is_about(one, diff.findings) for one in continued.findings)):
+        return None
+    withheld = state.totals.withheld
+    allowed = [move.key for move in withheld.moves] if state.guard.allows(withheld) else ()
+    return decide_affected(state.totals, state.rows, diff, snapshot, continued, limit, allowed)
+
+
+def _keeps_findings_about_changes(changes: IncrementalChanges) -> bool:
+    """Return whether a finding about a workload that was not decided again is about a changed file, unless its template is gone."""
+    by_workload, diff = changes.totals.findings_by_workload, changes.diff
+    pairs = (*diff.templates.items(), *diff.api_documents.items())
+    gone = {one for key, (_, after) in pairs if after is None for one in by_workload.get(key, ())}
+    others = (finding for key, group in by_workload.items() if key not in changes.documents for finding in group)
+    return any(_is_about(finding, diff.findings) and finding not in gone for finding in others)
+
+
+def _is_about(finding: Finding, paths: Container[str]) -> bool:
+    """Return whether the location of a finding, or of the rule that it is about, is in one of these files."""
+    by_rule = finding.field is not None and finding.field.origin.path in paths
+    return by_rule or (finding.location is not None and finding.location.path in paths)
+
+
+def _keep_copies(totals: Totals) -> CopyRetention:
+    """Return the copies of the last plan, which stay where nothing moves and no end passes."""
+    return CopyRetention(totals.retained, is_settled=True)
+
+
+def _retain_copies(changes: IncrementalChanges, moves: ChangedMoves, find_blob: BlobLookup) -> CopyRetention | None:
+    """Return the copies that stay for an overlap; None if only a complete plan can tell."""
+    totals = changes.totals
+    has_moves = any(move.before for move in moves.moves) and totals.config.output.overlap.duration
+    if not totals.retained and not has_moves:
+        return NOTHING_RETAINED
+    own = changes.own | totals.own
+    if not own.isdisjoint((*(move.key for move in moves.moves), *(copy.workload for copy in totals.retained))):
+        return None  # copies of objects that no template is
+    from gitsched.decide.incremental.changed_copies import retain_changed_copies  # most changes move nothing
+
+    return retain_changed_copies(changes, moves, find_blob)
+
+
+def _list_retiring(changes: IncrementalChanges, retention: CopyRetention) -> Mapping[str, datetime] | None:
+    """Return the clusters that retire, and since when; None if one of them returns, or if the directory of one is removed."""
+    totals, clusters, snapshot = changes.totals, changes.continued.clusters, changes.snapshot
+    gone = [name for name, facts in clusters.items() if facts is None]
+    if any(name in totals.retiring for name in clusters) or any(escape_segment(name) != name for name in gone):
+        return None
+    if not gone and not totals.retiring:
+        return totals.retiring
+    from gitsched.decide.overlap.retiring_clusters import list_retiring_clusters  # few clusters lose their document
+
+    previous = NO_OUTPUT._replace(retiring=totals.retiring, retained=totals.retained)
+    times = PlanTimes(snapshot.at, snapshot.now)
+    retiring, ended = list_retiring_clusters({*totals.retiring, *gone}, previous, retention.copies, times, totals.config.output)
+    return None if ended else retiring
+
+
+def _list_workload_rows(
+    changes: IncrementalChanges, relations: _Relations, amounts: Mapping[Key, Amounts]
+) -> dict[Key, WorkloadRow | None]:
+    """Return the rows of workloads that were decided again, removed, or whose references or companions changed; None for removed ones."""
+    rows, references, companions = changes.rows, relations.references, relations.companions
+    changed: dict[Key, WorkloadRow | None] = {
+        key: row._replace(references=found) for key, found in references.items() if (row := rows.read_workload(key)) is not None
+    }
+    for key, companion_row in companions.items():
+        row = changed.get(key) or rows.read_workload(key)
+        changed |= {key: row._replace(companions=companion_row)} if row is not None else {}
+    for key, files in changes.workloads.items():
+        rest = references[key], companions.get(key, NO_COMPANION_ROW)
+        changed[key] = make_workload_row(files, _read_source_path(changes.documents[key]), *rest, amounts.get(key))
+    return changed | dict.fromkeys(changes.removed)
+
+
+def _read_source_path(document: Document) -> str:
+    return document.origin.path if document.origin else ""
+
+
+def _list_state_changes(
+    changes: IncrementalChanges, workload_rows: Mapping[Key, WorkloadRow | None], cluster_rows: Mapping[str, ClusterRow | None]
+) -> StateChanges:
+    """Return what changes in the rows of the plan state."""
+    from gitsched.decide.incremental.template_entries import make_template_entry
+
+    diff, index, continued = changes.diff, changes.rows.template_index, changes.continued
+    templates: dict[Key, TemplateEntry | None] = dict.fromkeys(key for key, (_, after) in diff.templates.items() if after is None)
+    restored = changes.restored
+    for key, document in changes.documents.items():
+        if key in restored:
+            continue
+        entry = make_template_entry(document, changes.outcomes.get(key))
+        if index.get(key) != entry:
+            templates[key] = entry
+    kinds = {key[:2] for key in diff.stored_documents}
+    return StateChanges(
+        workload_rows,
+        cluster_rows,
+        templates,
+        update_referrers(changes.rows, workload_rows),
+        {kind: changes.snapshot.documents.get(kind, ()) for kind in kinds},
+        continued.engines if continued.is_new else None,
+        diff.added_paths,
+        diff.removed_paths,
+    )

@@ -1,0 +1,222 @@
+"""What the state of a complete plan keeps, and whether the next plan may be an incremental one that starts from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.decide.guard.guard_settings import GUARD_CODES
+from gitsched.decide.incremental.plan_state import (
+    NO_COMPANION_ROW,
+    NO_REFERENCE_ROW,
+    ClusterRow,
+    CompanionRow,
+    ReferenceRow,
+    WorkloadRow,
+    make_workload_row,
+    sort_findings,
+)
+from gitsched.decide.registry import apis_by_group, policy_apis, reserved_groups
+from gitsched.decide.workload_decision import TWO_CLAIMS
+from gitsched.kinds.companion_kinds import COMPANION_KINDS
+from gitsched.model.document import Body, Document, Key, is_known_group, parse_api_group
+from gitsched.model.tenants import TENANT_CHANGED
+from gitsched.render.output_files import status_path
+
+if TYPE_CHECKING:
+    from gitsched.apis.capabilities import DocumentPair
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.engines import EngineRecords
+    from gitsched.decide.incremental.plan_state import PreviousOutput, Totals
+    from gitsched.decide.relations.companion_placement import CompanionPlacements
+    from gitsched.decide.relations.delivered_objects import DeliveredObjects
+    from gitsched.decide.relations.missing_references import MissingReference
+    from gitsched.decide.rendered_tree import RenderedTree
+    from gitsched.decide.tenants.tenant_amounts import Amounts
+    from gitsched.model.scheduling import Outcome
+    from gitsched.model.template_index import TemplateEntry
+
+
+PASSING_CODES = (*GUARD_CODES, TENANT_CHANGED)
+"""Codes of findings that the next plan does not take over: those about the guard, and about changes of Tenants."""
+
+
+class PlanContents(NamedTuple):
+    """Everything that the state of a complete plan keeps besides its totals; `paths` are the source files that were read."""
+
+    paths: Iterable[str]
+    workloads: Mapping[Key, WorkloadRow]
+    clusters: Mapping[str, ClusterRow]
+    templates: Mapping[Key, TemplateEntry]
+    referrers: Mapping[Key, tuple[Key, ...]]
+    api_documents: Mapping[tuple[str, str], tuple[Document, ...]]
+    engines: tuple[PolicyEngine, ...]
+
+
+def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals, previous: PreviousOutput) -> bool:
+    """Return whether the next plan may be an incremental one that starts from this complete plan.
+
+    It may not when a document of a policy API is broken or defined more than once, or a workload that was placed, when two objects have the
+    same path or several workloads deliver one object, when a finding is about a change of this plan, or
+    when all records of a kind are removed.
+    """
+    catalog = decisions.catalog
+    return not (
+        catalog.duplicate_api_documents
+        or not decisions.quarantined <= decisions.withheld
+        or not _are_ignored(totals.unused, decisions.engines)
+        or rendered.findings
+        or rendered.has_shared_objects
+        or _has_change_findings(totals)
+        or any(finding.code == TWO_CLAIMS for finding in decisions.findings)
+        or _share_record_paths(rendered, totals.records)
+        or (decisions.tenancy is not None and not _keeps_tenants(decisions, totals))
+        or (decisions.withheld and not _can_stay_withheld(decisions))
+    ) and _keeps_record_kinds(decisions.outcomes, totals.records, previous)
+
+
+def _keeps_tenants(decisions: DecisionSet, totals: Totals) -> bool:
+    from gitsched.decide.incremental.changed_tenants import keeps_tenants  # few sources have tenants
+
+    return keeps_tenants(decisions, sort_findings(totals))
+
+
+def _can_stay_withheld(decisions: DecisionSet) -> bool:
+    from gitsched.decide.incremental.withheld_workloads import can_stay_withheld  # few changes exceed a limit of the guard
+
+    return can_stay_withheld(decisions)
+
+
+def has_new_records(totals: Totals, previous: PreviousOutput) -> bool:
+    """Return whether a plan changes records that belong to no workload, so that the engines have not read what they write, or whether they
+    say what it changes."""
+    changes = any(finding.is_change for finding in totals.engine_findings)
+    return changes or any(previous.records.get(key) != body for key, body in totals.records)
+
+
+def _are_ignored(unused: Iterable[Key], engines: Iterable[PolicyEngine]) -> bool:
+    """Return whether no engine reads objects that are not placed because their documents are broken or differ, unless it selects them."""
+    kinds = {key[:2] for key in unused}
+    if not kinds:
+        return True
+    if any(group in reserved_groups or not is_known_group(group) for group, _ in kinds) or not kinds.isdisjoint(COMPANION_KINDS):
+        return False
+    names = {engine.name for engine in engines}
+    active = {kind for api in policy_apis.values() for kind in api.active_templates}
+    # An API that does not say what its documents select may select anything.
+    return kinds.isdisjoint(active) and not any(
+        tuple(policy_apis[name].list_selectors([{}])) for name in names & policy_apis.keys()
+    )
+
+
+def may_select(changed: Iterable[DocumentPair], unused: Iterable[Key]) -> bool:
+    """Return whether one of the changed documents may select an object that is not placed, before or after its change."""
+    unused = tuple(unused)
+    if not unused:
+        return False
+    for document in (document for pair in changed for document in pair if document is not None):
+        api = apis_by_group.get(document.key.group)
+        for selector in api.list_selectors([document.body]) if api is not None else ():
+            if any(
+                selector.annotation
+                or (selector.group in ("", key.group) and selector.kind in ("", key.kind) and selector.name in ("", key.name))
+                for key in unused
+            ):
+                return True
+    return False
+
+
+def _has_change_findings(totals: Totals) -> bool:
+    """Return whether a finding says what this plan changes, which the next one does not repeat. Engines find out again what they change."""
+    groups = (totals.other_findings, *totals.findings_by_workload.values())
+    return any(finding.is_change and finding.code not in PASSING_CODES for group in groups for finding in group)
+
+
+def _share_record_paths(rendered: RenderedTree, records: Iterable[tuple[Key, Body]]) -> bool:
+    """Return whether two workloads, or a workload and an engine, write the same record. The later one wins then."""
+    paths = [path for files in rendered.workloads.values() for path in files.records]
+    paths += [status_path(key) for key, _ in records]
+    return len(set(paths)) < len(paths)
+
+
+def _keeps_record_kinds(outcomes: Mapping[Key, Outcome], records: EngineRecords, previous: PreviousOutput) -> bool:
+    """Return whether records are left of each kind of which this plan removes one: some policy APIs are active only because of records."""
+    written = [key for outcome in outcomes.values() for key, _ in outcome.records]
+    kinds = {(key.group, key.kind) for key in written}
+    removed = previous.list_other_records([*written, *(key for key, _ in records)])
+    return all(
+        (parse_api_group(str(body.get("apiVersion") or body.get("api") or "")), body.get("kind")) in kinds for body in removed
+    )
+
+
+def make_plan_contents(
+    decisions: DecisionSet,
+    rendered: RenderedTree,
+    delivered: DeliveredObjects,
+    missing: Iterable[MissingReference],
+    companions: CompanionPlacements,
+    paths: Iterable[str],
+) -> PlanContents:
+    """Return the state of a complete plan: a row for every workload, in their order, for every cluster and for every template."""
+    workloads, references, others = {}, _make_reference_rows(delivered, missing), make_companion_rows(companions)
+    amounts: Mapping[Key, Amounts] = {}
+    if decisions.tenancy is not None:
+        from gitsched.decide.incremental.changed_tenants import measure_limited  # few sources have tenants
+
+        amounts = measure_limited(decisions)
+    for key, files in rendered.workloads.items():
+        origin = decisions.templates[key].origin
+        rows = references.get(key, NO_REFERENCE_ROW), others.get(key, NO_COMPANION_ROW)
+        workloads[key] = make_workload_row(files, origin.path if origin else "", *rows, amounts.get(key))
+    clusters = {
+        name: ClusterRow(facts, frozenset(rendered.manifests.get(name, ()))) for name, facts in rendered.cluster_facts.items()
+    }
+    from gitsched.decide.incremental.template_entries import (
+        make_template_index,  # only a plan that the next one can start from needs it
+    )
+
+    templates = make_template_index(decisions.catalog.templates, decisions.outcomes)
+    referrers: dict[Key, dict[Key, None]] = {}
+    for requirement in delivered.requirements:
+        referrers.setdefault(requirement.required.key, {})[requirement.referrer] = None
+    known = {key: tuple(sorted(found)) for key, found in referrers.items()}
+    return PlanContents(paths, workloads, clusters, templates, known, decisions.catalog.api_documents, decisions.engines)
+
+
+def _make_reference_rows(delivered: DeliveredObjects, missing: Iterable[MissingReference]) -> dict[Key, ReferenceRow]:
+    required = {requirement.required.key for requirement in delivered.requirements}
+    required |= {owner for key in required for owner in delivered.owners.get(key, ())}
+    misses = {referrer for one in missing for referrer in one.referrers}
+    implied: dict[Key, tuple[Key, ...]] = {}
+    for requirement in delivered.requirements:
+        if requirement.implied:
+            implied[requirement.referrer] = (*implied.get(requirement.referrer, ()), requirement.required.key)
+    return {
+        key: ReferenceRow(delivered.references.get(key, ()), implied.get(key, ()), key in required, key in misses)
+        for key in {*delivered.references, *implied, *required}
+    }
+
+
+def make_companion_rows(companions: CompanionPlacements) -> dict[Key, CompanionRow]:
+    """Return what each workload that has a part in it has to do with companions."""
+    targets: dict[Key, list[Key]] = {}
+    served: dict[Key, list[Key]] = {}
+    reported = {workload.owner for one in companions.unselected for workload in one.workloads}
+    separated: set[Key] = set()
+    for placement in companions.placements:
+        owners = [target.owner for target in placement.targets]
+        companion = placement.companion.owner
+        targets.setdefault(companion, []).extend(owners)
+        for owner in owners:
+            served.setdefault(owner, []).append(companion)
+        if not {companion, *owners} <= companions.features.keys() or (placement.is_separated and not placement.is_whole):
+            reported.update((companion, *owners))
+        elif placement.is_separated:
+            separated.add(companion)
+    return {
+        key: CompanionRow(
+            companions.features.get(key), tuple(targets.get(key, ())), tuple(served.get(key, ())), key in reported, key in separated
+        )
+        for key in {*companions.features, *reported}
+    }

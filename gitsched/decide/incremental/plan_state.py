@@ -1,0 +1,390 @@
+"""The state of a plan that the next incremental plan starts from: one row for each workload and cluster, and totals.
+
+The state describes one output tree. When it is lost, a complete plan gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from gitsched.apis.gitsched.tenancy import PLATFORM
+from gitsched.model.changes import NOTHING_WITHHELD
+from gitsched.model.document import Body, Document, Key
+from gitsched.model.finding import Finding, finding_sort_key
+from gitsched.model.scheduling import Outcome, RecordedDecision
+from gitsched.model.time import EPOCH
+from gitsched.render.readme import MAX_ROWS
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.engines import EngineRecords
+    from gitsched.decide.relations.delivered_objects import ManifestReferences
+    from gitsched.decide.relations.reference_findings import LocatedFinding
+    from gitsched.decide.rendered_tree import RenderedTree
+    from gitsched.decide.tenants.tenant_amounts import Amounts
+    from gitsched.decide.workload_files import WorkloadFiles
+    from gitsched.kinds.companion_targets import CompanionFeatures
+    from gitsched.model.changes import RetainedCopy, WithheldChanges
+    from gitsched.model.holds import HeldPlacement
+    from gitsched.model.observation import Observation, ObservationKey
+    from gitsched.model.planned_files import ClusterInfo, PlannedFile
+    from gitsched.model.template_index import TemplateEntry, TemplateIndex
+
+
+class PlanTimes(NamedTuple):
+    """`source_time` is the time of the source; deadlines are compared with `now`."""
+
+    source_time: datetime
+    now: datetime
+
+
+def compute_plan_times(source_time: datetime, recorded_time: datetime | None, now: datetime) -> PlanTimes:
+    """Return the times of a plan. `recorded_time` is the time of the previous plan; None if there is none.
+
+    The time is never earlier than the last event that the previous plan handled; otherwise passed deadlines would be applied twice.
+    A commit dated in the future counts as made now, so that a clock that runs ahead neither starts nor ends timers early.
+    """
+    reached = min(recorded_time, now) if recorded_time else EPOCH
+    effective = max(min(source_time, now), reached)
+    return PlanTimes(effective, max(now, effective))
+
+
+class PreviousOutput(NamedTuple):
+    """The previous output.
+
+    `records` are by identity; `list_other_records` returns those without the given identities; `find_blob` returns the blob of a path.
+    `clusters` are the names of the cluster directories, `retiring` clusters without a document, with the time since when they retire.
+    `list_delivered` returns for each cluster directory which of some relative paths it has. `retained` are copies that it has only for an
+    overlap.
+    """
+
+    records: Mapping[Key, Body]
+    list_other_records: Callable[[Iterable[Key]], Iterable[Body]]
+    find_blob: Callable[[str], str | None]
+    clusters: frozenset[str]
+    retiring: Mapping[str, datetime]
+    list_delivered: Callable[[Iterable[str]], Mapping[str, frozenset[str]]] = lambda _: {}
+    retained: tuple[RetainedCopy, ...] = ()
+
+    def without_records(self, keys: Collection[Key]) -> PreviousOutput:
+        """Return the previous output without some records."""
+        if not keys:
+            return self
+        records = {key: self.records[key] for key in self.records if key not in keys}
+        return self._replace(records=records, list_other_records=lambda known: self.list_other_records((*known, *keys)))
+
+
+NO_OUTPUT = PreviousOutput({}, lambda _: (), lambda _: None, frozenset(), {})
+"""The previous output of a first run."""
+
+
+class ReferenceRow(NamedTuple):
+    """The references of one workload by manifest, and the objects that it requires without a field that says so. `is_required`: other
+    workloads refer to it; `misses`: something that it requires is missing in a cluster."""
+
+    manifests: ManifestReferences = ()
+    implied: tuple[Key, ...] = ()
+    is_required: bool = False
+    misses: bool = False
+
+
+NO_REFERENCE_ROW = ReferenceRow()
+
+
+class CompanionRow(NamedTuple):
+    """What one workload has to do with companions: its features (None for none), its direct targets, and its companions. `is_reported`: a
+    finding about companions is about it, or would be if anything about it changed; but `is_separated`: one says that it does not go where
+    its targets go."""
+
+    features: CompanionFeatures | None = None
+    targets: tuple[Key, ...] = ()
+    companions: tuple[Key, ...] = ()
+    is_reported: bool = False
+    is_separated: bool = False
+
+
+NO_COMPANION_ROW = CompanionRow()
+
+
+class WorkloadRow(NamedTuple):
+    """One workload: its outcome without documents and bodies, the path of its source file, the paths of its records, by cluster the paths
+    of its manifests, relative to the directory of the cluster, and the keys of the records that its policy API has. `amounts` are what it
+    has in its clusters, if it belongs to a tenant with limits."""
+
+    outcome: Outcome
+    source_path: str
+    record_paths: tuple[str, ...]
+    manifest_paths: Mapping[str, tuple[str, ...]]
+    references: ReferenceRow = NO_REFERENCE_ROW
+    companions: CompanionRow = NO_COMPANION_ROW
+    record_keys: tuple[Key, ...] = ()
+    amounts: Amounts | None = None
+
+
+class ClusterRow(NamedTuple):
+    """One cluster: its facts, and the relative paths of the manifests that workloads have there."""
+
+    facts: ClusterInfo
+    manifest_paths: frozenset[str]
+
+
+class Totals(NamedTuple):
+    """The state of a plan without its rows.
+
+    `unclaimed` is the number of objects that no policy selects. `wakeups` are the times at which a decision about a workload may change
+    without a commit. `unstable` are workloads that may be decided differently next time. `first_outcomes` and `first_clusters` are those
+    that README.md shows. `records` belong to no workload, `recorded` are decisions that only records
+    show. `kind_scopes` says for kinds that are not built in whether they are namespaced, and `guessed_kinds` are those of
+    which nothing says so; `definitions` are the CustomResourceDefinitions of the source by kind. `repeated` are objects with several
+    documents, and `unused` those with different or broken ones, which are not placed. `varied` are workloads with variants.
+    `reference_findings` are those about objects that delivered manifests refer to, `creators` the delivered objects that may create an
+    object which the source does not have. `has_companions` says whether an object of the source is of a kind of companions. `retained` are
+    copies that the output has only for an overlap. `hidden_codes` are those of findings of engines that reports leave out.
+    `held` are the stateful workloads that keep their clusters.
+    `document_count` is the number of documents of policy APIs, `template_count` that of templates.
+    `engine_wakeups` are the times at which the engines have to check the same documents and output again; None
+    if they have to do so in the next run. `has_new_records` says that the plan changed records that belong to no workload, so that the
+    engines have not read them yet, or that the engines say what it changes.
+    `has_far_companions` says whether an object may be the companion of objects in other namespaces,
+    `separated_count` counts the companions that do not go where their targets go.
+    `own` are the workloads that policy APIs decide themselves: each run that is not idle decides them all.
+    `observations` are the values that metrics providers returned.
+    `part_kinds` are the kinds of objects that kustomizations change, and that are not placed.
+    `has_settled_copies` says that the next plan retains the same copies as long as nothing moves and no end of theirs passes.
+    `adopted` says why objects that gitsched took over keep their placement, by key as text.
+    `owners` are the platform and the tenants that define anything; () without Tenants.
+    `withheld` are the changes that the guard withholds, and `withheld_wakeups` the times at which they may be others without a commit.
+    """
+
+    config: Config
+    source_time: datetime
+    now: datetime
+    state_counts: Mapping[str, int]
+    unclaimed: int
+    findings_by_file: Mapping[str, tuple[Finding, ...]]
+    findings_by_workload: Mapping[Key, tuple[Finding, ...]]
+    engine_findings: tuple[Finding, ...]
+    other_findings: tuple[Finding, ...]
+    wakeups: Mapping[Key, datetime]
+    unstable: frozenset[Key]
+    first_outcomes: Mapping[Key, Outcome]
+    first_clusters: Mapping[str, ClusterInfo]
+    cluster_count: int
+    retiring: Mapping[str, datetime]
+    namespace_manifests: Mapping[str, tuple[str, PlannedFile]]
+    records: EngineRecords
+    recorded: tuple[RecordedDecision, ...]
+    kind_scopes: Mapping[tuple[str, str], bool]
+    guessed_kinds: frozenset[tuple[str, str]] = frozenset()
+    definitions: Mapping[tuple[str, str], Key] = {}
+    repeated: frozenset[Key] = frozenset()
+    unused: frozenset[Key] = frozenset()
+    varied: frozenset[Key] = frozenset()
+    reference_findings: tuple[LocatedFinding, ...] = ()
+    creators: Mapping[Key, frozenset[Key]] = {}
+    has_companions: bool = False
+    retained: tuple[RetainedCopy, ...] = ()
+    hidden_codes: frozenset[str] = frozenset()
+    held: Mapping[Key, HeldPlacement] = {}
+    engine_wakeups: tuple[datetime, ...] | None = None
+    document_count: int = 0
+    template_count: int = 0
+    has_new_records: bool = False
+    has_far_companions: bool = False
+    separated_count: int = 0
+    has_settled_copies: bool = False
+    own: frozenset[Key] = frozenset()
+    part_kinds: frozenset[tuple[str, str]] = frozenset()
+    observations: Mapping[ObservationKey, Observation] = {}
+    adopted: Mapping[str, str] = {}
+    owners: tuple[str, ...] = ()
+    withheld: WithheldChanges = NOTHING_WITHHELD
+    withheld_wakeups: Mapping[Key, datetime] = {}
+
+    @property
+    def workload_count(self) -> int:
+        return sum(self.state_counts.values())
+
+
+class PlanRows(Protocol):
+    """The rows of a plan state."""
+
+    def read_workload(self, key: Key) -> WorkloadRow | None:
+        """Return the row of a workload; None when no policy selects it."""
+        ...
+
+    def read_cluster(self, name: str) -> ClusterRow | None:
+        """Return the row of a cluster; None when it has no directory."""
+        ...
+
+    def list_workloads(self) -> Iterator[WorkloadRow]:
+        """Yield the row of every workload, by (namespace, name)."""
+        ...
+
+    def list_referrers(self, key: Key) -> tuple[Key, ...]:
+        """Return the workloads that require an object, whether the source has it or not."""
+        ...
+
+    @property
+    def template_index(self) -> TemplateIndex:
+        """What selectors read of every template, read on demand."""
+        ...
+
+    @property
+    def engines(self) -> tuple[PolicyEngine, ...]:
+        """The policy engines of the plan."""
+        ...
+
+
+class StateChanges(NamedTuple):
+    """The rows that a plan changes, and None for those that it removes.
+
+    `referrers` are the workloads that require an object. `api_documents` are all documents of the changed kinds of policy APIs. `engines`
+    are new ones; None if they are the same. `added_paths` and `removed_paths` are source files.
+    """
+
+    workloads: Mapping[Key, WorkloadRow | None] = {}
+    clusters: Mapping[str, ClusterRow | None] = {}
+    templates: Mapping[Key, TemplateEntry | None] = {}
+    referrers: Mapping[Key, tuple[Key, ...] | None] = {}
+    api_documents: Mapping[tuple[str, str], tuple[Document, ...]] = {}
+    engines: tuple[PolicyEngine, ...] | None = None
+    added_paths: frozenset[str] = frozenset()
+    removed_paths: frozenset[str] = frozenset()
+
+
+class StoredOutcomes(Mapping[Key, Outcome]):
+    """The outcomes of a plan state, some of them changed or removed (None) since. Rows are read on demand."""
+
+    def __init__(self, rows: PlanRows, count: int, changed: Mapping[Key, Outcome | None]) -> None:
+        self._rows, self._count, self._changed = rows, count, changed
+
+    def __getitem__(self, key: Key) -> Outcome:
+        if key in self._changed:
+            outcome = self._changed[key]
+        else:
+            row = self._rows.read_workload(key)
+            outcome = row.outcome if row is not None else None
+        if outcome is None:
+            raise KeyError(key)
+        return outcome
+
+    def __iter__(self) -> Iterator[Key]:
+        """Yield the keys by (namespace, name). The cache may have the changed rows already."""
+        stored = (row.outcome.key for row in self._rows.list_workloads())
+        keys = {*(key for key in stored if key not in self._changed), *(key for key, found in self._changed.items() if found)}
+        return iter(sorted(keys, key=workload_sort_key))
+
+    def __len__(self) -> int:
+        return self._count
+
+
+def workload_sort_key(key: Key) -> tuple[str, str, Key]:
+    """Return what workloads are sorted by."""
+    return key.namespace, key.name, key
+
+
+def make_workload_row(
+    files: WorkloadFiles,
+    source_path: str,
+    references: ReferenceRow = NO_REFERENCE_ROW,
+    companions: CompanionRow = NO_COMPANION_ROW,
+    amounts: Amounts | None = None,
+) -> WorkloadRow:
+    """Return the row of a workload."""
+    paths: dict[int, tuple[str, ...]] = {}  # most clusters have the same manifests
+    return WorkloadRow(
+        strip_outcome(files.outcome),
+        source_path,
+        tuple(files.records),
+        {cluster: paths.setdefault(id(manifests), tuple(manifests)) for cluster, manifests in files.manifests.items()},
+        references,
+        companions,
+        tuple(key for key, _ in files.outcome.records),
+        amounts,
+    )
+
+
+def strip_outcome(outcome: Outcome) -> Outcome:
+    """Return an outcome without the documents that only rendering needs."""
+    targets = tuple(
+        target._replace(edits=(), body=None, bodies=()) if target.edits or target.body or target.bodies else target
+        for target in outcome.targets
+    )
+    return outcome._replace(records=(), manifests=None, kept_paths={}, previous_targets=(), targets=targets)
+
+
+def compute_totals(
+    decisions: DecisionSet,
+    rendered: RenderedTree,
+    config: Config,
+    source_time: datetime,
+    now: datetime,
+    file_findings: Mapping[str, tuple[Finding, ...]],
+    other_findings: tuple[Finding, ...],
+    retiring: Mapping[str, datetime],
+    reference_findings: tuple[LocatedFinding, ...] = (),
+    creators: Mapping[Key, frozenset[Key]] | None = None,
+    has_companions: bool = False,
+    retained: tuple[RetainedCopy, ...] = (),
+    hidden_codes: frozenset[str] = frozenset(),
+) -> Totals:
+    """Return the totals of a complete plan.
+
+    `file_findings` are the findings of source files by path, `other_findings` those that belong to no file that was read, and
+    `reference_findings` those about what delivered manifests refer to. `hidden_codes` are those of findings of engines that are left out.
+    """
+    outcomes = decisions.outcomes
+    engine_findings = tuple(finding for engine in decisions.engines for finding in engine.findings)
+    known = frozenset(engine_findings)
+    return Totals(
+        config=config,
+        source_time=source_time,
+        now=now,
+        state_counts=Counter(outcome.state for outcome in outcomes.values()),
+        unclaimed=decisions.unclaimed,
+        findings_by_file={path: findings for path, findings in file_findings.items() if findings},
+        findings_by_workload={key: outcome.findings for key, outcome in outcomes.items() if outcome.findings},
+        engine_findings=engine_findings,
+        other_findings=(*other_findings, *(f for f in decisions.findings if f not in known), *rendered.findings),
+        wakeups={key: outcome.wakeup for key, outcome in outcomes.items() if outcome.wakeup is not None},
+        unstable=decisions.unstable - decisions.own_workloads,
+        first_outcomes={key: strip_outcome(outcome) for key, outcome in islice(outcomes.items(), MAX_ROWS)},
+        first_clusters=dict(sorted(rendered.cluster_facts.items())[:MAX_ROWS]),
+        cluster_count=len(rendered.cluster_facts),
+        retiring=retiring,
+        namespace_manifests=rendered.namespace_manifests,
+        records=decisions.engine_records,
+        recorded=decisions.recorded,
+        kind_scopes=decisions.catalog.kind_scopes,
+        guessed_kinds=frozenset(decisions.catalog.guessed_scopes),
+        repeated=decisions.catalog.identical | decisions.catalog.duplicate_templates.keys(),
+        unused=frozenset((*decisions.catalog.duplicate_templates, *decisions.catalog.broken)),
+        varied=frozenset(decisions.variants),
+        reference_findings=reference_findings,
+        creators=creators or {},
+        has_companions=has_companions,
+        retained=retained,
+        hidden_codes=hidden_codes,
+        held={key: outcome.held for key, outcome in outcomes.items() if outcome.held is not None},
+        document_count=sum(map(len, decisions.catalog.api_documents.values())),
+        template_count=len(decisions.catalog.templates),
+        own=decisions.own_workloads,
+        part_kinds=frozenset(key[:2] for key in decisions.kustomized),
+        owners=() if decisions.tenancy is None else (PLATFORM, *sorted(set(decisions.tenancy.owners.values()))),
+    )
+
+
+def sort_findings(totals: Totals) -> tuple[Finding, ...]:
+    """Return all findings of a plan in the order in which reports show them."""
+    groups = (*totals.findings_by_file.values(), *totals.findings_by_workload.values())
+    references = (finding for _, finding in totals.reference_findings)
+    engines = (finding for finding in totals.engine_findings if finding.code not in totals.hidden_codes)
+    findings = {*totals.other_findings, *engines, *references, *(finding for group in groups for finding in group)}
+    return tuple(sorted(findings, key=finding_sort_key))

@@ -1,0 +1,97 @@
+"""Decide workloads once more, with the records that a plan wrote, so that the next plan need not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from gitsched.apis.capabilities import Repeating
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.engines import list_dependency_trackers, list_engine_records
+from gitsched.decide.incremental.changed_records import ChangedRecords
+from gitsched.decide.workload_decision import decide_workload, is_unchanged
+from gitsched.model.document import Key
+from gitsched.render.output_files import read_back
+
+if TYPE_CHECKING:
+    from gitsched.apis.policy_api import PolicyEngine, Snapshot
+    from gitsched.decide.incremental.incremental_plan import IncrementalPlan
+    from gitsched.model.document import Document
+    from gitsched.model.scheduling import Outcome
+
+
+def find_unstable(decisions: DecisionSet, *, with_dependents: bool = False) -> frozenset[Key] | None:
+    """Return the workloads that the next plan of the same source may decide in another way; None if its engines must be new ones.
+
+    A decision that changed a record is made again with this record. It is stable if the outcome is the same. Where decisions depend on
+    each other, all with changed records count as unstable, unless `with_dependents` asks to decide these and what depends on them again:
+    an incremental plan cannot. Afterwards the engines have the records of this plan as the previous ones.
+    """
+    if decisions.input is None or not decisions.unstable:
+        return decisions.unstable
+    written = {key: body for outcome in decisions.outcomes.values() for key, body in outcome.records}
+    written.update(decisions.engine_records)
+    previous = {key: read_back(body) for key, body in written.items()}
+    snapshot = decisions.input._replace(previous=previous).make_snapshot()
+    return _decide_again(decisions.engines, snapshot, decisions.unstable, decisions.templates, decisions.outcomes, with_dependents)
+
+
+def find_unstable_changes(incremental: IncrementalPlan) -> frozenset[Key] | None:
+    """As `find_unstable`, for an incremental plan."""
+    decided, snapshot = incremental.decided, incremental.decided.snapshot
+    if not decided.unstable or not decided.unstable <= decided.outcomes.keys():
+        return decided.unstable
+    written = {key: read_back(body) for found in decided.outcomes.values() for key, body in found.records}
+    before = (key for row in decided.removed.values() for key in row.record_keys)
+    previous = ChangedRecords(snapshot.previous, {**dict.fromkeys(before), **written})
+    snapshot = snapshot._replace(previous=previous)
+    return _decide_again(
+        decided.continued.engines, snapshot, decided.unstable, decided.documents, decided.outcomes, with_dependents=False
+    )
+
+
+def _decide_again(
+    engines: tuple[PolicyEngine, ...],
+    snapshot: Snapshot,
+    known: frozenset[Key],
+    documents: Mapping[Key, Document],
+    outcomes: Mapping[Key, Outcome],
+    with_dependents: bool,
+) -> frozenset[Key] | None:
+    """Return those of the `known` workloads, and of the others whose decisions depend on them, whose outcome is another one in a snapshot;
+    all that are known if this cannot be said. `documents` were decided, with these outcomes."""
+    trackers = list_dependency_trackers(engines)
+    if not with_dependents and any(tracker.decision_inputs(documents[key]) for tracker in trackers for key in known):
+        return known
+    findings = [engine.findings for engine in engines]
+    records = list_engine_records(engines)
+    if not all(engine.update(snapshot) for engine in engines):
+        return None
+    if [engine.findings for engine in engines] != findings or list_engine_records(engines) != records:
+        return None
+    if any(engine.time is not None for engine in engines):
+        return known
+    revisions = [tracker.revision for tracker in trackers]
+    affected = known.union(*(tracker.affected_by(known) for tracker in trackers))
+    if revisions != [tracker.revision for tracker in trackers]:
+        return known  # others depend on each other than when they were decided
+    if not affected <= (documents.keys() if with_dependents else known):
+        return known
+    # Where several APIs could select a workload, another one may claim it.
+    repeating = engines[0] if len(engines) == 1 and isinstance(engines[0], Repeating) else None
+    return frozenset(
+        key for key in sorted(affected) if not _is_stable(documents[key], engines, repeating, snapshot, outcomes.get(key))
+    )
+
+
+def _is_stable(
+    document: Document, engines: tuple[PolicyEngine, ...], repeating: Repeating | None, snapshot: Snapshot, outcome: Outcome | None
+) -> bool:
+    if outcome is None:
+        return decide_workload(document, engines, snapshot) is None
+    if repeating is not None and is_unchanged(outcome, snapshot.previous) and repeating.repeats(document, outcome):
+        return True
+    again = decide_workload(document, engines, snapshot)
+    if again is None or not is_unchanged(again, snapshot.previous):
+        return False
+    return again._replace(previous_targets=outcome.previous_targets) == outcome

@@ -1,0 +1,215 @@
+"""What the guard withholds of an incremental plan: workloads that stay where they are until a change affects them or a person allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.apis.capabilities import SharedDecisions
+from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput, GuardRecord
+from gitsched.decide.incremental.plan_state import workload_sort_key
+from gitsched.decide.plan_result import list_moves
+from gitsched.decide.renames import RENAMED_FROM
+from gitsched.model.changes import NOTHING_WITHHELD
+from gitsched.model.document import Document, read_annotations
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.guard_config import GuardConfig
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.decide.guard.large_changes import PlacedWorkload
+    from gitsched.decide.incremental.changed_moves import ChangedMoves
+    from gitsched.decide.incremental.incremental_changes import IncrementalChanges
+    from gitsched.decide.removals import RemovedPlacement
+    from gitsched.model.changes import Move, WithheldChanges
+    from gitsched.model.document import Key
+    from gitsched.model.finding import Finding
+    from gitsched.model.scheduling import Outcome
+
+
+class GuardRules(NamedTuple):
+    """What the guard reads besides the changes of an incremental plan. `list_allowed` returns the digests of withheld changes that are
+    allowed. With `withholds`, changes over the limits are left out; otherwise only a complete plan reports them."""
+
+    given: GuardInput = NO_GUARD_INPUT
+    list_allowed: Callable[[], Collection[str]] = tuple
+    withholds: bool = False
+
+    def allows(self, withheld: WithheldChanges) -> bool:
+        """Return whether the changes that the last run has withheld are allowed."""
+        return bool(withheld.moves) and withheld.digest in self.list_allowed()
+
+    def make_record(self, own: GuardConfig, withheld: WithheldChanges, *, holds: bool) -> GuardRecord:
+        """Return what the output branch records of a plan with its `own` settings that `holds` workloads with data."""
+        return self.given.make_record(own, withheld, holds=holds and not own.hold_stateful)
+
+
+NO_RULES = GuardRules()
+
+
+class GuardedChanges(NamedTuple):
+    """The changes of a plan and its moves without those that are withheld, and the findings about the guard."""
+
+    changes: IncrementalChanges
+    moves: ChangedMoves
+    findings: tuple[Finding, ...]
+
+
+def can_stay_withheld(decisions: DecisionSet) -> bool:
+    """Return whether the next plan may continue a complete plan that withholds changes: those of workloads of their own, in clusters that
+    have a document, and that follow no decision together with others."""
+    special = (decisions.variants, decisions.kustomized, decisions.tenancy, decisions.input is None or decisions.input.adopted)
+    if any(special) or any(isinstance(engine, SharedDecisions) for engine in decisions.engines):
+        return False
+    catalog, known = decisions.catalog, decisions.cluster_facts.keys()
+    unused = {*catalog.broken, *catalog.duplicate_templates, *decisions.own_workloads}
+    if not unused.isdisjoint(decisions.withheld):
+        return False
+    if any(RENAMED_FROM in read_annotations(template.body) for template in catalog.templates.values()):
+        return False
+    return all(_is_plain(decisions.outcomes[key], known) for key in decisions.withheld)
+
+
+def _is_plain(kept: Outcome, clusters: Collection[str]) -> bool:
+    """Return whether a workload that keeps its placement is one object, in these clusters, that concerns no others."""
+    composed = kept.manifests is not None or kept.bundles or kept.key[:2] == ("", "Namespace")
+    return not composed and all(target.cluster in clusters for target in kept.targets)
+
+
+def check_guard(changes: IncrementalChanges, moves: ChangedMoves, rules: GuardRules) -> GuardedChanges | None:
+    """Return the changes without those that exceed a limit of the guard; None if only a complete plan can tell which ones do."""
+    totals, own = changes.totals, changes.totals.config.guard
+    decided = changes.documents.keys() | changes.removed.keys()
+    pending = tuple(move for move in totals.withheld.moves if move.key not in decided)
+    if pending and any(RENAMED_FROM in read_annotations(one.body) for one in changes.documents.values()):
+        return None  # it may continue a workload whose removal is withheld
+    withheld = NOTHING_WITHHELD
+    if pending or _may_exceed(changes, moves.moves, rules):
+        if not rules.withholds or totals.owners:
+            return None
+        found = _find_withheld(changes, moves, pending, rules)
+        if found is None:
+            return None
+        withheld = found
+    allowed = rules.list_allowed() if withheld.moves else ()
+    findings = tuple(rules.given.list_findings(own, withheld.digest, allowed))
+    if withheld.digest in allowed:
+        withheld = NOTHING_WITHHELD
+    keys = {move.key for move in withheld.moves}
+    if any(move.key not in keys for move in pending):
+        return None  # they are decided now
+    if not withheld.moves:
+        return GuardedChanges(changes._replace(withheld=withheld, withheld_wakeups={}), moves, findings)
+    from gitsched.decide.guard.withheld_changes import make_withheld_finding  # few changes exceed a limit
+
+    kept = _withhold(changes, moves, withheld, keys & decided)
+    if kept is None:
+        return None
+    changed_moves = (*list_moves(kept[0].outcomes.values(), kept[0].had_workloads), *_list_removals(moves, kept[1]))
+    return GuardedChanges(
+        kept[0], moves._replace(moves=changed_moves, removed=kept[1]), (*findings, make_withheld_finding(withheld))
+    )
+
+
+def _list_removals(moves: ChangedMoves, removed: Mapping[Key, RemovedPlacement]) -> Iterator[Move]:
+    return (move for move in moves.moves if move.key in removed)
+
+
+def _may_exceed(changes: IncrementalChanges, moves: Iterable[Move], rules: GuardRules) -> bool:
+    """Return whether moves may exceed a limit, without a look at all workloads."""
+    placed = tuple(move for move in moves if move.before)
+    if not placed:
+        return False
+    from gitsched.decide.incremental.changed_moves import may_exceed_limits  # most changes move nothing
+
+    return may_exceed_limits(changes, placed, rules.given.choose_settings(changes.totals.config.guard))
+
+
+def _find_withheld(
+    changes: IncrementalChanges, moves: ChangedMoves, pending: tuple[Move, ...], rules: GuardRules
+) -> WithheldChanges | None:
+    """Return the changes that exceed a limit; None if workloads may follow decisions that they share."""
+    from gitsched.decide.engines import collect_cluster_facts
+    from gitsched.decide.guard.exceeded_limits import choose_withheld
+    from gitsched.decide.guard.large_changes import find_withheld_changes, list_guarded_moves
+
+    engines = changes.continued.engines
+    if any(isinstance(engine, SharedDecisions) for engine in engines):
+        return None
+    active = (
+        move._replace(before={cluster: count for cluster, count in move.before.items() if changes.had_workloads(cluster)})
+        for move in (*moves.moves, *pending)
+    )
+    guarded = list_guarded_moves(active, engines, len(collect_cluster_facts(engines)))
+    if not guarded.is_guarded:
+        return NOTHING_WITHHELD
+    placed = tuple(_list_placed(changes, moves))
+    return choose_withheld(rules.given, changes.totals.config.guard, lambda config: find_withheld_changes(guarded, placed, config))
+
+
+def _list_placed(changes: IncrementalChanges, moves: ChangedMoves) -> Iterator[PlacedWorkload]:
+    """Yield the workloads of the previous output. Those that were not decided again are where their rows say."""
+    from gitsched.decide.guard.large_changes import PlacedWorkload
+    from gitsched.decide.plan_result import list_previous_replicas
+
+    for row in changes.rows.list_workloads():
+        key, replicas = row.outcome.key, row.outcome.replicas_by_cluster
+        if replicas and key not in changes.outcomes and key not in changes.removed:
+            yield PlacedWorkload(key, replicas, row.outcome.replicas or 0)
+    for outcome in changes.outcomes.values():
+        if before := list_previous_replicas(outcome, changes.had_workloads):
+            yield PlacedWorkload(outcome.key, before, outcome.replicas or 0)
+    for key, entry in moves.removed.items():
+        yield PlacedWorkload(key, entry.workload.replicas)
+
+
+def _withhold(
+    changes: IncrementalChanges, moves: ChangedMoves, withheld: WithheldChanges, keys: Collection[Key]
+) -> tuple[IncrementalChanges, Mapping[Key, RemovedPlacement]] | None:
+    """Return the changes in which workloads with these keys keep their placement, and the workloads that are still removed; None if only
+    a complete plan can keep one."""
+    from gitsched.decide.guard.withheld_changes import keep_placement, restore_placement
+
+    totals, snapshot = changes.totals, changes.snapshot
+    if totals.adopted or totals.varied or snapshot.part_kinds or not changes.own.isdisjoint(keys):
+        return None
+    outcomes, documents = dict(changes.outcomes), dict(changes.documents)
+    removed, placements = dict(changes.removed), dict(moves.removed)
+    pending = {move.key for move in withheld.moves}.difference(keys)
+    wakeups = {key: wakeup for key, wakeup in totals.withheld_wakeups.items() if key in pending}
+    for key in keys:
+        if key in outcomes:
+            wakeups |= {key: wakeup} if (wakeup := outcomes[key].wakeup) is not None else {}
+            outcomes[key] = keep_placement(outcomes[key], snapshot.previous, snapshot.at)
+        elif key in placements and key in removed:
+            outcomes[key] = restore_placement(placements.pop(key), snapshot.previous, snapshot.at)
+            documents[key] = documents.get(key) or Document(key, "", {}, None)
+            del removed[key]
+        else:
+            return None
+    kept = [outcomes[key] for key in keys]
+    known = {target.cluster for one in kept for target in one.targets if _is_known(changes, target.cluster)}
+    if not all(_is_plain(one, known) for one in kept) or _lose_clusters(changes, pending):
+        return None
+    changed = changes._replace(
+        documents={key: documents[key] for key in sorted(documents, key=workload_sort_key)},
+        outcomes={key: outcomes[key] for key in sorted(outcomes, key=workload_sort_key)},
+        removed=removed,
+        unstable=changes.unstable - {one.key for one in kept if one.held is None},
+        withheld=withheld,
+        withheld_wakeups=wakeups,
+    )
+    return changed, placements
+
+
+def _is_known(changes: IncrementalChanges, cluster: str) -> bool:
+    """Return whether a cluster has a document and a directory."""
+    if cluster in changes.continued.clusters:
+        return changes.continued.clusters[cluster] is not None
+    return changes.had_workloads(cluster)
+
+
+def _lose_clusters(changes: IncrementalChanges, keys: Iterable[Key]) -> bool:
+    """Return whether one of some workloads that were not decided again is in a cluster that loses its document."""
+    gone = {name for name, facts in changes.continued.clusters.items() if facts is None}
+    rows = (changes.rows.read_workload(key) for key in keys) if gone else ()
+    return any(row is not None and any(target.cluster in gone for target in row.outcome.targets) for row in rows)

@@ -1,0 +1,101 @@
+"""The copies of workloads that the previous output delivers, with their paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.decide.registry import policy_apis
+from gitsched.decide.variants.variant_outcomes import read_kept_paths
+from gitsched.model.changes import RetainedCopy
+from gitsched.model.document import Key
+from gitsched.render.output_files import cluster_path, relative_path
+
+if TYPE_CHECKING:
+    from gitsched.apis.policy_api import RemovedWorkload
+    from gitsched.model.document import Body
+    from gitsched.model.scheduling import Outcome
+
+RUN_ONCE_KINDS = frozenset(
+    (
+        ("", "Pod"),
+        ("argoproj.io", "CronWorkflow"),
+        ("argoproj.io", "Workflow"),
+        ("batch", "CronJob"),
+        ("batch", "Job"),
+        ("batch.volcano.sh", "Job"),
+        ("kubeflow.org", "MPIJob"),
+        ("kubeflow.org", "PyTorchJob"),
+        ("kubeflow.org", "TFJob"),
+        ("ray.io", "RayJob"),
+        ("sparkoperator.k8s.io", "SparkApplication"),
+        ("tekton.dev", "PipelineRun"),
+        ("tekton.dev", "TaskRun"),
+    )
+)
+"""Group and kind of workloads that would run twice: their copies are removed at once."""
+
+
+class DeliveredCopies(NamedTuple):
+    """Finds copies in the previous output, of which `records` are by identity; `find_blob` returns the blob of a path, and `has_directory`
+    says whether a cluster has a directory."""
+
+    records: Mapping[Key, Body]
+    find_blob: Callable[[str], str | None]
+    has_directory: Callable[[str], bool]
+
+    def find(self, outcome: Outcome, cluster: str, replicas: int | None) -> RetainedCopy | None:
+        """Return the copy of a workload in a cluster; None if nothing of it is delivered there."""
+        paths = self._list_delivered(self._list_paths(outcome, cluster))
+        return RetainedCopy(outcome.key, cluster, replicas, paths) if paths else None
+
+    def read_previous(self, outcome: Outcome) -> RemovedWorkload | None:
+        """Return what the previous records say about a workload; None if they say nothing."""
+        read = policy_apis[outcome.api].read_removed_workload
+        records = (self.records.get(key) for key, _ in outcome.records)
+        return next((found for record in records if read and record is not None and (found := read(record)) is not None), None)
+
+    def list_removed(self, workload: RemovedWorkload, known: Mapping[str, RetainedCopy], follows: Key) -> Iterator[RetainedCopy]:
+        """Yield the copies of a workload that is no longer in the source: those `known` from an earlier run, by cluster, and others."""
+        key = workload.key
+        if (key.group, key.kind) in RUN_ONCE_KINDS:
+            return
+        kept = read_kept_paths(self.records.get(key))
+        objects = (key,) if workload.objects is None else workload.objects
+        yield from (copy._replace(follows=follows) for copy in known.values())
+        for cluster, count in workload.replicas.items():
+            if cluster not in known and self.has_directory(cluster):
+                parts = (cluster_path(cluster, path) for path in kept.get(cluster, ()) if not _is_run_once(path))
+                if delivered := self._list_delivered((*parts, *_list_object_paths(objects, cluster))):
+                    yield RetainedCopy(key, cluster, count, delivered, follows=follows)
+
+    def _list_paths(self, outcome: Outcome, cluster: str) -> Iterator[str]:
+        """Yield the paths that the previous output may have of a workload in a cluster."""
+        yield from (cluster_path(cluster, path) for path in outcome.kept_paths.get(cluster, ()) if not _is_run_once(path))
+        if outcome.bundles:
+            from gitsched.decide.variants.bundle_delivery import find_application_path  # few workloads have Bundles
+
+            yield from (find_application_path(key, cluster) for key in outcome.bundles)
+        if outcome.manifests is not None:
+            yield from _list_object_paths((*self._list_recorded_objects(outcome), *outcome.previous_objects), cluster)
+        elif not outcome.bundles:
+            yield from _list_object_paths((outcome.key,), cluster)
+
+    def _list_recorded_objects(self, outcome: Outcome) -> Iterator[Key]:
+        """Yield the objects that a workload consisted of in the previous output."""
+        workload = self.read_previous(outcome)
+        yield from (workload.objects or ()) if workload is not None else ()
+
+    def _list_delivered(self, paths: Iterable[str]) -> tuple[str, ...]:
+        return tuple(path for path in dict.fromkeys(paths) if self.find_blob(path) is not None)
+
+
+def _is_run_once(path: str) -> bool:
+    """Return whether a path of a manifest is that of an object that would run twice."""
+    name = path.rpartition("/")[2]
+    return any(name.startswith(relative_path(Key(group, kind, "", "-")).rpartition("/")[2][:-6]) for group, kind in RUN_ONCE_KINDS)
+
+
+def _list_object_paths(keys: Iterable[Key], cluster: str) -> Iterator[str]:
+    """Yield the paths of objects on the output branch, without those that would run twice."""
+    return (cluster_path(cluster, relative_path(key)) for key in keys if (key.group, key.kind) not in RUN_ONCE_KINDS)

@@ -1,0 +1,356 @@
+"""Decide which copies of a workload stay where it leaves a cluster or gets fewer replicas there, until its replacement had its time.
+
+Decisions and records are those of the policy APIs; this concerns only what the directories of clusters have. A run that gives a workload
+more replicas somewhere takes none away elsewhere: those that it would lose are retained for `output.overlap`, counted from this commit. A
+run that adds nothing removes at once what is no longer wanted and not retained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.apis.capabilities import HealthReport, HealthReporting
+from gitsched.apis.gitsched.overlap_config import OverlapConfig
+from gitsched.decide.incremental.plan_state import PlanTimes, PreviousOutput
+from gitsched.decide.overlap.delivered_copies import RUN_ONCE_KINDS, DeliveredCopies
+from gitsched.decide.removals import RemovedPlacement
+from gitsched.decide.renames import RenamedWorkloads, find_renamed
+from gitsched.kinds.companion_kinds import COMPANION_KINDS
+from gitsched.model.changes import CopyRetention, Move, RetainedCopy
+from gitsched.model.document import Document, Key
+from gitsched.model.finding import Finding, format_names, locate_document
+from gitsched.model.scheduling import Outcome
+from gitsched.model.time import add_duration
+from gitsched.render.output_files import escape_segment
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.decide.decisions import DecisionSet
+
+_PUNCTUAL_PART = 10
+"""A run counts as punctual if it is late by at most this part of the duration."""
+
+
+def choose_start(event: datetime, now: datetime, duration: timedelta) -> datetime:
+    """Return when a duration starts: at its event if the run is punctual, so that all punctual runs write the same, else now.
+
+    A run's time has a fraction; the start has whole seconds.
+    """
+    return event if now - event <= duration / _PUNCTUAL_PART else now.replace(microsecond=0)
+
+
+def find_end(copy: RetainedCopy, config: OverlapConfig) -> datetime | None:
+    """Return when a copy goes; None while it has no replacement."""
+    if copy.start is None:
+        return None
+    latest = add_duration(copy.start, config.maximum)
+    return latest if copy.counted_from is None else min(add_duration(copy.counted_from, config.duration), latest)
+
+
+Followers = Mapping[Key, Iterable[RetainedCopy]]
+"""Copies of workloads that follow others, by the workload that they follow."""
+
+
+class RetentionInput(NamedTuple):
+    """What the retained copies of a plan depend on.
+
+    `find_outcome` returns the outcome of a workload, None if there is none; `templates` may be read on demand. `moves` are those of placed
+    workloads, `removed` the workloads that no API places any more, `retained` the copies of the previous output, of which `delivered`
+    finds others. `is_cluster` says whether a cluster has a document. `find_renamed` returns the workloads that continue removed ones.
+    `list_companions` returns the templates that say which of some workloads some moved companions belong to.
+    """
+
+    find_outcome: Callable[[Key], Outcome | None]
+    templates: Mapping[Key, Document]
+    engines: tuple[PolicyEngine, ...]
+    quarantined: Collection[Key]
+    moves: Iterable[Move]
+    removed: Mapping[Key, RemovedPlacement]
+    retained: tuple[RetainedCopy, ...]
+    delivered: DeliveredCopies
+    is_cluster: Callable[[str], bool]
+    find_renamed: Callable[[Followers], RenamedWorkloads]
+    list_companions: Callable[[Collection[Key], Collection[Key]], Mapping[Key, Document]]
+    times: PlanTimes
+    config: Config
+
+
+def make_retention_input(
+    decisions: DecisionSet,
+    moves: Iterable[Move],
+    removed: Mapping[Key, RemovedPlacement],
+    previous: PreviousOutput,
+    times: PlanTimes,
+    config: Config,
+) -> RetentionInput:
+    """Return the input of a complete plan, given its decisions, the `moves` of placed workloads and the `removed` workloads."""
+    return RetentionInput(
+        decisions.outcomes.get,
+        decisions.templates,
+        decisions.engines,
+        decisions.quarantined,
+        moves,
+        removed,
+        previous.retained,
+        DeliveredCopies(previous.records, previous.find_blob, lambda cluster: escape_segment(cluster) in previous.clusters),
+        decisions.cluster_facts.__contains__,
+        partial(find_renamed, decisions, removed),
+        lambda _companions, _workloads: decisions.catalog.templates,
+        times,
+        config,
+    )
+
+
+def retain_copies(given: RetentionInput) -> CopyRetention:
+    """Return the retained copies of a plan."""
+    if not given.config.output.overlap.duration:
+        return CopyRetention(ended=tuple(copy._replace(until=copy.start) for copy in given.retained if copy.start is not None))
+    return _Retention(given).retain()
+
+
+class _Placement(NamedTuple):
+    """The delivered copies of a workload before this run, and the replicas that it gets by cluster without copies that are evicted."""
+
+    before: Mapping[str, RetainedCopy]
+    after: Mapping[str, int]
+    full: int
+
+    def count(self, copy: RetainedCopy) -> int:
+        return self.full if copy.replicas is None else copy.replicas
+
+    @property
+    def grows(self) -> bool:
+        return any(cluster not in self.before or count > self.count(self.before[cluster]) for cluster, count in self.after.items())
+
+    @property
+    def losses(self) -> list[RetainedCopy]:
+        return [copy for cluster, copy in self.before.items() if self.count(copy) > self.after.get(cluster, 0)]
+
+
+class _Retention:
+    """One computation of the retained copies."""
+
+    def __init__(self, given: RetentionInput) -> None:
+        self._given, self._times, self._config = given, given.times, given.config.output.overlap
+        self._moves = {move.key: move for move in given.moves if move.before}
+        self._is_reported = False
+        self._own: dict[Key, dict[str, RetainedCopy]] = {}
+        self._followers: dict[Key, list[RetainedCopy]] = {}
+        for copy in map(self._correct_times, given.retained):
+            if copy.follows is None:
+                self._own.setdefault(copy.workload, {})[copy.cluster] = copy
+            else:
+                self._followers.setdefault(copy.follows, []).append(copy)
+        self._copies: dict[tuple[Key, str], RetainedCopy] = {}
+        self._ended: list[RetainedCopy] = []
+        self._findings: list[Finding] = []
+
+    def retain(self) -> CopyRetention:
+        self._findings += self._add_renamed()
+        for key in sorted(self._moves.keys() | self._own.keys() | self._followers.keys()):
+            outcome = self._given.find_outcome(key)
+            if outcome is not None and (key.group, key.kind) not in RUN_ONCE_KINDS:
+                self._retain_workload(outcome)
+        self._retain_dependents()
+        self._retain_companions()
+        copies = tuple(self._copies[key]._replace(until=find_end(self._copies[key], self._config)) for key in sorted(self._copies))
+        ended = tuple(copy for copy in self._ended if (copy.workload, copy.cluster) not in self._copies)
+        is_settled = copies == self._given.retained and not (self._moves or self._given.removed or self._is_reported)
+        return CopyRetention(copies, ended, tuple(self._findings), is_settled)
+
+    def _add_renamed(self) -> Iterable[Finding]:
+        """Have the copies of renamed workloads follow those that continue them, with all that followed the former ones."""
+        if not self._given.removed:
+            return ()
+        renamed = self._given.find_renamed(self._followers)
+        for old, new in sorted(renamed.successors.items()):
+            former = [copy._replace(follows=new) for copy in self._followers.pop(old, ())]
+            self._followers.setdefault(new, []).extend((*self._list_removed_copies(old, new), *former))
+        return renamed.findings
+
+    def _correct_times(self, copy: RetainedCopy) -> RetainedCopy:
+        """Return the copy without times in the future, which a wrong clock has written."""
+        known, now = self._times
+        start, counted = (known if time is not None and time > now else time for time in (copy.start, copy.counted_from))
+        return copy._replace(start=start, counted_from=counted)
+
+    def _retain_workload(self, outcome: Outcome) -> None:
+        """Retain the copies that a workload would lose, and those of other objects that follow it."""
+        placement, known = self._read_placement(outcome), self._own.get(outcome.key, {})
+        if not placement.after and not self._wants_copies(outcome):
+            return
+        losses = [copy for copy in placement.losses if copy.cluster not in outcome.released]
+        if not placement.grows and placement.after:  # what an eviction still keeps is no loss
+            losses = [copy for copy in losses if copy.cluster in known or not _is_evicting(outcome, copy.cluster)]
+        followers = [copy for copy in self._followers.get(outcome.key, ()) if not self._is_live(copy)]
+        start = choose_start(self._find_event(outcome), self._times.now, self._config.duration)
+        unplaced = self._list_unplaced(outcome, placement, losses)
+        kept = {copy.cluster for copy in unplaced}
+        for copy in (*losses, *followers):
+            is_new = copy.follows is None and copy.cluster not in known
+            if not placement.after or copy.cluster in kept:
+                self._add(copy._replace(start=None, counted_from=None))
+            elif placement.grows or (is_new and not self._given.is_cluster(copy.cluster)):
+                self._add(self._count_from(copy._replace(start=copy.start or start, counted_from=start), outcome, placement))
+            elif not is_new:
+                self._continue(copy._replace(start=copy.start or start), outcome, placement)
+        if unplaced:
+            self._findings.append(self._make_unplaced_finding(outcome, unplaced, is_partial=bool(placement.after)))
+        elif followers and not placement.after:
+            self._findings.append(self._make_waiting_finding(outcome, followers))
+
+    def _find_event(self, outcome: Outcome) -> datetime:
+        """Return the time of the event that led to an outcome: the commit, or a later deadline or observation."""
+        deadlines = (engine.time for engine in self._given.engines if engine.name == outcome.api and engine.time is not None)
+        return max((outcome.time, self._times.source_time, *deadlines))
+
+    def _wants_copies(self, outcome: Outcome) -> bool:
+        """Return whether a workload should be somewhere: not if it has 0 replicas, or comes along with another one that has no cluster."""
+        return outcome.key in self._given.quarantined or bool(outcome.policy and outcome.replicas != 0)
+
+    def _list_unplaced(self, outcome: Outcome, placement: _Placement, losses: list[RetainedCopy]) -> list[RetainedCopy]:
+        """Return the copies that nothing replaces: all of a workload without a cluster, and those in removed clusters of a workload
+        that has fewer replicas elsewhere than it should have, because its API does not schedule the others again."""
+        if not placement.after:
+            return losses
+        if sum(placement.after.values()) >= (outcome.replicas or 0):
+            return []
+        return [copy for copy in losses if not self._given.is_cluster(copy.cluster)]
+
+    def _is_live(self, copy: RetainedCopy) -> bool:
+        """Return whether a workload that follows another one is placed again in the cluster of its copy."""
+        outcome = self._given.find_outcome(copy.workload)
+        return outcome is not None and copy.cluster in outcome.replicas_by_cluster
+
+    def _continue(self, copy: RetainedCopy, outcome: Outcome, placement: _Placement) -> None:
+        """Add a copy of an earlier run unless it is over. What the API itself still delivers does not go, so its end is no event."""
+        copy = self._count_from(copy, outcome, placement)
+        end = find_end(copy, self._config)
+        if end is None or end > self._times.now:
+            self._add(copy)
+        elif copy.follows is not None or not _is_evicting(outcome, copy.cluster):
+            self._ended.append(copy._replace(until=end))
+
+    def _count_from(self, copy: RetainedCopy, outcome: Outcome, placement: _Placement) -> RetainedCopy:
+        """Return a copy with the time from which its overlap counts: that of the delivery or, where clusters report health, that of the
+        last report about the replacement if all are good.
+
+        A report is made after the delivery that it is about, so its own time counts, however late the run is.
+        """
+        reports = self._list_reports(outcome)
+        if not reports or copy.start is None:
+            return copy._replace(counted_from=copy.counted_from or copy.start)
+        about = [reports.get(cluster) for cluster in placement.after]
+        times = [report.time for report in about if report is not None and report.is_healthy and report.time >= copy.start]
+        if len(times) < len(about):
+            return copy._replace(counted_from=None)
+        return copy._replace(counted_from=copy.counted_from or max(times))
+
+    def _list_reports(self, outcome: Outcome) -> Mapping[str, HealthReport]:
+        """Return what clusters report about a workload."""
+        for engine in self._given.engines:
+            if engine.name == outcome.api and isinstance(engine, HealthReporting):
+                reports = engine.list_health_reports(outcome.key)
+                self._is_reported |= bool(reports)
+                return reports
+        return {}
+
+    def _list_removed_copies(self, key: Key, follows: Key) -> Iterator[RetainedCopy]:
+        """Yield the copies that the previous output has of a workload that is no longer in the source."""
+        return self._given.delivered.list_removed(self._given.removed[key].workload, self._own.get(key, {}), follows)
+
+    def _add(self, copy: RetainedCopy) -> None:
+        self._copies.setdefault((copy.workload, copy.cluster), copy)
+
+    def _read_placement(self, outcome: Outcome) -> _Placement:
+        full = outcome.replicas or 1
+        before = dict(self._own.get(outcome.key, {}))
+        move = self._moves.get(outcome.key)
+        replicas = dict(outcome.replicas_by_cluster if move is None else move.before)
+        for target in outcome.previous_targets if move is not None else ():
+            if target.evicting:
+                replicas.setdefault(target.cluster, target.replicas)
+        for cluster, count in replicas.items():
+            if cluster not in before and (copy := self._given.delivered.find(outcome, cluster, count)) is not None:
+                before[cluster] = copy
+        after: dict[str, int] = {}
+        for target in outcome.targets:
+            if target.evicting or not self._given.is_cluster(target.cluster):
+                continue
+            if not (target.keeps_manifest or outcome.key in self._given.quarantined):
+                after[target.cluster] = full if target.replicas is None else target.replicas
+            elif target.cluster in before:
+                kept = before[target.cluster].replicas
+                after[target.cluster] = full if kept is None else kept
+        return _Placement(before, after, full)
+
+    def _retain_dependents(self) -> None:
+        """Retain objects that retained copies brought along, such as their ConfigMaps, and that would leave the cluster."""
+        owners = {
+            (record.namespace, record.name): copy.workload
+            for copy in self._copies.values()
+            if (outcome := self._given.find_outcome(copy.workload)) is not None
+            for record, _ in outcome.records
+        }
+        if not owners:
+            return
+        for key, entry in self._given.removed.items():
+            for owner in sorted({owners[name] for name in entry.workload.required_by & owners.keys()}):
+                self._retain_with(owner, self._list_removed_copies(key, owner))
+        for outcome in self._list_moved().values():
+            workload = self._given.delivered.read_previous(outcome)
+            for owner in sorted({owners[name] for name in (workload.required_by if workload else frozenset()) & owners.keys()}):
+                losses = self._read_placement(outcome).losses
+                self._retain_with(owner, (copy._replace(follows=owner) for copy in losses))
+
+    def _retain_companions(self) -> None:
+        """Retain companions of retained copies, such as their Services, that would leave the cluster."""
+        moved = {key: outcome for key, outcome in self._list_moved().items() if key[:2] in COMPANION_KINDS}
+        if not moved or not self._copies:
+            return
+        from gitsched.apis.companions import CompanionFollowers  # few companions move
+
+        retained = {copy.workload for copy in self._copies.values()}
+        companions = CompanionFollowers(self._given.list_companions(moved.keys(), retained), self._given.config)
+        for key, outcome in moved.items():
+            losses = self._read_placement(outcome).losses
+            for owner in retained.intersection(companions.list_workloads(key)) if losses else ():
+                self._retain_with(owner, (copy._replace(follows=owner) for copy in losses))
+
+    def _list_moved(self) -> dict[Key, Outcome]:
+        """Return the placed workloads that move in this run, or have copies of an earlier move, sorted."""
+        found = ((key, self._given.find_outcome(key)) for key in sorted(self._moves.keys() | self._own.keys()))
+        return {key: outcome for key, outcome in found if outcome is not None}
+
+    def _retain_with(self, owner: Key, copies: Iterable[RetainedCopy]) -> None:
+        """Retain copies for as long as those of another workload in the same clusters."""
+        for copy in copies:
+            other = self._copies.get((owner, copy.cluster))
+            if other is not None:
+                self._add(copy._replace(start=other.start, counted_from=other.counted_from))
+
+    def _make_unplaced_finding(self, outcome: Outcome, copies: Iterable[RetainedCopy], is_partial: bool) -> Finding:
+        clusters = format_names(sorted(copy.cluster for copy in copies))
+        lacking = "no cluster any more" if not is_partial else f"no cluster in place of {clusters}"
+        message = (
+            f"{outcome.key} has {lacking}, and keeps its copy in {clusters} until another cluster has one; to remove it, "
+            "delete the workload, or have no policy select it"
+        )
+        template = self._given.templates[outcome.key]
+        return Finding("warning", "copy-retained", message, locate_document(template), outcome.key.resource)
+
+    def _make_waiting_finding(self, outcome: Outcome, followers: Iterable[RetainedCopy]) -> Finding:
+        former = format_names(sorted({f"{copy.workload} in {copy.cluster}" for copy in followers}))
+        message = (
+            f"{outcome.key} has no cluster yet, so what it continues stays: {former}; have its policy match a cluster, or delete it"
+        )
+        template = self._given.templates[outcome.key]
+        return Finding("warning", "copy-retained", message, locate_document(template), outcome.key.resource)
+
+
+def _is_evicting(outcome: Outcome, cluster: str) -> bool:
+    return any(target.evicting and target.cluster == cluster for target in outcome.targets)

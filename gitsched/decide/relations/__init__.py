@@ -1,0 +1,1 @@
+"""Compare where objects go that need each other: references, and companions such as a Service and its pods."""

@@ -1,0 +1,1 @@
+"""Deliver changes in waves of clusters."""

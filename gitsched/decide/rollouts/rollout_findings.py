@@ -1,0 +1,72 @@
+"""Findings about rollouts: those that stopped, those that could never go on, and those without effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from gitsched.apis.gitsched.rollout import ACCEPT_ANNOTATION, RolloutSpec
+from gitsched.decide.rollouts.rollout_progress import RolloutStep
+from gitsched.model.document import Key
+from gitsched.model.finding import Finding, Severity, format_names, locate_document
+from gitsched.model.rollouts import RolloutCluster
+from gitsched.model.time import format_time
+
+NO_REPORTS = "rollout-without-reports"
+
+
+def list_rollout_findings(
+    steps: Iterable[tuple[RolloutSpec, RolloutStep]], members: Mapping[str, Sequence[Key]], has_reports: bool
+) -> Iterator[Finding]:
+    """Yield the findings about rollouts after their steps. `has_reports`: clusters report, or settings say where from."""
+    for spec, step in steps:
+        if not members[spec.name]:
+            message = (
+                f"the Rollout {spec.name} selects no workload that a policy places; correct spec.resourceSelectors, or remove it"
+            )
+            yield _report_rollout(spec, "warning", "rollout-selects-nothing", message)
+        elif not has_reports:
+            yield _report_rollout(spec, "warning", NO_REPORTS, _describe_missing_reports(spec))
+        failed = [one for one in step.status.clusters if one.state == "failed"]
+        if failed:
+            yield _make_failure_finding(spec, step, failed)
+        if step.unused:
+            message = (
+                f"the annotation {ACCEPT_ANNOTATION} of the Rollout {spec.name} accepts failures that there are not "
+                f"({format_names(step.unused)}): remove them"
+            )
+            yield _report_rollout(spec, "info", "rollout-acceptance-unused", message)
+
+
+def make_overlap_finding(other: RolloutSpec, first: str, keys: Sequence[Key]) -> Finding:
+    """Return the warning that two rollouts select the same workloads."""
+    names = format_names([str(key) for key in sorted(keys)])
+    message = f"the Rollouts {first} and {other.name} both select {names}: {first} rolls them out; select them in one of the Rollouts alone"
+    return _report_rollout(other, "warning", "rollout-overlap", message)
+
+
+def _describe_missing_reports(spec: RolloutSpec) -> str:
+    return (
+        f"the Rollout {spec.name} would never advance beyond its first wave: no reports of clusters can arrive. Set "
+        "observations.statuses (commit statuses of Flux or Argo CD) or source.facts (`gitsched collect --self`) in gitsched.yaml, or "
+        "use rolloutStrategy.type: All"
+    )
+
+
+def _make_failure_finding(spec: RolloutSpec, step: RolloutStep, failed: Sequence[RolloutCluster]) -> Finding:
+    """Return what failed, what it keeps back, and how to go on or back."""
+    reasons = [f"{one.cluster} ({one.detail})" if one.detail else one.cluster for one in failed]
+    waiting = [one.cluster for one in step.status.clusters if one.state == "waiting"]
+    accepted = ", ".join(f"{one.cluster}@{format_time(one.since)}" for one in failed if one.since is not None)
+    if step.status.state != "stopped":
+        message = f"the change of the Rollout {spec.name} failed in {format_names(reasons)}; check these clusters, or push a fix"
+        return _report_rollout(spec, "warning", "rollout-cluster-failed", message)
+    message = (
+        f"the Rollout {spec.name} has stopped: the change failed in {format_names(reasons)}, and {format_names(waiting)} "
+        f"{'keeps' if len(waiting) == 1 else 'keep'} the previous manifests. To go on, push a fix, or accept the failure with the "
+        f'annotation {ACCEPT_ANNOTATION}: "{accepted}" on the Rollout; to go back, revert the source commit'
+    )
+    return _report_rollout(spec, "warning", "rollout-stopped", message)
+
+
+def _report_rollout(spec: RolloutSpec, severity: Severity, code: str, message: str) -> Finding:
+    return Finding(severity, code, message, locate_document(spec.document), spec.document.key.resource)

@@ -1,0 +1,1 @@
+"""What each tenant of a source may do, and what it uses."""

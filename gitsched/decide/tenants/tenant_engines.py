@@ -1,0 +1,242 @@
+"""Engines for sources with tenants: an API decides the workloads of each owner with an engine of its own, which sees only what may have an
+effect on them. The engine of the API has the capabilities that those of the owners have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from gitsched.apis.adoption import Adopting
+from gitsched.apis.capabilities import (
+    AvailabilityReporting,
+    CapacityReporting,
+    ChangeProposal,
+    ChangeProposing,
+    Companions,
+    CompanionSelecting,
+    DependencyDelivering,
+    DependencyTracking,
+    ExpiredDocument,
+    ExpiryReporting,
+    HealthReport,
+    HealthReporting,
+    InnerPlacement,
+    InnerPlacementReporting,
+    ReferenceReading,
+    Rescheduling,
+    SharedDecisions,
+)
+from gitsched.apis.gitsched.tenancy import PLATFORM
+from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, Snapshot
+from gitsched.decide.tenants.shared_excess import find_excess
+from gitsched.decide.tenants.tenant_engine import TenantEngine
+from gitsched.decide.tenants.tenant_views import TenantViews
+from gitsched.model.adoption import AdoptedRecord, RunningObjects
+from gitsched.model.document import Document, Key
+from gitsched.model.scheduling import Outcome
+
+
+class _Dependencies(TenantEngine):
+    @property
+    def revision(self) -> int:
+        return sum(engine.revision for engine in self.list_engines() if isinstance(engine, DependencyTracking))
+
+    def affected_by(self, dirty: frozenset[Key]) -> frozenset[Key]:
+        found = frozenset[Key]()
+        for owner, engine in self.engines.items():
+            own = frozenset(key for key in dirty if self.views.is_own(owner, key))
+            found |= engine.affected_by(own) if isinstance(engine, DependencyTracking) else frozenset()
+        return found - dirty
+
+    def decision_inputs(self, template: Document) -> tuple[object, ...]:
+        engine = self.find(template)
+        return engine.decision_inputs(template) if isinstance(engine, DependencyTracking) else ()
+
+
+class _Capacity(TenantEngine):
+    def free_capacity(self) -> Mapping[str, Any]:
+        found: dict[str, Any] = {}
+        for engine in self.list_engines():
+            for name, capacity in engine.free_capacity().items() if isinstance(engine, CapacityReporting) else ():
+                found.setdefault(name, capacity)
+        return found
+
+    def resource_request(self, template: Document, cluster: str, /) -> tuple[tuple[str, int], ...]:
+        engine = self.find(template)
+        return engine.resource_request(template, cluster) if isinstance(engine, CapacityReporting) else ()
+
+    def relevant_clusters(self, template: Document, /) -> frozenset[str] | None:
+        engine = self.find(template)
+        return engine.relevant_clusters(template) if isinstance(engine, CapacityReporting) else None
+
+
+class _Availability(TenantEngine):
+    def unavailable_clusters(self) -> Mapping[str, str]:
+        found: Mapping[str, str] = self.get_platform().unavailable_clusters()
+        return found
+
+    def clusters_reported_unready(self) -> Collection[str]:
+        found: Collection[str] = self.get_platform().clusters_reported_unready()
+        return found
+
+
+class _Health(TenantEngine):
+    def list_health_reports(self, workload: Key, /) -> Mapping[str, HealthReport]:
+        engine = self.find_by_key(workload)
+        return engine.list_health_reports(workload) if isinstance(engine, HealthReporting) else {}
+
+
+class _Shared(TenantEngine):
+    def list_shared_records(self, document: Document, /) -> Mapping[Key, frozenset[Key]]:
+        engine = self.find(document)
+        return engine.list_shared_records(document) if isinstance(engine, SharedDecisions) else {}
+
+
+class _References(TenantEngine):
+    def referenced_keys(self) -> Iterable[Key]:
+        engines = (engine for engine in self.list_engines() if isinstance(engine, ReferenceReading))
+        return frozenset(key for engine in engines for key in engine.referenced_keys())
+
+
+class _DependencyDelivering(TenantEngine):
+    def describe_delivery(self, template: Document, key: Key, /) -> str:
+        engine = self.find(template)
+        return engine.describe_delivery(template, key) if isinstance(engine, DependencyDelivering) else ""
+
+
+class _CompanionSelecting(TenantEngine):
+    def describe_selection(self, template: Document, companions: Iterable[Document], /) -> str:
+        engine = self.find(template)
+        return engine.describe_selection(template, companions) if isinstance(engine, CompanionSelecting) else ""
+
+
+class _InnerPlacements(TenantEngine):
+    def inner_placements(self) -> Mapping[Key, InnerPlacement]:
+        engines = [engine for engine in self.list_engines() if isinstance(engine, InnerPlacementReporting)]
+        return {key: placement for engine in reversed(engines) for key, placement in engine.inner_placements().items()}
+
+
+class _Proposals(TenantEngine):
+    def propose(self, template: Document, cluster: str, /) -> ChangeProposal | None:
+        engine = self.find(template)
+        return engine.propose(template, cluster) if isinstance(engine, ChangeProposing) else None
+
+
+class _Expiry(TenantEngine):
+    def expired_documents(self) -> Iterable[ExpiredDocument]:
+        engines = (engine for engine in self.list_engines() if isinstance(engine, ExpiryReporting))
+        found = {expired.document.key: expired for engine in engines for expired in engine.expired_documents()}
+        return [found[key] for key in sorted(found)]
+
+
+class _Rescheduling(TenantEngine):
+    def make_rescheduling_document(self, templates: Iterable[Document], /) -> Document:
+        made: Document = self.get_platform().make_rescheduling_document(templates)
+        return made
+
+    def make_reschedule_request(self, templates: Iterable[Document], ttl: Any, /) -> Document:
+        made: Document = self.get_platform().make_reschedule_request(templates, ttl)
+        return made
+
+    def list_pending_requests(self) -> Iterable[Key]:
+        engines = (engine for engine in self.list_engines() if isinstance(engine, Rescheduling))
+        return sorted({key for engine in engines for key in engine.list_pending_requests()})
+
+    def list_companions(self, templates: Iterable[Document], /) -> Companions:
+        found = list(templates)
+        own: list[Document] = []
+        shared: list[Document] = []
+        for engine in dict.fromkeys(filter(None, map(self.find, found))):
+            if isinstance(engine, Rescheduling):
+                companions = engine.list_companions([template for template in found if self.find(template) is engine])
+                own += companions.own
+                shared += companions.shared
+        return Companions(tuple(own), tuple(shared))
+
+    def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome, /) -> str:
+        engine = self.find(template)
+        return engine.describe_remedy(template, kept, rescheduled, expected) if isinstance(engine, Rescheduling) else ""
+
+
+class _Adoption(TenantEngine):
+    def adopt(self, workloads: Iterable[Document], running: RunningObjects, /) -> Iterable[AdoptedRecord]:
+        found = list(workloads)
+        records: dict[Key, AdoptedRecord] = {}
+        for owner, engine in self.engines.items():
+            rules = self.tenancy.list_rules(owner)
+            own = [template for template in found if self.owns(owner, template.key)]
+            for record in engine.adopt(own, running) if isinstance(engine, Adopting) else ():
+                namespace = record.key.namespace
+                if owner == PLATFORM or self.owns(owner, record.subject) or all(rule.allows_namespace(namespace) for rule in rules):
+                    records.setdefault(record.key, record)
+        return tuple(records.values())
+
+
+_CAPABILITIES: tuple[tuple[Any, type[TenantEngine]], ...] = (
+    (DependencyTracking, _Dependencies),
+    (CapacityReporting, _Capacity),
+    (AvailabilityReporting, _Availability),
+    (HealthReporting, _Health),
+    (SharedDecisions, _Shared),
+    (ReferenceReading, _References),
+    (DependencyDelivering, _DependencyDelivering),
+    (CompanionSelecting, _CompanionSelecting),
+    (InnerPlacementReporting, _InnerPlacements),
+    (ChangeProposing, _Proposals),
+    (ExpiryReporting, _Expiry),
+    (Rescheduling, _Rescheduling),
+    (Adopting, _Adoption),
+)
+
+
+@cache
+def _make_class(bases: tuple[type[TenantEngine], ...]) -> type[TenantEngine]:
+    """Return a class of engines with the capabilities of the bases."""
+    return type("TenantEngine", bases or (TenantEngine,), {"__reduce__": _store})
+
+
+def _store(engine: TenantEngine) -> tuple[Any, ...]:
+    """Return what is stored in place of an engine: those of the owners, without what they see."""
+    return StoredTenantEngine, (engine.name, dict(engine.engines))
+
+
+def make_tenant_engine(name: str, engines: Mapping[str, PolicyEngine]) -> TenantEngine:
+    """Return the engine that consists of those of all owners, with the capabilities that these have. There is at least one."""
+    sample = next(iter(engines.values()))
+    bases = tuple(mixin for capability, mixin in _CAPABILITIES if isinstance(sample, capability))
+    return _make_class(bases)(name, engines)
+
+
+class StoredTenantEngine:
+    """Creates the engine of all owners again when the state of a plan is read."""
+
+    def __new__(cls, name: str, engines: Mapping[str, PolicyEngine]) -> Any:
+        return make_tenant_engine(name, engines)
+
+
+def create_tenant_engine(api: PolicyAPI, views: TenantViews, snapshot: Snapshot, needs_engine: Any) -> PolicyEngine | None:
+    """Return the engine of an API for a source with tenants; None if no owner has documents that need it."""
+    tenancy = snapshot.tenancy
+    assert tenancy is not None, "the source has tenants"
+    if api.shared_workloads is not None:
+        kinds = api.shared_workloads.list_kinds(views.make_shared_view(frozenset()))
+        shared = views.make_shared_view(kinds)
+        excess, findings = find_excess(api.shared_workloads.measure(shared), shared, tenancy)
+        if excess:
+            shared = views.make_shared_view(kinds, excess)
+        if not needs_engine(api, shared):
+            return None
+        engine = api.create_engine(shared)
+        engine.findings = (*engine.findings, *findings)
+        return engine
+    engines = {}
+    for owner in views.owners:
+        view = views.make_view(owner)
+        if needs_engine(api, view):
+            engines[owner] = api.create_engine(view)
+    if not engines:
+        return None
+    made = make_tenant_engine(api.name, engines)
+    made.attach(tenancy, views)
+    return made

@@ -1,0 +1,1 @@
+"""Workloads that differ between clusters: Bundles and overlays."""

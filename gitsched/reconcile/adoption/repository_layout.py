@@ -1,0 +1,234 @@
+"""Recognize the layout of a worktree, and leave out of the proposal what cannot be built."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from gitsched.apis.policy_api import GroupKind
+from gitsched.build.closure import resolve_closure
+from gitsched.build.remote_base import RemoteBase, RemoteTree
+from gitsched.git import Repository, TreeEntry
+from gitsched.layouts.layout import DeployedPath, Layout, LeftOut
+from gitsched.layouts.proposal import BUNDLES, ENVIRONMENT_LABEL
+from gitsched.layouts.recognition import recognize_layout
+from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, MAX_FILES
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS
+from gitsched.manifests.parser import parse_file
+from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
+from gitsched.model.document import Body, parse_api_group, read_labels
+from gitsched.model.finding import Finding
+from gitsched.reconcile.fetch import write_worktree
+from gitsched.reconcile.source.source_reader import is_manifest_path
+from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
+
+MAX_KINDS = 50
+"""Kinds of workloads that a proposed policy selects."""
+_DELIVERY_GROUPS = ("argoproj.io", "kustomize.config.k8s.io", "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io")
+_NO_WORKLOADS = ("Namespace", "Node", "Pod")
+_BUILD_CODES = ("bundle-", "chart-", "flux-variable", "helm-", "kustomize-", "reconciled-path")
+"""The beginnings of codes of findings about what is built."""
+
+
+class Worktree(NamedTuple):
+    """The files of a worktree that Git does not ignore, and the documents of those that are manifests, each with its path.
+
+    `notes` name the limits that it exceeds.
+    """
+
+    repository: Repository
+    entries: list[TreeEntry]
+    files: Mapping[str, bytes]
+    documents: list[tuple[str, Body]]
+    notes: tuple[str, ...] = ()
+
+    def list_groups(self) -> frozenset[str]:
+        """Return the API groups of all documents."""
+        return frozenset(_read_group(body) for _, body in self.documents)
+
+
+class DocumentKinds(NamedTuple):
+    """Which documents of a repository are what: `cluster` describes clusters, `policies` are the kinds that say where workloads go,
+    `policies_of_all` those of all policy APIs, and documents of `groups` are no workloads. The files `written` are left out: an earlier
+    `gitsched init` wrote them."""
+
+    cluster: GroupKind | None
+    policies: Collection[GroupKind]
+    policies_of_all: Collection[GroupKind]
+    groups: Collection[str]
+    written: Collection[str]
+
+
+class RecognizedLayout(NamedTuple):
+    """The layout of a worktree. `described` are the labels of the clusters that have documents, by name; `label` is the label of clusters
+    that names their environment; `hidden` says that .sourceignore hides the files that are proposed. `policies` are the documents that
+    say where workloads go, and `kinds` the (apiVersion, kind) of the workloads. `has_other_policies`: another API places some of them."""
+
+    layout: Layout
+    files: _WorktreeFiles
+    described: Mapping[str, Mapping[str, str]]
+    label: str
+    hidden: bool
+    policies: tuple[Body, ...]
+    kinds: tuple[tuple[str, str], ...]
+    has_other_policies: bool
+
+
+def read_worktree(root: Path) -> Worktree:
+    """Read the files of a worktree. Raise Permanent if they cannot be read."""
+    repository = Repository(root)
+    entries = [entry for entry in repository.entries(write_worktree(repository)) if not entry.unsafe]
+    notes = [f"the repository has {len(entries):,} files: only the first {MAX_FILES:,} by path are considered"]
+    notes, entries = notes if len(entries) > MAX_FILES else [], entries[:MAX_FILES]
+    files = {
+        entry.path: repository.blob(entry.blob)
+        for entry in entries
+        if entry.mode in REGULAR_FILE_MODES
+        and (is_manifest_path(entry.path) or entry.path.endswith(MANIFEST_SUFFIXES))
+        and repository.blob_size(entry.blob) <= DEFAULT_LIMITS.size
+    }
+    documents = [
+        (path, parsed.body)
+        for path, data in files.items()
+        if is_manifest_path(path)
+        for parsed in parse_file(data, path=path, validate=None).documents
+    ]
+    return Worktree(repository, entries, files, documents, tuple(notes))
+
+
+def recognize_layout_of(worktree: Worktree, wanted: DocumentKinds) -> RecognizedLayout:
+    """Recognize the layout of a worktree, and what its documents are."""
+    described: dict[str, Mapping[str, str]] = {}
+    policies: list[Body] = []
+    kinds: dict[tuple[str, str], None] = {}
+    other = False
+    for path, body in worktree.documents:
+        group, kind = _read_group(body), body.get("kind")
+        if path in wanted.written:
+            continue
+        if (group, kind) == wanted.cluster:
+            described[str(body["metadata"]["name"])] = read_labels(body)
+        elif (group, kind) in wanted.policies:
+            policies.append(body)
+        elif (group, kind) in wanted.policies_of_all:
+            other = True
+        elif group not in wanted.groups and group not in _DELIVERY_GROUPS and kind not in _NO_WORKLOADS:
+            kinds[str(body.get("apiVersion")), str(kind)] = None
+    layout = recognize_layout(worktree.files, described)
+    commit = _WorktreeFiles(worktree.repository, worktree.entries)
+    layout = _leave_out_unbuildable(layout, commit)
+    hidden = _is_hidden(worktree.repository, worktree.entries)
+    if len(kinds) > MAX_KINDS:
+        layout = layout._replace(
+            notes=(*layout.notes, f"there are {len(kinds)} kinds of workloads: a proposed policy selects the first {MAX_KINDS}")
+        )
+    layout = layout._replace(notes=(*worktree.notes, *layout.notes))
+    return RecognizedLayout(
+        layout, commit, described, _find_label(layout, described), hidden, tuple(policies), tuple(kinds)[:MAX_KINDS], other
+    )
+
+
+def _read_group(body: Body) -> str:
+    return parse_api_group(str(body.get("apiVersion") or body.get("api")))
+
+
+def _find_label(layout: Layout, described: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the label of the described clusters that has the environments of the layout as values."""
+    wanted = {variant.target.environment for bundle in layout.bundles for variant in bundle.variants} - {""}
+    keys = sorted({key for labels in described.values() for key, value in labels.items() if value in wanted})
+    return max(keys, key=lambda key: sum(labels.get(key) in wanted for labels in described.values()), default=ENVIRONMENT_LABEL)
+
+
+def _is_hidden(repository: Repository, entries: Iterable[TreeEntry]) -> bool:
+    texts = {
+        entry.path.rpartition("/")[0]: repository.blob(entry.blob).decode("utf-8", "replace")
+        for entry in entries
+        if entry.path.rpartition("/")[2] == IGNORE_FILE and entry.mode in REGULAR_FILE_MODES
+    }
+    return SourceIgnore.parse(texts).is_ignored(BUNDLES)
+
+
+class _WorktreeFiles:
+    """The files of a worktree; see `gitsched.build.closure.CommitFiles`."""
+
+    def __init__(self, repository: Repository, entries: Iterable[TreeEntry]) -> None:
+        self._repository = repository
+        self.entries: Mapping[str, tuple[str, int]] = {entry.path: (entry.blob, entry.mode) for entry in entries}
+        self.directories: Collection[str] = {".", *(parent for path in self.entries for parent in _list_parents(path))}
+
+    def read_blob(self, blob: str, /) -> bytes:
+        return self._repository.blob(blob)
+
+    def open_remote(self, base: RemoteBase, /) -> RemoteTree | str:
+        return f"gitsched fetches nothing here; allow {base.name} in source.kustomize.remotes, and build it"
+
+    def read_kustomization(self, blob: str, path: str, /) -> Kustomization | None:
+        return parse_file(self.read_blob(blob), path=path, validate=None).kustomization
+
+
+def _leave_out_unbuildable(layout: Layout, commit: _WorktreeFiles) -> Layout:
+    """Return the layout without the directories that gitsched refuses to build, with the first reason of each one."""
+    reasons: dict[str, LeftOut] = {}
+    for path in dict.fromkeys((*layout.build, *_list_paths(layout))):
+        if any(f"{path}/{name}".removeprefix("./") in commit.entries for name in KUSTOMIZATION_NAMES):
+            problem = next(iter(resolve_closure(path, commit).problems), None)
+            if problem is not None:
+                where = f"{problem.path}:{problem.line}"
+                reasons[path] = LeftOut(path, f"gitsched cannot build it ({problem.code})", f"{where}: {problem.message}")
+    return _leave_out(layout, reasons)
+
+
+def _leave_out(layout: Layout, reasons: Mapping[str, LeftOut]) -> Layout:
+    """Return the layout without these directories."""
+    bundles = [
+        bundle._replace(variants=tuple(variant for variant in bundle.variants if variant.path not in reasons))
+        for bundle in layout.bundles
+    ]
+    return layout._replace(
+        bundles=tuple(bundle for bundle in bundles if bundle.variants),
+        build=tuple(path for path in layout.build if path not in reasons),
+        left_out=(*layout.left_out, *reasons.values()),
+    )
+
+
+def leave_out_errors(found: RecognizedLayout, written: str, findings: Iterable[Finding]) -> RecognizedLayout:
+    """Return a layout without the bundles about which a validation has errors, given the text of the file of Bundles that it read.
+
+    An error in that file is about the Bundle at its line, any other one about the directories that read the file of the error.
+    """
+    layout, reasons = found.layout, dict[str, LeftOut]()
+    starts = [number for number, line in enumerate(written.splitlines(), 1) if line.startswith("apiVersion:")]
+    dropped: dict[str, LeftOut] = {}
+    closures = {path: {*resolve_closure(path, found.files).files} for path in dict.fromkeys((*layout.build, *_list_paths(layout)))}
+    documents = {variant.path: variant.documents for bundle in layout.bundles for variant in bundle.variants}
+    for finding in findings:
+        if finding.severity != "error" or finding.location is None or not finding.code.startswith(_BUILD_CODES):
+            continue
+        text = f"{finding.location.path}:{finding.location.line}: {finding.message}"
+        reason = f"gitsched cannot place it ({finding.code})"
+        if finding.location.path == BUNDLES and starts:
+            bundle = layout.bundles[max(bisect_right(starts, finding.location.line) - 1, 0)]
+            dropped.setdefault(bundle.name, LeftOut(bundle.name, reason, finding.message))
+        place = finding.location.path
+        readers = [path for path, files in closures.items() if place in files or (len(files) == 0 and place.startswith(f"{path}/"))]
+        if not readers:  # such as a component that the document of a tool adds
+            document = finding.location.changed_by.rpartition(":")[0]
+            readers = [path for path in closures if document in documents.get(path, ())]
+        for path in readers:
+            reasons.setdefault(path, LeftOut(path, reason, text))
+    kept = layout._replace(bundles=tuple(bundle for bundle in layout.bundles if bundle.name not in dropped))
+    kept = kept._replace(left_out=(*kept.left_out, *dropped.values()))
+    return found._replace(layout=_leave_out(kept, reasons))
+
+
+def _list_paths(layout: Layout) -> list[str]:
+    variants: Iterable[DeployedPath] = (variant for bundle in layout.bundles for variant in bundle.variants)
+    return [variant.path for variant in variants]
+
+
+def _list_parents(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]

@@ -1,0 +1,1 @@
+"""Build what a source only describes: kustomize roots, Helm charts, and directories that delivery tools reconcile."""

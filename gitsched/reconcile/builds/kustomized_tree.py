@@ -1,0 +1,60 @@
+"""Build what a source tree has to be built: kustomize roots, Bundles, and directories that delivery tools reconcile; and separate their
+parts from its objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from gitsched.apis.gitsched.config import Config
+from gitsched.decide.catalog import RawDocument
+from gitsched.git import TreeEntry
+from gitsched.reconcile.builds.kustomizations import NO_ROOTS, FileReader, KustomizedTree, separate_parts
+from gitsched.reconcile.bundles.bundle_parts import NO_PARTS, has_bundles
+from gitsched.reconcile.cache.caches import SourceFile
+from gitsched.reconcile.run import BuildContext
+
+_REGULAR = 0o100000
+"""The bits of a regular file in the mode of an entry."""
+
+
+def read_kustomized_tree(
+    entries: list[TreeEntry],
+    files: Mapping[str, SourceFile],
+    reader: FileReader,
+    config: Config,
+    builds: Callable[[], BuildContext] | None,
+    documents: Sequence[RawDocument] = (),
+) -> KustomizedTree:
+    """Return the files of a tree without the parts of kustomizations and Bundles, with the objects of the roots that settings name and of
+    the directories that delivery tools reconcile.
+
+    `builds` is None where nothing is built, as for documents that name metrics only. `documents` are all documents of the files, and the
+    last valid ones of broken files.
+    """
+    patterns = list(config.source.kustomize.build)
+    built, bundles, has_tools = NO_ROOTS, NO_PARTS, False
+    regular = [entry for entry in entries if entry.mode & 0o170000 == _REGULAR and not entry.unsafe]
+    if builds is not None:
+        from gitsched.reconcile.builds.kustomize_roots import build_roots  # starts processes
+        from gitsched.reconcile.builds.reconciled_paths import NO_PATHS, NOTHING_RECONCILED, build_reconciled_paths
+        from gitsched.reconcile.source.commit_tree import open_commit_tree
+
+        context = builds()
+        commit = open_commit_tree(context, entries, reader)
+        patterns += [rule.path for rule in config.source.variants if rule.path not in patterns and commit.list_roots(rule.path)]
+        reconciled = build_reconciled_paths(commit, files, reader, config, context)
+        if patterns:
+            built = build_roots(entries, reader, patterns, context, reconciled.directories)
+        has_tools = reconciled != NO_PATHS
+        if reconciled not in (NO_PATHS, NOTHING_RECONCILED):
+            built = reconciled.add_to(built, frozenset(root for pattern in patterns for root in commit.list_roots(pattern)))
+        if has_bundles(documents):
+            from gitsched.reconcile.bundles.bundle_variants import read_bundles  # few sources have Bundles
+
+            bundles = read_bundles(documents, commit, reader, config, context, reconciled.bundled)
+    tree = separate_parts(regular, files, reader, config, built, bundles)._replace(has_tools=has_tools)
+    if builds is None or not config.source.variants:
+        return tree
+    from gitsched.reconcile.builds.source_variants import separate_variants  # few sources have variants
+
+    return separate_variants(tree, config, documents)

@@ -1,0 +1,85 @@
+"""Build reconciled directories: with kustomize or helm, several at a time, and with results of earlier runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gitsched.build.helm import ChartResult
+from gitsched.build.kustomize import BuildResult, BuiltObject
+from gitsched.build.template_calls import is_error
+from gitsched.model.errors import Permanent
+from gitsched.model.finding import Finding, Location
+from gitsched.reconcile.builds.charts import compare_helm, load_helm, render_charts
+from gitsched.reconcile.builds.kustomize_roots import add_helm, build_closures, compare_builder, load_builder, open_build_cache
+from gitsched.reconcile.builds.printed_objects import NOT_BUILT
+from gitsched.reconcile.builds.reconciled_path import ReconciledPath, locate_problem
+from gitsched.reconcile.run import BuildContext
+from gitsched.reconcile.source.commit_tree import CommitTree
+from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
+
+
+def list_path_problems(path: ReconciledPath, result: BuildResult | None, commit: CommitTree) -> list[tuple[str, str, Location]]:
+    """Return why a path cannot be built: codes, messages and positions in the commit; none if it is built."""
+    if path.problem:
+        return [(NOT_BUILT, path.problem, path.location)]
+    if result is not None and result.failed:
+        program = "helm" if path.recipe.chart else "kustomize"
+        return [("kustomize-build", f"{program} cannot build this: {result.describe_failure()}", path.location)]
+    if result is not None:
+        return []
+    return [(problem.code, problem.message, locate_problem(path, problem, commit)) for problem in path.closure.problems]
+
+
+class PathBuilder:
+    """Builds directories of one commit. `record` says with which programs, `findings` are about these programs and charts."""
+
+    def __init__(self, commit: CommitTree, context: BuildContext) -> None:
+        self._commit, self._context = commit, context
+        self.record = NOTHING_BUILT
+        self.findings: dict[Finding, None] = {}
+
+    def build(self, paths: Sequence[ReconciledPath]) -> list[BuildResult | None]:
+        """Return what each path prints, None for one with problems. Without a program, all results are failures."""
+        buildable = [path for path in paths if not path.problem and not path.closure.problems]
+        charts = [path for path in buildable if path.recipe.chart is not None]
+        others = [path for path in buildable if path.recipe.chart is None]
+        results: dict[int, BuildResult] = {}
+        for build, group in ((self._render_charts, charts), (self._build_closures, others)):
+            if group:
+                results |= dict(zip(map(id, group), build(group), strict=True))
+        return [results.get(id(path)) for path in paths]
+
+    def _render_charts(self, paths: list[ReconciledPath]) -> list[BuildResult]:
+        cache = open_build_cache(self._context)
+        try:
+            helm = load_helm(cache)
+        except Permanent as error:
+            return [BuildResult((), str(error))] * len(paths)
+        self.record = self.record._replace(helm=helm.version)
+        self.findings |= dict.fromkeys(compare_helm(helm, self._context.record))
+        requests = [path.recipe.chart for path in paths if path.recipe.chart is not None]
+        return list(map(self._read_chart_result, render_charts(requests, self._commit, cache, helm)))
+
+    def _read_chart_result(self, result: ChartResult) -> BuildResult:
+        errors = [problem.message for problem in result.problems if is_error(problem)]
+        for problem in result.problems:
+            if not is_error(problem):
+                location = Location(problem.path, problem.line, problem.column)
+                self.findings[Finding("warning", problem.code, problem.message, location)] = None
+        objects = tuple(BuiltObject(rendered.text, rendered.path, False) for rendered in result.objects)
+        return BuildResult((), errors[0]) if errors else BuildResult(objects)
+
+    def _build_closures(self, paths: list[ReconciledPath]) -> list[BuildResult]:
+        cache = open_build_cache(self._context)
+        try:
+            builder = load_builder(cache)
+        except Permanent as error:
+            return [BuildResult((), str(error))] * len(paths)
+        builder, closures = add_helm(builder, [path.closure for path in paths], cache)
+        self.record = BuildRecord(builder.version, {}, builder.helm.version if builder.helm is not None else self.record.helm)
+        self.findings |= dict.fromkeys(compare_builder(builder, self._context.record))
+        results = build_closures([(closure, path.commit) for closure, path in zip(closures, paths, strict=True)], builder, cache)
+        return [
+            BuildResult((), closure.problems[-1].message) if closure.problems else result
+            for closure, result in zip(closures, results, strict=True)
+        ]

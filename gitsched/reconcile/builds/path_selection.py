@@ -1,0 +1,83 @@
+"""Which directories have something that a policy of the source may select: only these are built as a delivery tool builds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from gitsched.apis.policy_api import WorkloadSelector
+from gitsched.build.closure import Closure
+from gitsched.build.commit_files import CommitFiles
+from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.decide.registry import policy_apis
+from gitsched.manifests.envsubst import SubstitutionError, VariableValues, substitute_variables
+from gitsched.manifests.parsed_file import ParsedFile
+from gitsched.reconcile.builds.kustomizations import FileReader
+
+_GENERATED_KINDS = ("ConfigMap", "Secret")
+_RENAMING = (b"allowNameChange", b"allowKindChange", b"replacements")
+"""Texts in files with which kustomize may give objects any name or kind."""
+
+
+def list_selectors(documents: Iterable[RawDocument]) -> tuple[WorkloadSelector, ...]:
+    """Return which workloads the documents of all policy APIs may select."""
+    by_api: dict[str, list[RawDocument]] = {}
+    for document in documents:
+        for name, api in policy_apis.items():
+            if document.group in api.groups:
+                by_api.setdefault(name, []).append(document)
+    found = (policy_apis[name].list_selectors(document.body for document in owned) for name, owned in by_api.items())
+    return tuple(dict.fromkeys(selector for selectors in found for selector in selectors))
+
+
+class PathSelection:
+    """Says whether a directory builds something that one of the selectors may select. In doubt it does."""
+
+    def __init__(self, selectors: tuple[WorkloadSelector, ...], reader: FileReader) -> None:
+        self._reader = reader
+        self._everything = WorkloadSelector() in selectors
+        self._annotations = [selector.annotation.encode() for selector in selectors if selector.annotation]
+        self._names: dict[tuple[str, str], set[str]] = {}
+        for selector in selectors:
+            if not selector.annotation:
+                self._names.setdefault((selector.group, selector.kind), set()).add(selector.name)
+        self.is_empty = not selectors
+
+    def may_select(self, closure: Closure, commit: CommitFiles, variables: Mapping[str, str]) -> bool:
+        """Return whether something that a directory builds may be selected. `variables` are those whose values are known."""
+        if self._everything or self.is_empty or closure.problems:
+            return not self.is_empty
+        if not closure.resources:
+            return True  # a chart, or a kustomization with generators only
+        for path, blob in closure.files.items():
+            data = commit.read_blob(blob)
+            if any(text in data for text in (*self._annotations, *_RENAMING)):
+                return True
+            if path in closure.resources:
+                documents = list_file_documents(self._reader.read(blob, path))
+                if any(self._matches(document.group, document.kind, document.name, variables) for document in documents):
+                    return True
+                continue
+            kustomization = commit.read_kustomization(blob, path)
+            if kustomization is None:
+                continue
+            if kustomization.helm or any(reference.field == "generators" for reference in kustomization.references):
+                return True
+            generated = (change.value for change in kustomization.changes if change.kind == "mention")
+            if any(self._matches("", kind, name, variables) for name in generated for kind in _GENERATED_KINDS):
+                return True
+        return False
+
+    def _matches(self, group: str, kind: str, name: str, variables: Mapping[str, str]) -> bool:
+        """Return whether an object may be selected, given its name before prefixes, suffixes and substitution."""
+        selected = self._names.get((group, kind), set())
+        if selected and "$" in name:
+            try:
+                name = substitute_variables(name, VariableValues(variables))
+            except SubstitutionError:
+                return True
+        return any(not wanted or name in wanted for wanted in selected)
+
+
+def list_file_documents(file: ParsedFile) -> Iterator[RawDocument]:
+    """Yield the documents of a file without their origins."""
+    return (make_raw_document(parsed.body) for parsed in file.documents)

@@ -1,0 +1,197 @@
+"""A directory that a delivery tool reconciles: the files that it reads, the document that says so, and where its objects come from."""
+
+from __future__ import annotations
+
+import copy
+import posixpath
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from gitsched.build.chart_files import ChartRequest, resolve_chart
+from gitsched.build.closure import Closure
+from gitsched.build.commit_files import BuildProblem, join_path
+from gitsched.build.path_recipe import PathRecipe, ToolName
+from gitsched.decide.catalog import RawDocument
+from gitsched.git import TreeEntry
+from gitsched.model.document import is_namespaced
+from gitsched.model.finding import Location
+from gitsched.reconcile.builds.kustomizations import FileReader
+from gitsched.reconcile.source.commit_tree import CommitTree, resolve_closures
+
+
+class ReconciledPath(NamedTuple):
+    """A directory and the document of the tool that reconciles it.
+
+    `commit` has the files as the tool sees them, with its own kustomization. `origins` maps their paths to those in the commit where these
+    differ. `problem` says why the directory cannot be built and what to do, or is "".
+    """
+
+    tool: ToolName
+    document: RawDocument
+    recipe: PathRecipe
+    commit: CommitTree
+    closure: Closure
+    origins: Mapping[str, str]
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the tool's document, such as `Flux Kustomization flux-system/apps`."""
+        if self.tool == "kustomization":
+            return f"the kustomization {self.recipe.directory}"
+        return f"{self.tool} {self.document.namespace or 'default'}/{self.document.name}"
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """The name, the directory and the file of the tool's document: the same for a document that its own build prints again."""
+        return self.name, self.recipe.directory, self.location.path
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """Everything that the objects depend on besides values of other documents: two paths with the same content are one."""
+        recipe = self.recipe
+        return (*self.identity, recipe.kustomization, repr(recipe.substitution), recipe.default_namespace)
+
+    @property
+    def location(self) -> Location:
+        """The position of the tool's document."""
+        origin = self.document.origin
+        return Location(origin.path, origin.line, origin.column) if origin is not None else Location("", 1, 1)
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """The files of the commit whose objects the directory builds."""
+        return frozenset(map(self.find_source, self.closure.resources))
+
+    @property
+    def source_directory(self) -> str:
+        """The directory of the commit that is built."""
+        kustomization = self.find_source(self.recipe.path or posixpath.join(self.recipe.directory, "Chart.yaml"))
+        return posixpath.dirname(kustomization) or "."
+
+    @property
+    def own_values(self) -> Mapping[str, str]:
+        """The values of variables that the tool's document sets itself, and that no other document overrules."""
+        return self.recipe.substitution.values if self.recipe.substitution is not None else {}
+
+    def find_source(self, path: str) -> str:
+        """Return the path in the commit of a file that the tool sees."""
+        return self.origins.get(path, path)
+
+    def changes_objects(self) -> bool:
+        """Return whether a build can differ from what the files have."""
+        if self.recipe.changes or self.recipe.default_namespace or self.problem or self.closure.problems:
+            return True
+        for path, blob in self.closure.files.items():
+            kustomization = self.commit.read_kustomization(blob, path) if path not in self.closure.resources else None
+            if path not in self.closure.resources and kustomization is None:
+                return True
+            if kustomization and (kustomization.changes or kustomization.helm or kustomization.build_metadata):
+                return True
+        return False
+
+    def lacks_namespaces(self, read: Callable[[str, str], Iterable[RawDocument]]) -> bool:
+        """Return whether the directory may build an object without a namespace. `read` returns the documents of a blob with a path."""
+        if self.closure.files.keys() - self.closure.resources - {self.recipe.path} or self.recipe.chart is not None:
+            return True
+        documents = (document for path in self.closure.resources for document in read(self.closure.files[path], path))
+        return any(not document.namespace and is_namespaced(document.group, document.kind) is not False for document in documents)
+
+    def describe(self) -> str:
+        """Describe what builds an object of this directory."""
+        changes = f" ({', '.join(self.recipe.changes)})" if self.recipe.changes else ""
+        return f"{self.name} builds {self.recipe.directory}{changes}"
+
+
+class BundledPaths(NamedTuple):
+    """The paths of delivery tools in the directories of Bundles.
+
+    `unknown` are those whose document is changed by a build that is not known. `find_values` returns the ConfigMaps or Secrets with a
+    name, `is_namespaced` whether a kind of a group is namespaced.
+    """
+
+    paths: tuple[ReconciledPath, ...] = ()
+    unknown: tuple[ReconciledPath, ...] = ()
+    find_values: Callable[[str, str], Iterable[RawDocument]] = lambda *_: ()
+    is_namespaced: Callable[[str, str], bool] = lambda *_: True
+
+
+NO_BUNDLED_PATHS = BundledPaths()
+
+
+def open_path(
+    tool: ToolName,
+    document: RawDocument,
+    base: CommitTree,
+    origins: Mapping[str, str],
+    make_recipe: Callable[[CommitTree], PathRecipe],
+) -> ReconciledPath:
+    """Return the path that a document of a tool reconciles, in a commit or in an artifact whose files `origins` maps to the commit."""
+    recipe = make_recipe(base)
+    if recipe.chart is not None:
+        return _open_chart(tool, document, base, origins, recipe, recipe.chart)
+    blob = base.repository.keep_blob(recipe.kustomization)
+    commit = copy.copy(base)
+    commit.entries = ChainMap(
+        {recipe.path: (blob, 0o100644)}, dict(base.entries) if not isinstance(base.entries, dict) else base.entries
+    )
+    (closure,) = resolve_closures([recipe.directory], commit)
+    return ReconciledPath(tool, document, recipe, commit, closure, origins, recipe.problem)
+
+
+def _open_chart(
+    tool: ToolName,
+    document: RawDocument,
+    base: CommitTree,
+    origins: Mapping[str, str],
+    recipe: PathRecipe,
+    request: ChartRequest,
+) -> ReconciledPath:
+    """Return the path of a Helm chart. Its templates are parts of the chart anyway, so the path has no resources."""
+    chart = resolve_chart(request, base)
+    main = join_path(request.chart, "Chart.yaml")
+    closure = Closure(request.chart, main, chart.files, frozenset(), chart.problems)
+    return ReconciledPath(tool, document, recipe, base, closure, origins, recipe.problem)
+
+
+def read_artifact_tree(commit: CommitTree, files: Mapping[str, str], reader: FileReader) -> CommitTree:
+    """Return the files of an artifact, given the path in the commit of each."""
+    entries = (TreeEntry(path, *commit.entries[source]) for path, source in files.items())
+    return CommitTree(commit.repository, entries, reader, commit.remotes)
+
+
+def locate_problem(path: ReconciledPath, problem: BuildProblem, base: CommitTree) -> Location:
+    """Return the position of a problem in the commit: the kustomization has other lines where the tool changes it."""
+    source = path.find_source(problem.path)
+    if source not in base.entries:
+        return path.location
+    if problem.path != path.recipe.path:
+        return Location(source, problem.line, problem.column)
+    blob = path.closure.files.get(problem.path)
+    written = path.commit.read_kustomization(blob, problem.path) if blob else None
+    original = base.read_kustomization(base.entries[source][0], source)
+    named = next(
+        (
+            reference
+            for reference in (written.references if written else ())
+            if (reference.line, reference.column) == (problem.line, problem.column)
+        ),
+        None,
+    )
+    for reference in original.references if original and named else ():
+        if named is not None and (reference.field, reference.path) == (named.field, named.path):
+            return Location(source, reference.line, reference.column)
+    return path.location if named is not None else Location(source, 1, 1)
+
+
+def is_below(path: str, directories: frozenset[str]) -> bool:
+    """Return whether a directory is one of the given ones or below one."""
+    return "." in directories or any(parent in directories for parent in (path, *_list_parents(path)))
+
+
+def _list_parents(path: str) -> list[str]:
+    found = []
+    while path := posixpath.dirname(path):
+        found.append(path)
+    return found

@@ -1,0 +1,110 @@
+"""Objects that overlays of different clusters define: one workload with a variant for each overlay, as `source.variants` maps them."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.bundle import ClusterMetadata
+from gitsched.apis.gitsched.config import FILE, Config
+from gitsched.apis.gitsched.source_config import SourceVariant
+from gitsched.decide.catalog import KindScopes, RawDocument
+from gitsched.decide.cluster_metadata import read_cluster_metadata
+from gitsched.model.document import Document, Key
+from gitsched.model.finding import Finding, Location
+from gitsched.model.variants import Variant, WorkloadVariants
+from gitsched.reconcile.builds.kustomizations import KustomizedTree, is_read_by_api
+from gitsched.reconcile.source.commit_tree import compile_path_pattern
+
+
+class VariedDocument(NamedTuple):
+    """A document of a directory that `source.variants` names, with the index of the entry."""
+
+    index: int  # type: ignore[assignment]  # hides tuple.index, which is not used for these
+    raw: RawDocument
+    document: Document
+
+
+def separate_variants(tree: KustomizedTree, config: Config, clusters: Iterable[RawDocument]) -> KustomizedTree:
+    """Return a tree in which objects of several overlays are one template with variants. `clusters` are documents with the clusters."""
+    metadata = read_cluster_metadata(clusters)
+    rules = config.source.variants
+    patterns = [compile_path_pattern(rule.path) for rule in rules]
+    documents = [*(raw for file in tree.files.values() for raw in file.documents), *tree.built.documents]
+    scopes = KindScopes(documents, (*config.kinds, *tree.bundles.kinds))
+    by_key: dict[Key, list[VariedDocument]] = {}
+    for raw in documents:
+        index = None if is_read_by_api(raw) else _find_rule(raw, patterns)
+        document = scopes.resolve(raw) if index is not None else None
+        if index is not None and document is not None:
+            by_key.setdefault(document.key, []).append(VariedDocument(index, raw, document))
+    variants: dict[Key, WorkloadVariants] = {}
+    removed: set[int] = set()
+    for key, found in by_key.items():
+        first = {entry.index: entry for entry in reversed(found)}
+        if any(entry.document.body != first[entry.index].document.body for entry in found):
+            continue  # one entry has several versions of it: they are duplicates
+        ordered = [first[index] for index in sorted(first)]
+        variants[key] = _make_variants(ordered, rules, metadata)
+        removed.update(id(entry.raw) for entry in found if entry is not ordered[0])
+    varied = {id(entry.raw) for found in by_key.values() for entry in found}
+    files = {
+        path: file._replace(documents=tuple(raw for raw in file.documents if id(raw) not in removed), kustomized=True)
+        if any(id(raw) in varied for raw in file.documents)
+        else file
+        for path, file in tree.files.items()
+    }
+    built = tree.built._replace(documents=tuple(raw for raw in tree.built.documents if id(raw) not in removed))
+    used = {*(entry.index for found in by_key.values() for entry in found), *tree.bundles.used_rules}
+    findings = (*tree.findings, *_find_unused(rules, used, metadata))
+    return tree._replace(files=files, built=built, findings=findings, variants=variants)
+
+
+def _find_rule(raw: RawDocument, patterns: Sequence[re.Pattern[str]]) -> int | None:
+    """Return the index of the first pattern that matches the root of a document, or a directory that its file is in.
+
+    A document that a delivery tool builds also belongs to the directory of the Flux Kustomization or Application.
+    """
+    origin = raw.origin
+    if origin is None:
+        return None
+    directories = [origin.root] if origin.root else list(_list_parents(origin.path))
+    directories += _list_parents(origin.tool) if origin.tool else ()
+    return next(
+        (index for index, pattern in enumerate(patterns) if any(pattern.fullmatch(directory) for directory in directories)), None
+    )
+
+
+def _list_parents(path: str) -> Iterator[str]:
+    while path := posixpath.dirname(path):
+        yield path
+    yield "."
+
+
+def _make_variants(
+    ordered: Sequence[VariedDocument], rules: Sequence[SourceVariant], clusters: Iterable[ClusterMetadata]
+) -> WorkloadVariants:
+    by_cluster: dict[str, int] = {}
+    for cluster in clusters:
+        found = (number for number, entry in enumerate(ordered) if rules[entry.index].clusters.matches(cluster))
+        number = next(found, None)
+        if number is not None:
+            by_cluster[cluster.name] = number
+    return WorkloadVariants(tuple(Variant(_get_directory(entry.document), (entry.document,)) for entry in ordered), by_cluster)
+
+
+def _get_directory(document: Document) -> str:
+    origin = document.origin
+    return "" if origin is None else origin.root or posixpath.dirname(origin.path) or "."
+
+
+def _find_unused(rules: Sequence[SourceVariant], used: set[int], clusters: Sequence[ClusterMetadata]) -> Iterator[Finding]:
+    for index, rule in enumerate(rules):
+        if index not in used:
+            text = f"source.variants names {rule.path}, and no object is in a directory that matches it: correct or remove it"
+            yield Finding("warning", "variant-unused", text, Location(FILE, 1, 1))
+        elif clusters and not any(rule.clusters.matches(cluster) for cluster in clusters):
+            text = f"no cluster gets the variant {rule.path} of source.variants: correct the selector or the labels of the clusters"
+            yield Finding("warning", "variant-unused", text, Location(FILE, 1, 1))

@@ -1,0 +1,292 @@
+"""Read from the documents of delivery tools which directories of this repository they reconcile."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, partial
+
+from gitsched.apis.gitsched.bundle import parse_bundle
+from gitsched.apis.gitsched.config import Config
+from gitsched.build import argo_cd, flux
+from gitsched.build.application_sets import (
+    APPLICATION_SET,
+    CLUSTER_LABEL,
+    MAX_APPLICATIONS,
+    GeneratorInput,
+    list_applications,
+    list_unread_generators,
+)
+from gitsched.build.argo_cd import APPLICATION
+from gitsched.build.commit_files import CommitFiles
+from gitsched.build.path_recipe import PathRecipe, find_kustomization
+from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.git import TreeEntry
+from gitsched.git.refs import find_remote_url
+from gitsched.manifests.sourceignore import SourceIgnore
+from gitsched.model.document import Body, Origin, as_object, read_labels
+from gitsched.model.finding import Finding, locate_origin
+from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP
+from gitsched.reconcile.builds.flux_instances import add_instances, find_unread
+from gitsched.reconcile.builds.kustomizations import FileReader, KustomizeParts, read_kustomizations
+from gitsched.reconcile.builds.reconciled_path import ReconciledPath, is_below, open_path, read_artifact_tree
+from gitsched.reconcile.builds.source_identity import ObjectName, SourceIdentity, read_artifact, read_flux_exclusions
+from gitsched.reconcile.bundles.bundle_parts import list_bundles
+from gitsched.reconcile.source.commit_tree import CommitTree
+
+_ARTIFACT = "ExternalArtifact"
+FOREIGN_SOURCE = "foreign-source"
+"""The code of the finding about options of a document that reads another repository or branch."""
+_EXPRESSION = re.compile(r"\{\{.*?\}\}")
+UNKNOWN_PATH = "unknown-path"
+"""The code of the finding about directories that only Argo CD knows."""
+MISSING_PATH = "missing-path"
+"""The code of the finding about a directory that is not in the source of its document."""
+
+
+class ToolPathReader:
+    """Reads documents of delivery tools. `tool_documents` are all of a commit, `documents` those that are read for policies.
+
+    Directories that a Bundle places are left to it, and those that settings ignore to nobody.
+    """
+
+    def __init__(
+        self,
+        commit: CommitTree,
+        tool_documents: Iterable[RawDocument],
+        documents: Sequence[RawDocument],
+        reader: FileReader,
+        config: Config,
+    ) -> None:
+        source = config.source
+        self._commit, self._reader, self._config = commit, reader, config
+        self._tool_documents = add_instances(tool_documents)
+        declared: dict[ObjectName, list[RawDocument]] = {}
+        for document in self._tool_documents:
+            declared.setdefault((document.kind, document.namespace, document.name), []).append(document)
+        own_url = config.delivery.source.url or find_remote_url(commit.repository, "origin")
+        self._identity = SourceIdentity(source.delivery_tools.repositories, own_url, declared, config.output.branch)
+        self._output_branch = config.output.branch
+        self._secrets = [document for document in documents if (document.group, document.kind) == ("", "Secret")]
+        self._exclusions: SourceIgnore | None = None
+        self.findings: list[Finding] = []
+        self._ignored = SourceIgnore.parse({"": "\n".join((*source.delivery_tools.ignore, *source.kustomize.ignore))})
+        self._parts: KustomizeParts | None = None
+        self._bundles = frozenset(rule.path for bundle in list_bundles(documents) for rule in parse_bundle(bundle.body).variants)
+        self.bundled: list[ReconciledPath] = []
+        """Paths in directories of Bundles, which are left to these."""
+
+    def is_ignored(self, path: str) -> bool:
+        """Return whether settings say that a file is placed as it is."""
+        return self._ignored.is_ignored(path)
+
+    def read_all(self) -> list[ReconciledPath]:
+        """Return the directories that the documents of the commit reconcile, and the roots of settings that have such documents."""
+        roots = dict.fromkeys(root for pattern in self._config.source.kustomize.build for root in self._commit.list_roots(pattern))
+        found = [path for document in self._tool_documents for path in self.read(document)]
+        unread = [document for document in self._tool_documents if document.origin and not self.is_ignored(document.origin.path)]
+        self.findings += filter(None, map(find_unread, unread))
+        files = {path.location.path for path in found}
+        opened = (self._open_root(root) for root in roots) if found else ()
+        return [*(path for path in opened if not files.isdisjoint(path.resources)), *found]
+
+    def _open_root(self, root: str) -> ReconciledPath:
+        """Return a root of the settings, whose kustomization is built as it is."""
+        path = find_kustomization(root, self._commit)
+        blob = self._commit.entries[path][0]
+        body = {"kind": "Kustomization", "metadata": {"name": root}}
+        document = make_raw_document(body, Origin(path, blob, 0, -1, 1, 1))
+        recipe = PathRecipe(root, path, self._commit.read_blob(blob))
+        return open_path("kustomization", document, self._commit, {}, lambda _: recipe)
+
+    def is_part(self, path: ReconciledPath) -> bool:
+        """Return whether a kustomization changes the document of a path, so that it counts as a build prints it, not as its file has it."""
+        if path.location.path in path.resources:
+            return False  # its own build prints it, as with the Kustomization that `flux bootstrap` commits
+        return self._is_changed(path.document)
+
+    def _is_changed(self, document: RawDocument) -> bool:
+        if self._parts is None:
+            regular = (TreeEntry(name, *entry) for name, entry in self._commit.entries.items() if entry[1] & 0o170000 == 0o100000)
+            self._parts = read_kustomizations(regular, self._reader, self._config)
+        return document.origin is not None and self._parts.is_part(document.origin.path, document)
+
+    def read(self, document: RawDocument) -> Iterator[ReconciledPath]:
+        """Yield the directories of this repository that a document reconciles: none for other documents and other repositories."""
+        if document.origin is not None and self.is_ignored(document.origin.path):
+            return
+        kind = document.group, document.kind
+        if kind == (KUSTOMIZE_GROUP, flux.KIND):
+            yield from self._read_flux(document)
+        elif kind == (ARGO_GROUP, APPLICATION):
+            yield from self._read_application(document)
+        elif kind == (ARGO_GROUP, APPLICATION_SET):
+            source = GeneratorInput(self._commit, self._clusters, self._is_generator_url)
+            unknown: dict[str, None] = {}
+            applications = list_applications(document.body, source)
+            if len(applications) > MAX_APPLICATIONS:
+                applications = applications[:MAX_APPLICATIONS]
+                self._report_limit(document)
+            for body in applications:
+                yield from self._read_application(make_raw_document(body, document.origin), unknown)
+            if unknown:
+                self._report_unknown(document, unknown, list_unread_generators(document.body, source))
+
+    def read_printed(self, documents: Sequence[RawDocument]) -> Iterator[ReconciledPath]:
+        """Yield the directories that documents reconcile which a build prints, with findings about what is not read of them."""
+        known = {finding.message for finding in self.findings}
+        for document in documents:
+            unread = find_unread(document)
+            if (
+                unread is not None
+                and unread.message not in known
+                and not self.is_ignored(unread.location.path if unread.location else "")
+            ):
+                self.findings.append(unread)
+            made = add_instances([document])
+            for source in made[1:]:
+                self._identity.declare(source)
+            for each in made:
+                yield from self.read(each)
+
+    def _read_flux(self, document: RawDocument) -> Iterator[ReconciledPath]:
+        reference = as_object(as_object(document.body.get("spec")).get("sourceRef"))
+        namespace = str(reference.get("namespace") or document.namespace or "default")
+        source = str(reference.get("kind") or "GitRepository"), namespace, str(reference.get("name") or "")
+        directory, tree, origins = flux.read_path(document.body), self._commit, dict[str, str]()
+        file = document.origin.path if document.origin is not None else ""
+        if source[0] == _ARTIFACT:
+            generator = self._identity.find_generator(*source[1:], file)
+            if generator is None:
+                return
+            artifact = read_artifact(generator, source[2], self._identity, self._commit)
+            if artifact.problem:
+                self._report_missing(document, directory, f"gitsched does not know: {artifact.problem}")
+                return
+            origins = dict(artifact.files)
+            tree = read_artifact_tree(self._commit, origins, self._reader)
+        elif not self._identity.is_flux_source(source, directory, self._commit, file):
+            if directory in tree.directories and self._is_bundled(directory):
+                recipe = self._make_flux_recipe(document, False, tree)
+                self._report_foreign(document, recipe, self._identity.describe_flux_source(source, file))
+            return
+        if directory not in tree.directories:
+            self._report_missing(document, directory, "the artifact does not have" if origins else "the commit does not have")
+            return
+        path = open_path("Flux Kustomization", document, tree, origins, partial(self._make_flux_recipe, document, bool(origins)))
+        if not self._is_left_out(path):
+            yield path
+
+    def _read_application(self, document: RawDocument, unknown: dict[str, None] | None = None) -> Iterator[ReconciledPath]:
+        """Yield the directories that an Application reconciles. Those whose path is not known are added to `unknown`."""
+        sources = argo_cd.list_sources(document.body)
+        for source in sources:
+            url, directory = str(source.get("repoURL") or ""), str(source.get("path") or "")
+            if not directory or source.get("chart") or source.get("targetRevision") == self._output_branch:
+                continue
+            directory = posixpath.normpath(directory.strip("/") or ".")
+            if "{{" in directory and unknown is not None and ("{{" in url or self._is_generator_url(url)):
+                unknown[directory] = None
+            if "{{" in directory:
+                continue
+            if not self._is_own_url(url, directory):
+                if directory in self._commit.directories and self._is_bundled(directory):
+                    recipe = argo_cd.make_argo_recipe(document.body, source, self._commit, find_reference=lambda _: None)
+                    self._report_foreign(document, recipe, url)
+                continue
+            if directory not in self._commit.directories:
+                self._report_missing(document, directory, "the commit does not have")
+                continue
+            find_reference = partial(self._find_reference, sources)
+            make_recipe = partial(argo_cd.make_argo_recipe, document.body, source, find_reference=find_reference)
+            path = open_path("Argo CD Application", document, self._commit, {}, make_recipe)
+            if path.recipe.default_namespace and not path.lacks_namespaces(self._read_documents):
+                path = path._replace(recipe=path.recipe._replace(default_namespace=""))
+            if path.recipe.has_resources and not self._is_left_out(path):
+                yield path
+
+    def _read_documents(self, blob: str, path: str) -> Iterator[RawDocument]:
+        return (make_raw_document(parsed.body) for parsed in self._reader.read(blob, path).documents)
+
+    def _find_reference(self, sources: list[Body], text: str) -> str | None:
+        """Return the path of `$name/...`, where another source of the Application has the name."""
+        name, _, path = text.removeprefix("$").partition("/")
+        source = next((source for source in sources if source.get("ref") == name), None)
+        return posixpath.normpath(path) if source and self._is_own_url(str(source.get("repoURL") or ""), path) else None
+
+    def _is_own_url(self, url: str, path: str) -> bool:
+        return self._identity.is_own_url(url, path, self._commit)
+
+    def _is_generator_url(self, url: str) -> bool:
+        """Return whether a generator reads this repository. It reads patterns in place of one directory."""
+        return self._is_own_url(url, next((path for path in sorted(self._commit.directories) if path != "."), "."))
+
+    @cached_property
+    def _clusters(self) -> tuple[Body, ...]:
+        name, value = CLUSTER_LABEL
+        return tuple(secret.body for secret in self._secrets if read_labels(secret.body).get(name) == value)
+
+    def _make_flux_recipe(self, document: RawDocument, artifact: bool, commit: CommitFiles) -> PathRecipe:
+        if self._exclusions is None:
+            self._exclusions = read_flux_exclusions(self._commit)
+        excluded = self._exclusions.is_ignored
+        return flux.make_flux_recipe(document.body, commit, (lambda _: False) if artifact else excluded)
+
+    def _is_left_out(self, path: ReconciledPath) -> bool:
+        """Return whether settings ignore a path, or a Bundle places it. The latter are added to `bundled`."""
+        directory = path.source_directory
+        if self.is_ignored(posixpath.join(directory, posixpath.basename(path.recipe.path) or "Chart.yaml")):
+            return True
+        if self._is_bundled(directory):
+            self.bundled.append(path)
+            return True
+        return False
+
+    def _is_bundled(self, directory: str) -> bool:
+        return bool(self._bundles) and is_below(directory, self._bundles)
+
+    def _report_foreign(self, document: RawDocument, recipe: PathRecipe, source: str) -> None:
+        """Report that a Bundle of a directory lacks the options of a document, because its source is not this repository."""
+        if not recipe.changes:
+            return
+        name = f"{document.namespace}/{document.name}" if document.namespace else document.name
+        text = (
+            f"{document.kind} {name} builds {recipe.directory} with options ({', '.join(recipe.changes)}) from {source}, which does not "
+            "count as this repository: the Bundle of this directory is built without them. If it is this repository, name it in "
+            "source.deliveryTools.repositories, together with all others that are; else name this file in source.deliveryTools.ignore"
+        )
+        self.findings.append(Finding("warning", FOREIGN_SOURCE, text, locate_origin(document.origin) if document.origin else None))
+
+    def _report_unknown(self, document: RawDocument, paths: Iterable[str], reasons: Sequence[str]) -> None:
+        """Report an ApplicationSet that may build directories of the commit of which only Argo CD knows the names."""
+        patterns = [_EXPRESSION.sub("[^/]+", re.escape(path).replace(r"\{\{", "{{").replace(r"\}\}", "}}")) for path in paths]
+        matching = [name for name in sorted(self._commit.directories) if any(re.fullmatch(pattern, name) for pattern in patterns)]
+        if not matching or self._is_changed(document):
+            return
+        name = f"{document.namespace}/{document.name}" if document.namespace else document.name
+        why = f", because {' and '.join(reasons)}" if reasons else ""
+        text = (
+            f"ApplicationSet {name} builds directories such as {matching[0]}{why}: gitsched does not know with which options, and places "
+            "their objects as files have them. Write Applications, or list generators, for these directories; or name this file in "
+            "source.deliveryTools.ignore"
+        )
+        location = locate_origin(document.origin) if document.origin else None
+        self.findings.append(Finding("warning", UNKNOWN_PATH, text, location))
+
+    def _report_limit(self, document: RawDocument) -> None:
+        name = f"{document.namespace}/{document.name}" if document.namespace else document.name
+        text = (
+            f"ApplicationSet {name} makes more than {MAX_APPLICATIONS} Applications: the rest is not read, and what it builds is placed "
+            "as files have it; divide it into several"
+        )
+        self.findings.append(
+            Finding("warning", "applications-limit", text, locate_origin(document.origin) if document.origin else None)
+        )
+
+    def _report_missing(self, document: RawDocument, directory: str, problem: str) -> None:
+        if self._is_changed(document):
+            return  # a build may give it another path
+        name = f"{document.namespace}/{document.name}" if document.namespace else document.name
+        text = f"{document.kind} {name} names the path {directory}, which {problem}: nothing is built for it"
+        self.findings.append(Finding("warning", MISSING_PATH, text, locate_origin(document.origin) if document.origin else None))

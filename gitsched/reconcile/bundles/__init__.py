@@ -1,0 +1,1 @@
+"""Build the directories of Bundles for the clusters that get them."""

@@ -1,0 +1,330 @@
+"""Build the variants of Bundles that clusters use, and say which cluster gets which."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.bundle import (
+    BundleSpec,
+    ClusterMetadata,
+    VariantRule,
+    describe_missing_values,
+    merge_values,
+    parse_bundle,
+    resolve_values,
+)
+from gitsched.apis.gitsched.config import Config
+from gitsched.build import flux
+from gitsched.decide.catalog import (
+    KindScopes,
+    RawDocument,
+    make_duplicate_finding,
+    read_declared_scopes,
+)
+from gitsched.decide.cluster_metadata import read_cluster_metadata
+from gitsched.model.document import Body, Document, Key, get_field
+from gitsched.model.finding import Finding
+from gitsched.model.tool_groups import KUSTOMIZE_GROUP
+from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, HelmOptions, Variant, WorkloadVariants
+from gitsched.reconcile.builds.kustomizations import FileReader
+from gitsched.reconcile.builds.reconciled_path import NO_BUNDLED_PATHS, BundledPaths, ReconciledPath
+from gitsched.reconcile.bundles.bundle_directories import BuiltBundles, DirectoryReader, build_bundle_directories
+from gitsched.reconcile.bundles.bundle_files import DirectoryFiles, DirectoryRequest, list_directory_files
+from gitsched.reconcile.bundles.bundle_findings import find_missing, find_omitted, find_unused, make_tool_finding
+from gitsched.reconcile.bundles.bundle_parts import NO_PARTS, BundleParts, list_bundles
+from gitsched.reconcile.bundles.bundle_tools import BundleTools, ToolBuilds, list_tool_files, make_key
+from gitsched.reconcile.run import BuildContext
+from gitsched.reconcile.source.commit_tree import CommitTree
+
+MAX_OBJECTS = 500_000
+"""Objects of all variants together."""
+
+
+class _Use(NamedTuple):
+    """A directory with the values that some clusters get of it."""
+
+    digest: str
+    values: tuple[tuple[str, str], ...]
+
+
+class _Choice(NamedTuple):
+    """The directory of each variant of a Bundle by its digest, what each cluster uses, and clusters that get nothing, with the reason.
+
+    `lacking` are those among them without a label or annotation, with the name of the value that refers to it. `details` say how a
+    directory is built, by digest.
+    """
+
+    bundle: RawDocument
+    spec: BundleSpec
+    requests: Mapping[str, DirectoryRequest]
+    uses: Mapping[str, _Use]
+    failed: Mapping[str, str]
+    lacking: Mapping[str, str]
+    details: Mapping[str, str]
+
+
+def read_bundles(
+    documents: Sequence[RawDocument],
+    commit: CommitTree,
+    reader: FileReader,
+    config: Config,
+    context: BuildContext,
+    bundled: BundledPaths = NO_BUNDLED_PATHS,
+) -> BundleParts:
+    """Build the variants that clusters use, for all Bundles among the documents of a source, with the settings of the source.
+
+    `bundled` are the paths of delivery tools in their directories.
+
+    Raises Permanent if there is something to build and no program that builds it.
+    """
+    bundles = {_get_key(raw): raw for raw in reversed(list(list_bundles(documents)))}
+    if not bundles:
+        return NO_PARTS
+    clusters = read_cluster_metadata(documents)
+    findings: list[Finding] = []
+    chooser = _VariantChooser(clusters, commit, BundleTools(bundled, config.source.variants, commit), findings)
+    choices = {key: chooser.choose(raw) for key, raw in sorted(bundles.items())}
+    requests = {digest: request for choice in choices.values() for digest, request in choice.requests.items()}
+    files = {digest: chooser.list_files(request) for digest, request in requests.items()}
+    for choice in choices.values():
+        findings += find_missing(choice.bundle, choice.spec, files)
+    used = {use.digest for choice in choices.values() for use in choice.uses.values()}
+    paths = {digest: path for digest, path in chooser.paths.items() if digest in used and not files[digest].missing}
+    built = build_bundle_directories({d: r for d, r in requests.items() if d in used}, files, commit, reader, context)
+    tools = ToolBuilds(paths, bundled, commit, reader, context)
+    findings += tools.findings
+    substituted = _list_substituted(documents)
+    always = frozenset(digest for digest, request in requests.items() if request.helm is None and request.path in substituted)
+    assembler = _Assembler(built, DirectoryReader(commit, reader), commit, findings, tools, always)
+    uses = dict.fromkeys(use for choice in choices.values() for use in choice.uses.values())
+    printed = {use: assembler.read(use) for use in uses}
+    scopes = KindScopes([*documents, *(raw for raws in printed.values() for raw in raws or ())], config.kinds)
+    variants = {key: assembler.assemble(choice, printed, scopes, context.commit) for key, choice in choices.items()}
+    findings = [*built.findings, *findings]
+    return BundleParts(
+        variants,
+        tuple(dict.fromkeys(findings)),
+        frozenset(path for listed in files.values() for path in listed.resources),
+        frozenset(path for listed in files.values() for path in listed.inputs),
+        tuple(kind for raws in printed.values() for raw in raws or () for kind in read_declared_scopes(raw)),
+        built.record._replace(builder=built.record.builder or tools.record.builder, helm=built.record.helm or tools.record.helm),
+        any(finding.severity == "error" for finding in findings),
+        frozenset(tools.inputs),
+        frozenset(chooser.used_rules),
+        _list_owners(choices, files),
+    )
+
+
+def _list_owners(choices: Mapping[Key, _Choice], files: Mapping[str, DirectoryFiles]) -> dict[str, Key]:
+    """Return the first Bundle that reads each file."""
+    owners: dict[str, Key] = {}
+    for key, choice in choices.items():
+        for digest in choice.requests:
+            for path in (*files[digest].resources, *files[digest].inputs):
+                owners.setdefault(path, key)
+    return owners
+
+
+def _list_substituted(documents: Iterable[RawDocument]) -> frozenset[str]:
+    """Return the directories in whose objects Flux substitutes variables: a Bundle of one never delivers these as they are."""
+    return frozenset(
+        flux.read_path(raw.body)
+        for raw in documents
+        if (raw.group, raw.kind) == (KUSTOMIZE_GROUP, flux.KIND) and get_field(raw.body, "spec", "postBuild")
+    )
+
+
+def _get_key(raw: RawDocument) -> Key:
+    return Key(BUNDLE_GROUP, BUNDLE, raw.namespace or "default", raw.name)
+
+
+class _VariantChooser:
+    """Chooses the variants of clusters, and the documents of delivery tools as which they are built: `paths`, by the digest of a request.
+
+    `used_rules` are the indices of the entries of `source.variants` that choose such documents.
+    """
+
+    def __init__(
+        self, clusters: Sequence[ClusterMetadata], commit: CommitTree, tools: BundleTools, findings: list[Finding]
+    ) -> None:
+        self._clusters, self._commit, self._tools, self._findings = clusters, commit, tools, findings
+        self._listed: dict[str, DirectoryFiles] = {}
+        self.paths: dict[str, ReconciledPath] = {}
+        self.used_rules: set[int] = set()
+
+    def list_files(self, request: DirectoryRequest) -> DirectoryFiles:
+        """Return the files that a request reads."""
+        digest = request.digest
+        if digest not in self._listed:
+            files = list_directory_files(request, self._commit)
+            path = self.paths.get(digest)
+            self._listed[digest] = files if path is None else list_tool_files(path, files, self._commit)
+        return self._listed[digest]
+
+    def choose(self, bundle: RawDocument) -> _Choice:
+        """Choose the variant of each cluster. Variants that no cluster gets, or that cannot be built as a tool does, are findings."""
+        spec = parse_bundle(bundle.body)
+        plain = [DirectoryRequest(rule.path, rule.helm) for rule in spec.variants]
+        requests = {request.digest: request for request in plain}
+        uses: dict[str, _Use] = {}
+        failed: dict[str, str] = {}
+        lacking: dict[str, str] = {}
+        details: dict[str, str] = {}
+        chosen: dict[int, list[str]] = {}
+        problems: dict[tuple[int, str], None] = {}
+        for cluster in self._clusters:
+            index = spec.find_variant(cluster)
+            if index is None:
+                continue
+            chosen.setdefault(index, []).append(cluster.name)
+            rule = spec.variants[index]
+            values, missing = resolve_values(spec, cluster)
+            if missing:
+                failed[cluster.name] = describe_missing_values(spec, missing)
+                lacking[cluster.name] = missing[0]
+                continue
+            tool = self._tools.choose(spec, rule, self.list_files(plain[index]), cluster)
+            self.used_rules.update(() if tool.rule is None else (tool.rule,))
+            if tool.problem:
+                problems[index, tool.problem] = None
+                failed[cluster.name] = f"{rule.path} is not built"
+                continue
+            request = plain[index]._replace(tool=make_key(tool.path))
+            if rule.helm is not None and values:
+                request = request._replace(helm=_add_values(bundle.body, rule.helm, dict(values)))
+            digest = request.digest
+            requests[digest] = request
+            if tool.path is not None:
+                self.paths[digest] = tool.path
+            details[digest] = _describe_build(rule, tool.path, dict(values))
+            uses[cluster.name] = _Use(digest, values if rule.helm is None else ())
+        for index, problem in problems:
+            self._findings.append(make_tool_finding(bundle, spec.variants[index], problem))
+        if self._clusters:
+            self._findings += find_unused(bundle, spec, self._clusters, chosen)
+        return _Choice(bundle, spec, requests, uses, failed, lacking, details)
+
+
+def _describe_build(rule: VariantRule, path: ReconciledPath | None, values: Mapping[str, str]) -> str:
+    """Say how a directory is built: as a document of a delivery tool says, or with the values of a chart."""
+    parts = [f"as {path.name} builds it"] if path is not None else []
+    if rule.helm is not None:
+        parts += rule.helm.values_files
+        parts += [f"{name}={value}" for name, value in values.items()]
+        own = rule.pointer[1] == "variants"
+        parts += [f"values of spec.variants[{rule.pointer[-1]}]" if own else "values of spec.helm"] if rule.helm.values else []
+    return ", ".join(parts)
+
+
+def _add_values(body: Body, helm: HelmOptions | None, values: Mapping[str, str]) -> HelmOptions | None:
+    """Return the options of a chart with the values of a cluster. A name with dots is a path; a number or a boolean stays what it is."""
+    if helm is None or not values:
+        return helm
+    merged = helm.values
+    for name, text in values.items():
+        written = get_field(body, "spec", "values", name)
+        nested: Body = {}
+        value = nested if "." in name else text if isinstance(written, str) else written
+        *parents, last = name.split(".")
+        inner = nested
+        for parent in parents[1:]:
+            inner[parent] = inner = {}
+        if parents:
+            inner[last] = text if isinstance(written, str) else written
+        merged = merge_values(merged, {parents[0] if parents else name: value})
+    return helm._replace(values=merged)
+
+
+class _Assembler:
+    """Makes variants of what directories print. Variables are substituted in those of `substituted` also without values."""
+
+    def __init__(
+        self,
+        built: BuiltBundles,
+        reader: DirectoryReader,
+        commit: CommitTree,
+        findings: list[Finding],
+        tools: ToolBuilds,
+        substituted: Container[str] = (),
+    ) -> None:
+        self._substituted, self._tools = substituted, tools
+        self._built, self._reader, self._commit, self._findings = built, reader, commit, findings
+        self._count = 0
+        self._omitted: dict[_Use, list[str]] = {}
+        self._exceeded = False
+
+    def read(self, use: _Use) -> tuple[RawDocument, ...] | None:
+        """Return the documents of a directory with some values; None if it cannot be used."""
+        directory = self._built.directories[use.digest]
+        if directory.failed:
+            return None
+        if self._count > MAX_OBJECTS:
+            if not self._exceeded:
+                self._exceeded = True
+                text = (
+                    f"the variants of all Bundles have more than {MAX_OBJECTS} objects: no more are built; place fewer directories"
+                )
+                self._findings.append(Finding("error", "bundle-limit", text))
+            return None
+        omitted: list[RawDocument] = []
+        if use.digest in self._tools:
+            documents = self._tools.read(use.digest, dict(use.values), self._findings, omitted)
+        else:
+            values = dict(use.values) if use.values or use.digest in self._substituted else None
+            documents = self._reader.read(directory, values, self._findings, omitted)
+        self._count += len(documents or ())
+        self._findings += find_omitted(omitted)
+        self._omitted[use] = [raw.origin.path for raw in omitted if raw.origin is not None]
+        return documents
+
+    def assemble(
+        self, choice: _Choice, printed: Mapping[_Use, tuple[RawDocument, ...] | None], scopes: KindScopes, commit: str
+    ) -> WorkloadVariants:
+        """Return the variants of a Bundle."""
+        indices: dict[_Use, int | None] = {}
+        variants: list[Variant] = []
+        failed = dict(choice.failed)
+        by_cluster: dict[str, int] = {}
+        for cluster, use in choice.uses.items():
+            if use not in indices:
+                documents = printed[use]
+                objects = self._resolve(use, documents, scopes) if documents is not None else None
+                indices[use] = len(variants) if objects is not None else None
+                if objects is not None:
+                    variants.append(self._make_variant(choice, use, objects, commit))
+            index = indices[use]
+            if index is None:
+                failed[cluster] = f"{choice.requests[use.digest].path} cannot be built"
+            else:
+                by_cluster[cluster] = index
+        return WorkloadVariants(tuple(variants), by_cluster, failed, lacking=choice.lacking)
+
+    def _make_variant(self, choice: _Choice, use: _Use, objects: tuple[Document, ...], commit: str) -> Variant:
+        request, files = choice.requests[use.digest], self._built.directories[use.digest].files
+        source = files.make_source(self._commit, request.helm, self._omitted.get(use, ()))
+        return Variant(request.path, objects, files.digest, use.values, commit, source, choice.details.get(use.digest, ""))
+
+    def _resolve(self, use: _Use, documents: Iterable[RawDocument], scopes: KindScopes) -> tuple[Document, ...] | None:
+        """Return documents with their identities; None with a finding if one is defined more than once with different content."""
+        directory = self._built.directories[use.digest]
+        found: dict[Key, Document] = {}
+        for raw in documents:
+            document = scopes.resolve(raw)
+            if directory.namespace and document.key.namespace and not raw.namespace:
+                document = scopes.resolve(self._reader.add_namespace(raw, directory.namespace))
+            if directory.namespace or (raw.origin is not None and raw.origin.root):
+                document = _keep_text(document)
+            known = found.setdefault(document.key, document)
+            if known.body != document.body:
+                self._findings.append(make_duplicate_finding((known, document)))
+                return None
+        return tuple(found.values())
+
+
+def _keep_text(document: Document) -> Document:
+    """Return a document whose text is delivered as it is built, with the fields that a server owns."""
+    origin = document.origin
+    if origin is None or origin.spans is None:
+        return document
+    return document._replace(origin=origin._replace(spans=origin.spans._replace(server_owned=())))

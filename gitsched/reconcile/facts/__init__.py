@@ -1,0 +1,1 @@
+"""What machines observe: facts branches, metric values and statuses."""

@@ -1,0 +1,1 @@
+"""Plan a commit from the state of the last run."""

@@ -1,0 +1,68 @@
+"""Which changes of gitsched.yaml leave the decisions of the last plan in force: another text, and settings that concern few things."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gitsched.apis.gitsched.config import GROUP, KIND, parse_config
+from gitsched.decide.incremental.changed_documents import ChangedSettings, FileDocuments, identify_documents
+from gitsched.decide.relations.reference_findings import NOT_IN_SOURCE
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.decide.incremental.plan_state import Totals
+    from gitsched.model.document import Document
+    from gitsched.model.finding import Finding
+    from gitsched.reconcile.cache.caches import SourceFile
+
+
+def read_changed_settings(before: SourceFile, after: SourceFile, totals: Totals) -> ChangedSettings | None:
+    """Return the settings after a change; None if only a complete plan can tell what it concerns, or if something is wrong with a file."""
+    old_document, new_document = _find_document(before, totals), _find_document(after, totals)
+    if old_document is None or new_document is None:
+        return None
+    old, new = (parse_config(document.body.get("spec") or {}) for document in (old_document, new_document))
+    if old == new:
+        return ChangedSettings(totals.config, old_document, new_document)
+    changed = {name for name in old._fields if getattr(old, name) != getattr(new, name)}
+    if not changed <= {"assumed", "guard", "output"} or totals.held:
+        return None
+    if "guard" in changed and new.guard._replace(limits=old.guard.limits) != old.guard:
+        return None
+    if "output" in changed and not _keeps_output(old, new, totals):
+        return None
+    if "assumed" in changed and not _assumes_more(old, new, totals):
+        return None
+    config = totals.config._replace(**{name: getattr(new, name) for name in changed})
+    return ChangedSettings(config, old_document, new_document)
+
+
+def _find_document(file: SourceFile, totals: Totals) -> Document | None:
+    """Return the only document of a file if it is a valid Config about which there is no finding."""
+    found = FileDocuments()
+    if file.findings or not file.independent or not identify_documents(file.documents, totals.kind_scopes, found):
+        return None
+    documents = [*found.templates.values(), *found.api.values()]
+    return documents[0] if [one.key[:2] for one in documents] == [(GROUP, KIND)] else None
+
+
+def _keeps_output(old: Config, new: Config, totals: Totals) -> bool:
+    """Return whether only the subject of commits changed, or how long copies and directories stay, of which there are none."""
+    kept = old.output._replace(commit_subject=new.output.commit_subject)
+    if not totals.retiring and not totals.retained:
+        kept = kept._replace(overlap=new.output.overlap, retire_after=new.output.retire_after)
+    return kept == new.output
+
+
+def _assumes_more(old: Config, new: Config, totals: Totals) -> bool:
+    """Return whether more objects are assumed to be in clusters, and no object or companion of the source was missing before."""
+    is_complete = all(finding.code == NOT_IN_SOURCE for _, finding in totals.reference_findings)
+    return (
+        is_complete
+        and not any(map(_is_about_companions, totals.other_findings))
+        and frozenset(old.assumed) <= frozenset(new.assumed)
+    )
+
+
+def _is_about_companions(finding: Finding) -> bool:
+    return finding.code.startswith("companion-")

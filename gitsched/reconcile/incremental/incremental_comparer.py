@@ -1,0 +1,337 @@
+"""Compare commits by incremental plans that start from the state of the last run, which is only read.
+
+The report is the same as that of complete plans. Where only these can tell something, `NeedsCompletePlan` is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from gitsched.apis.capabilities import ReferenceReading
+from gitsched.apis.policy_api import PolicyEngine, Snapshot
+from gitsched.decide.catalog import Catalog, is_template, resolve_key
+from gitsched.decide.decisions import DecisionInput, make_holds_loader
+from gitsched.decide.engines import list_dependency_trackers
+from gitsched.decide.incremental.changed_documents import FileDocuments, SourceDiff, identify_documents, pair_documents
+from gitsched.decide.incremental.continued_engines import continue_engines
+from gitsched.decide.incremental.plan_state import workload_sort_key
+from gitsched.decide.partial_decisions import PartialDecisions, combine_own
+from gitsched.decide.plan_result import describe_reason
+from gitsched.decide.registry import reserved_groups
+from gitsched.decide.removals import REMOVED_REASON, UNSELECTED_REASON
+from gitsched.decide.workload_decision import decide_workload
+from gitsched.diff.counterfactual_placements import DecidedCommit
+from gitsched.diff.document_changes import DocumentChanges
+from gitsched.diff.policy_names import PolicyNames
+from gitsched.model.changes import Move, RetainedWorkload
+from gitsched.model.document import Body, Document, Key
+from gitsched.model.observation import Observations, read_observations
+from gitsched.reconcile.incremental.changed_files import TemplateFinder, find_limit, read_file_at
+from gitsched.reconcile.incremental.planned_records import list_planned_records
+from gitsched.reconcile.incremental.source_diff import LazyTemplates, merge_documents, read_templates
+from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, open_state, plan_from_state
+from gitsched.reconcile.output.output_records import open_records
+from gitsched.reconcile.review.compared_plans import ComparedInputs, PlannedCommit, plan_commit
+from gitsched.reconcile.run import Facts, Fetched, RunContext, StateUpdate
+from gitsched.reconcile.source.file_selection import FileSelection
+from gitsched.reconcile.source.source_reader import SourceReader
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from gitsched.apis.capabilities import DocumentPair
+    from gitsched.decide.incremental.plan_state import WorkloadRow
+    from gitsched.model.commit import Commit
+    from gitsched.model.scheduling import Outcome
+    from gitsched.reconcile.cache.plan_cache import PlanCache
+
+Documents = Mapping[Key, Document]
+
+
+class IncrementalComparer:
+    """Makes incremental plans: see `gitsched.reconcile.review.compared_plans.CommitComparer`."""
+
+    def __init__(self) -> None:
+        self._clusters: set[str] = set()
+
+    def plan(self, context: RunContext, fetched: Fetched, /) -> PlannedCommit:
+        planned, update = plan_from_state(context, fetched)
+        found = plan_commit(context, fetched, planned)
+        if found.update is None:
+            raise NeedsCompletePlan("a bug shows on a document")
+        self._clusters |= {*update.incremental.changes.clusters, *found.run.plan.retiring, *update.cache.header.totals.retiring}
+        return found
+
+    def list_moves(self, earlier: PlannedCommit, later: PlannedCommit, /) -> tuple[Move, ...]:
+        keys = {key for planned in (earlier, later) for key in _get_update(planned).incremental.changes.workloads}
+        before, after = earlier.run.plan.outcomes, later.run.plan.outcomes
+        moves, removed = [], []
+        for key in sorted(keys, key=workload_sort_key):
+            outcome, replicas = after.get(key), before[key].replicas_by_cluster if key in before else {}
+            if outcome is not None and replicas != outcome.replicas_by_cluster:
+                reason, copy_replicas = describe_reason(outcome), outcome.replicas or 0
+                moves.append(Move(key, replicas, outcome.replicas_by_cluster, reason, copy_replicas=copy_replicas))
+            elif outcome is None and replicas:
+                reason = UNSELECTED_REASON if _has_template(later, key) else REMOVED_REASON
+                removed.append(Move(key, replicas, {}, reason, copy_replicas=before[key].replicas or 0))
+        return *moves, *removed
+
+    def compare(self, context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:
+        plan, tree = earlier.run.plan, earlier.fetched.source.tree
+        times = plan.totals.source_time, plan.totals.now
+        return _compare_inputs(context, tree, times, Observations(), later, _name_policies(context, earlier))
+
+    def compare_with_recorded(
+        self, context: RunContext, fetched: Fetched, earlier: Commit, later: PlannedCommit, /
+    ) -> ComparedInputs | None:
+        record = fetched.record
+        if record is None:
+            return None
+        observed = read_observations(record.observations, record.observed_at)
+        return _compare_inputs(context, earlier.tree, (record.time, record.time), observed, later, PolicyNames({}))
+
+    def list_retained(
+        self, context: RunContext, inputs: ComparedInputs, _earlier: Commit, later: Commit, planned: PlannedCommit, /
+    ) -> tuple[RetainedWorkload, ...]:
+        if not any(key.group in reserved_groups for key in inputs.changes.by_key):
+            return ()
+        from gitsched.reconcile.incremental.retained_workloads import find_retained  # most changes are of workloads
+
+        return find_retained(context, inputs, later, planned, _get_update(planned))
+
+    def list_clusters(self, _context: RunContext, planned: PlannedCommit, /) -> set[str]:
+        """Return only those of the clusters that one of the plans adds, removes or changes: the others are in all plans."""
+        cache, incremental = _get_update(planned)
+        changed = incremental.changes.clusters
+        rows = {name: changed[name] if name in changed else cache.read_cluster(name) for name in self._clusters}
+        return {name for name, row in rows.items() if row is not None} - planned.run.plan.retiring.keys()
+
+
+def _get_update(planned: PlannedCommit) -> StateUpdate:
+    assert planned.update is not None, "the plan is incremental"
+    return planned.update
+
+
+def _has_template(planned: PlannedCommit, key: Key) -> bool:
+    """Return whether the source of an incremental plan has a template."""
+    cache, incremental = _get_update(planned)
+    changed = incremental.changes.templates
+    return changed[key] is not None if key in changed else key in cache.template_index
+
+
+def _compare_inputs(
+    context: RunContext,
+    tree: str,
+    times: tuple[datetime, datetime],
+    observed: Observations,
+    later: PlannedCommit,
+    policy_names: PolicyNames,
+) -> ComparedInputs:
+    """Return what changed since the commit with a tree that was planned at these times, with policies of these names."""
+    cache, plan = _get_update(later).cache, later.run.plan
+    totals = plan.totals
+    reader = _SourceComparer(context, cache)
+    before, after = reader.read_changes(tree, later.fetched.source.tree)
+    changes = DocumentChanges(
+        _make_input(before, later, times, observed),
+        _make_input(after, later, (totals.source_time, totals.now), Observations()),
+    )
+    if any(key.group in reserved_groups for key in changes.by_key) and (changes.others or later.fetched.facts != Facts()):
+        raise NeedsCompletePlan("policies differ, and so do observed values, facts or the order of documents")
+
+    def read_decided() -> DecidedCommit:
+        decisions = _CounterfactualDecisions(context, later, cache, reader, (before, after))
+        engines = _get_update(later).incremental.changes.engines or cache.engines
+        counts = totals.document_count, totals.template_count
+        return DecidedCommit(plan.outcomes, decisions.templates, engines, *counts, decisions.decide_some)
+
+    return ComparedInputs(changes, (policy_names, _name_policies(context, later)), read_decided)
+
+
+def _name_policies(context: RunContext, planned: PlannedCommit) -> PolicyNames:
+    """Return the names of the policies of an incremental plan. Only rows of the namespaces that are asked for are read."""
+    update, outcomes = _get_update(planned), planned.run.plan.outcomes
+    state, changed = update.cache, update.incremental.changes.workloads
+
+    def read_row(key: Key) -> WorkloadRow | None:
+        return changed[key] if key in changed else state.read_workload(key)
+
+    @cache
+    def read_records() -> Mapping[Key, Body]:
+        return list_planned_records(open_records(context, planned.fetched), update, outcomes)
+
+    def list_records(outcome: Outcome) -> Iterator[tuple[Key, Body]]:
+        row, records = read_row(outcome.key), read_records()
+        return ((key, records[key]) for key in (row.record_keys if row is not None else ()) if key in records)
+
+    def list_owners(namespace: str) -> Iterator[tuple[Key, str]]:
+        keys = (key for key in dict.fromkeys((*state.template_index, *changed)) if key.namespace in ("", namespace))
+        rows = (row for key in keys if (row := read_row(key)) is not None and row.outcome.policy)
+        return ((key, row.outcome.policy) for row in rows for key in row.record_keys if key.namespace == namespace)
+
+    return PolicyNames(outcomes, list_records, list_owners)
+
+
+def _make_input(
+    documents: Documents, planned: PlannedCommit, times: tuple[datetime, datetime], observed: Observations
+) -> DecisionInput:
+    """Return the part of the input of a plan that differs from another one."""
+    by_kind: dict[tuple[str, str], tuple[Document, ...]] = {}
+    for key, document in sorted(_select_api_documents(documents).items()):
+        by_kind[key[:2]] = (*by_kind.get(key[:2], ()), document)
+    catalog = Catalog(by_kind, _select_templates(documents), {}, {}, {}, {}, {}, (), tuple(documents))
+    return DecisionInput(catalog, {}, planned.run.plan.totals.config, *times, observed)
+
+
+def _select_templates(documents: Documents) -> dict[Key, Document]:
+    return {key: document for key, document in documents.items() if is_template(*key[:2], reserved_groups)}
+
+
+def _select_api_documents(documents: Documents) -> dict[Key, Document]:
+    return {key: document for key, document in documents.items() if not is_template(*key[:2], reserved_groups)}
+
+
+class _SourceComparer:
+    """Reads the documents of the files that differ between two trees."""
+
+    def __init__(self, context: RunContext, cache: PlanCache) -> None:
+        config = cache.header.totals.config
+        self._cache, self._repository = cache, context.source.repository
+        self._reader = SourceReader(self._repository, context.caches.files, config, strict=config.source.strict)
+
+    def read_changes(self, before: str, after: str) -> tuple[Documents, Documents]:
+        """Return the documents of the files that differ, of both trees. Raise NeedsCompletePlan if anything else differs."""
+        header = self._cache.header
+        changed = [] if before == after else self._repository.changed_paths(before, after)
+        if len(changed) > 2 * find_limit(header.totals.workload_count):
+            raise NeedsCompletePlan("many files differ")
+        paths = changed
+        if header.reading_rules is not None:
+            selection = FileSelection(
+                header.reading_rules, self._repository, header.totals.config.source.ignore, header.source_tree, after
+            )
+            paths = [path for path in changed if selection.includes(path)]
+        old, new = (self._read_documents(tree, paths) for tree in (before, after))
+        if any(old[key].origin.path != new[key].origin.path for key in old.keys() & new.keys()):  # type: ignore[union-attr]
+            raise NeedsCompletePlan("the order of documents differs")
+        return old, new
+
+    def _read_documents(self, tree: str, paths: Iterable[str]) -> Documents:
+        found, order, scopes = FileDocuments(), list[Key | None](), self._cache.header.totals.kind_scopes
+        for path in paths:
+            if self._repository.find_entry(tree, path) is None:
+                continue
+            file = read_file_at(self._repository, tree, path, self._reader)
+            if file is None or not identify_documents(file.documents, scopes, found):
+                raise NeedsCompletePlan(f"{path} has documents that concern others")
+            order += (resolve_key(document, scopes) for document in file.documents)
+        documents = {**found.templates, **found.api}
+        return {key: documents[key] for key in order if key is not None}
+
+    def make_finder(self, tree: str) -> TemplateFinder:
+        """Return what finds the templates of a tree."""
+        return TemplateFinder(self._repository, tree, self._cache, self._reader)
+
+
+class _CounterfactualDecisions:
+    """Decides workloads of the later commit with some changes taken back. Its engines continue from the state of the last run."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        later: PlannedCommit,
+        cache: PlanCache,
+        reader: _SourceComparer,
+        compared: tuple[Documents, Documents],
+    ) -> None:
+        self._context, self._fetched, self._totals = context, later.fetched, later.run.plan.totals
+        self._cache = cache
+        tree = later.fetched.source.tree
+        self._find = reader.make_finder(tree).find
+        before, after = reader.read_changes(cache.header.source_tree, tree)
+        self._compared = compared[0].keys() | compared[1].keys()
+        # The documents that may differ, in the later commit and in the state. Where the state has the same file, it has the same documents.
+        self._after = {**after, **compared[1]}
+        self._before = {**{key: one for key, one in self._after.items() if key not in after}, **before}
+        self._keys = self._before.keys() | self._after.keys() | self._compared
+        self._engines: tuple[PolicyEngine, ...] | None = None
+        self._current: Documents = self._before
+
+    @property
+    def templates(self) -> Documents:
+        """All templates of the later commit."""
+        return self._open_templates(self._after)
+
+    def _open_templates(self, documents: Documents) -> Documents:
+        """Return the templates of the later commit, which are read on demand, with those of the documents that may differ."""
+        known, after = _select_templates(documents), _select_templates(self._after)
+
+        def read() -> Documents:
+            if known.keys() != after.keys():
+                raise NeedsCompletePlan("all templates of a counterfactual are needed")
+            return read_templates(self._context, self._fetched)
+
+        return LazyTemplates(known, self._keys - known.keys(), self._cache.template_index, self._find, read)
+
+    def decide_some(self, source: DecisionInput, keys: Collection[Key]) -> PartialDecisions:
+        """Decide workloads of an input that has only the documents that may differ: see `gitsched.decide.partial_decisions`."""
+        totals, config = self._totals, self._totals.config
+        if (source.source_time, source.now, source.config) != (totals.source_time, totals.now, config):
+            raise NeedsCompletePlan("another time or other settings are needed")
+        others = {key: document for key, document in self._after.items() if key not in self._compared}
+        documents = {**others, **source.catalog.templates, **source.catalog.api_documents_by_key}
+        templates = self._open_templates(documents)
+        holds = make_holds_loader(templates) if config.guard.hold_stateful else None
+        api_changes = pair_documents(_select_api_documents(self._before), _select_api_documents(documents))
+        snapshot = Snapshot(
+            merge_documents(self._cache.api_documents, api_changes),
+            templates,
+            frozenset(),
+            open_records(self._context, self._fetched),
+            config,
+            totals.source_time,
+            totals.now,
+            load_holds=holds,
+            part_kinds=totals.part_kinds,
+        )
+        engines, dirty = self._continue_engines(snapshot, documents, api_changes)
+        for tracker in list_dependency_trackers(engines):
+            tracker.affected_by(dirty)
+        outcomes = {}
+        for key in keys:
+            document = templates.get(key)
+            outcome = decide_workload(document, engines, snapshot) if document is not None else None
+            if outcome is not None:
+                outcomes[key] = outcome
+        return combine_own(PartialDecisions(engines, outcomes, {}, templates), snapshot, keys)
+
+    def _continue_engines(
+        self, snapshot: Snapshot, documents: Documents, api_changes: Mapping[Key, DocumentPair]
+    ) -> tuple[tuple[PolicyEngine, ...], frozenset[Key]]:
+        """Return engines for a snapshot, and the workloads about which they have to be told that they changed."""
+        reads_templates = any(isinstance(engine, ReferenceReading) for engine in self._cache.engines)
+        if reads_templates or api_changes or documents.keys() != self._before.keys() or self._cache.header.totals.has_new_records:
+            cache, templates = self._open_state(), _select_templates(documents)
+            changes = pair_documents(_select_templates(self._before), templates)
+            diff = SourceDiff(templates, {}, changes, api_changes)
+            found = continue_engines(cache.header.totals, cache, diff, snapshot, cache.header.kinds)
+            if found is None:
+                raise NeedsCompletePlan("an engine cannot continue")
+            return found.engines, frozenset(changes) | found.affected
+        self._engines = self._engines or self._open_state().engines
+        for engine in self._engines:
+            is_due = engine.wakeup is not None and engine.wakeup <= snapshot.now
+            if not engine.update(snapshot) or engine.time is not None or is_due:
+                raise NeedsCompletePlan(f"the engine of {engine.name} cannot continue")
+        dirty = frozenset(pair_documents(self._current, documents))
+        self._current = documents
+        return self._engines, dirty
+
+    def _open_state(self) -> PlanCache:
+        """Return the state of the last run once more, with engines that nothing else uses."""
+        cache = open_state(self._context, self._fetched)
+        if not cache.header.is_same_state(self._cache.header._replace(rule_locations=cache.header.rule_locations)):
+            raise NeedsCompletePlan("another process has changed the state")
+        return cache

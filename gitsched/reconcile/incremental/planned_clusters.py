@@ -1,0 +1,62 @@
+"""The clusters of a plan, with their facts and sites: from a complete plan, or from the state that an incremental one continues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.decide.catalog import Catalog
+from gitsched.simulate.fleet_topology import TopologyInput, read_topology
+
+if TYPE_CHECKING:
+    from gitsched.apis.policy_api import Snapshot
+    from gitsched.decide.incremental.plan_state import ClusterRow
+    from gitsched.decide.plan_result import Plan
+    from gitsched.model.changes import Move
+    from gitsched.model.fleet_topology import ClusterSite
+    from gitsched.model.planned_files import ClusterInfo
+    from gitsched.reconcile.run import RunResult, StateUpdate
+
+
+class PlannedClusters(NamedTuple):
+    """Clusters by name: `facts` of all that have a directory, `sites` of all that have a document."""
+
+    facts: Mapping[str, ClusterInfo]
+    sites: Mapping[str, ClusterSite]
+
+
+def read_planned_clusters(run: RunResult, moves: Sequence[Move]) -> PlannedClusters:
+    """Return the clusters of a run's plan, whose resources the moves change.
+
+    After an incremental plan, only the thread of the run may call this: it reads the plan cache.
+    """
+    if run.update is not None:
+        return PlannedClusters(list_cluster_facts(run.update), read_topology(_make_topology_input(run.plan, run.update, moves)))
+    plan, decisions = run.plan, run.plan.decisions
+    source = TopologyInput(decisions.catalog, decisions.engines, moves, decisions.outcomes, decisions.templates)
+    return PlannedClusters(plan.cluster_facts, read_topology(source))
+
+
+def list_cluster_facts(update: StateUpdate) -> dict[str, ClusterInfo]:
+    """Return the facts of all clusters with a directory after an incremental plan, by name."""
+    rows: dict[str, ClusterRow | None] = {**dict(update.cache.list_clusters()), **update.incremental.changes.clusters}
+    return {name: row.facts for name, row in sorted(rows.items()) if row is not None}
+
+
+def make_catalog(snapshot: Snapshot) -> Catalog:
+    """Return a catalog with the documents of policy APIs alone, which are those of clusters among others."""
+    return Catalog(dict(snapshot.documents), {}, {}, {}, {}, {}, {}, ())
+
+
+def changes_clusters(run: RunResult) -> bool:
+    """Return whether the facts or sites of clusters may differ from those of the run before."""
+    if run.update is None:
+        return True
+    incremental = run.update.incremental
+    return bool(incremental.decided.diff.api_documents or incremental.changes.clusters)
+
+
+def _make_topology_input(plan: Plan, update: StateUpdate, moves: Sequence[Move]) -> TopologyInput:
+    decided = update.incremental.decided
+    engines, snapshot = decided.continued.engines or update.cache.engines, decided.snapshot
+    return TopologyInput(make_catalog(snapshot), engines, moves, plan.outcomes, snapshot.templates)

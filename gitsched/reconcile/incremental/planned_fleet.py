@@ -1,0 +1,70 @@
+"""What a plan says about a whole fleet, without every decision: from the state of the last run, or from a complete plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.apis.capabilities import ReferenceReading
+from gitsched.decide.engines import collect_unavailable_clusters
+from gitsched.decide.incremental.plan_state import workload_sort_key
+from gitsched.decide.workload_explanation import describe_near_selections, list_near_selections
+from gitsched.reconcile.incremental.planned_clusters import list_cluster_facts, make_catalog
+from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, continue_planned_engines, plan_from_state, try_with_state
+from gitsched.reconcile.pipeline import plan_source
+
+if TYPE_CHECKING:
+    from gitsched.decide.catalog import Catalog
+    from gitsched.decide.plan_result import Plan
+    from gitsched.model.document import Key
+    from gitsched.model.planned_files import ClusterInfo
+    from gitsched.reconcile.run import Fetched, RunContext
+
+
+class PlannedFleet(NamedTuple):
+    """A plan with its clusters by name, why some of them are not ready, the objects that no policy selects, and which policy nearly selects
+    these. `catalog` has the documents of policy APIs."""
+
+    plan: Plan
+    catalog: Catalog
+    clusters: Mapping[str, ClusterInfo]
+    unready: Mapping[str, str]
+    unclaimed: tuple[Key, ...]
+    nearest: Mapping[Key, str]
+
+
+def plan_fleet(context: RunContext, fetched: Fetched) -> PlannedFleet:
+    """Plan the fetched commit. Only a complete plan has all decisions."""
+    known = try_with_state(partial(_plan_from_state, context, fetched))
+    if known is not None:
+        return known
+    plan = plan_source(context, fetched, context.settings.now, written=False).plan
+    decisions = plan.decisions
+    unclaimed = decisions.list_unclaimed()
+    nearest = list_near_selections(decisions, unclaimed)
+    return PlannedFleet(
+        plan, decisions.catalog, plan.cluster_facts, collect_unavailable_clusters(decisions.engines), unclaimed, nearest
+    )
+
+
+def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
+    if fetched.trusted.config.observations.statuses is not None:
+        raise NeedsCompletePlan("reports of clusters are observed")
+    found = plan_from_state(context, fetched, reads_files=False)
+    plan, (cache, incremental) = found.planned.plan, found.update
+    decided, changes = incremental.decided, incremental.changes
+    if plan.observations or plan.rollout_records:
+        raise NeedsCompletePlan("what the plan does depends on more than its rows")
+    engines, snapshot = continue_planned_engines(found.update), decided.snapshot
+    clusters = list_cluster_facts(found.update)
+    placed = {key: entry.placement is not None for key, entry in cache.template_index.items()}
+    placed |= {key: entry is not None and entry.placement is not None for key, entry in changes.templates.items()}
+    gone = {key for key, entry in changes.templates.items() if entry is None}
+    claimed = {key for key, _ in plan.totals.records} | plan.totals.own
+    claimed |= {key for engine in engines if isinstance(engine, ReferenceReading) for key in engine.referenced_keys()}
+    unclaimed = tuple(sorted((key for key in placed if not placed[key] and key not in gone | claimed), key=workload_sort_key))
+    if len(unclaimed) != plan.unclaimed or len(clusters) != plan.cluster_count:
+        raise NeedsCompletePlan("the rows have not everything")
+    nearest = describe_near_selections(engines, [snapshot.templates[key] for key in unclaimed])
+    return PlannedFleet(plan, make_catalog(snapshot), clusters, collect_unavailable_clusters(engines), unclaimed, nearest)

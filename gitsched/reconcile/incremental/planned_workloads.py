@@ -1,0 +1,238 @@
+"""Some workloads of a commit that the last run has planned, read from the state of that run: for explanations and simulations."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from gitsched.apis.capabilities import InnerPlacementReporting, InputListing
+from gitsched.decide.catalog import Catalog
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.incremental.changed_documents import SourceDiff, pair_documents
+from gitsched.decide.incremental.continued_engines import continue_engines
+from gitsched.decide.incremental.own_workloads import read_own_workloads
+from gitsched.decide.incremental.plan_state import StoredOutcomes, workload_sort_key
+from gitsched.decide.named_templates import NamedTemplates
+from gitsched.decide.plan_result import PlanDetails
+from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render_workload
+from gitsched.decide.workload_decision import decide_workload
+from gitsched.kinds.persistent_data import is_claim
+from gitsched.model.document import Document
+from gitsched.reconcile.fetch import find_output_blob
+from gitsched.reconcile.incremental.planned_records import list_planned_records
+from gitsched.reconcile.incremental.planned_relations import NOTHING_RENDERED, PlannedRelations
+from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, continue_planned_engines, open_state
+from gitsched.reconcile.output.output_records import open_records
+from gitsched.simulate.baseline import Baseline, RelevantClusters, list_capacity_reporters, list_started, make_baseline
+from gitsched.simulate.continued_plan import ContinuedPlan
+
+if TYPE_CHECKING:
+    from gitsched.decide.incremental.plan_state import WorkloadRow
+    from gitsched.decide.plan_result import Plan
+    from gitsched.model.document import Key
+    from gitsched.model.scheduling import Outcome
+    from gitsched.model.template_index import TemplateIndex
+    from gitsched.reconcile.run import Fetched, RunContext, StateUpdate
+    from gitsched.simulate.scenario import ChangedCatalog, Scenario
+
+_SHARE = 4
+"""At most one part in this of the workloads is decided again: a complete plan is cheaper beyond that."""
+_MIN_LIMIT = 100
+
+
+class PlannedWorkloads:
+    """The plan of a commit from the state of the last run, of which workloads are decided on demand.
+
+    Each decision is that of a complete plan.
+    """
+
+    def __init__(self, context: RunContext, fetched: Fetched, plan: Plan, update: StateUpdate) -> None:
+        """Raise NeedsCompletePlan where only a complete plan can tell what is decided."""
+        if plan.rollout_records or plan.withheld.moves or plan.observations:
+            raise NeedsCompletePlan("what the plan does depends on more than decisions")
+        self.plan, self._context, self._fetched = plan, context, fetched
+        self._cache, incremental = update
+        self._incremental = incremental
+        self._changes, self._totals, self._snapshot = incremental.changes, incremental.totals, incremental.decided.snapshot
+        self._engines = continue_planned_engines(update)
+        for engine in self._engines:
+            if engine.time is not None or (engine.wakeup is not None and engine.wakeup <= self._totals.now):
+                raise NeedsCompletePlan(f"the engine of {engine.name} has to check again")
+        own = read_own_workloads(self._engines, self._snapshot)
+        if own is None or not all(self._is_decided_by(key, one.outcome.api) for key, one in own.items()):
+            raise NeedsCompletePlan("several APIs may decide the same workload")
+        self._own = own
+        listing = [(engine, frozenset(engine.list_inputs())) for engine in self._engines if isinstance(engine, InputListing)]
+        self._inputs = frozenset(key for _, inputs in listing for key in inputs if key in self._snapshot.templates)
+        self._dependent = frozenset(key for engine, inputs in listing if engine.decides_templates for key in inputs) & self._inputs
+        recorded = open_records(context, fetched)
+        self._records = list_planned_records(recorded, update, plan.outcomes)
+
+    @cached_property
+    def index(self) -> TemplateIndex:
+        """What the state keeps of every template of the commit."""
+        changed, known = self._changes.templates, self._cache.template_index
+        if not changed:
+            return known
+        return {
+            **{key: entry for key, entry in known.items() if key not in changed},
+            **{k: e for k, e in changed.items() if e is not None},
+        }
+
+    def _is_decided_by(self, key: Key, api: str) -> bool:
+        """Return whether no other API decides a template that one decides itself."""
+        entry = self.index.get(key)
+        return entry is None or (entry.placement is not None and entry.placement.api == api)
+
+    @property
+    def catalog(self) -> Catalog:
+        """All documents of policy APIs, and of the templates those that engines read whatever they decide."""
+        return self._make_catalog(())
+
+    @property
+    def _has_many_inputs(self) -> bool:
+        """Whether new engines would read so many templates that they cost more than a complete plan."""
+        return len(self._inputs) > _MIN_LIMIT + self._totals.workload_count // _SHARE
+
+    def _make_catalog(self, keys: Iterable[Key]) -> Catalog:
+        """Return all documents of policy APIs, with some templates, and those that engines read whatever they decide."""
+        listed = tuple(sorted(self._inputs.union(key for key in keys if key not in self._own), key=workload_sort_key))
+        documents, templates = dict(self._snapshot.documents), NamedTemplates(self._snapshot.templates, listed=listed)
+        return Catalog(documents, templates, {}, {}, {}, {}, self._totals.kind_scopes, (), listed)
+
+    @property
+    def has_inner_placements(self) -> bool:
+        """Whether pods inside a cluster have placements, so that nodes are failure domains."""
+        return any(isinstance(engine, InnerPlacementReporting) for engine in self._engines)
+
+    def list_concerned(self, scenario: Scenario, changed: ChangedCatalog) -> frozenset[Key]:
+        """Return the workloads that the events of a scenario may concern, those about which more is to be told, and all that a scenario
+        scales, placed or not. `changed` are the documents after the scenario, without what it scales.
+
+        Raise NeedsCompletePlan if it concerns all workloads.
+        """
+        concerned = set(self._list_losing(frozenset((*changed.lost, *changed.drained))))
+        if not (scenario.scale or scenario.add or scenario.copies or scenario.fresh):
+            return frozenset(concerned)
+        if self._has_many_inputs or scenario.fresh or any(engine.wakeup is not None for engine in self._engines):
+            raise NeedsCompletePlan("all workloads are decided again, also as time passes")
+        if not self._inputs.issuperset(changed.catalog.templates):
+            raise NeedsCompletePlan("templates are added")
+        concerned.update(self._totals.wakeups, self._totals.unstable)
+        for key, entry in self.index.items() if scenario.scale else ():
+            template = Document(key, entry.api_version, {"metadata": {"labels": entry.labels}}, None)
+            if any(scaling.selects(template) for scaling in scenario.scale):
+                concerned.add(key)
+        return frozenset(concerned | self._list_affected(changed.catalog) if changed.added else concerned)
+
+    def _list_losing(self, clusters: frozenset[str]) -> frozenset[Key]:
+        """Return the workloads to which one of these clusters may be relevant, and those about which more is to be told."""
+        reporting = list_capacity_reporters(self._engines)
+        found = {key for engine in reporting.values() for key in engine.list_concerned(self.index, clusters)}
+        others = (key for key, entry in self.index.items() if entry.placement is not None and entry.placement.api not in reporting)
+        return frozenset(found.union(others, self._changes.workloads, self._own, self._dependent))
+
+    def _list_affected(self, changed: Catalog) -> frozenset[Key]:
+        """Return the workloads that added documents of policy APIs may affect. Raise NeedsCompletePlan if others changed as well since the
+        last run."""
+        if self._changes.api_documents or self._changes.templates:
+            raise NeedsCompletePlan("the commit is not reconciled")
+        cache = open_state(self._context, self._fetched)
+        known, present = self.catalog.api_documents_by_key, changed.api_documents_by_key
+        added = {key: document for key, document in present.items() if known.get(key) != document}
+        removed = {key: document for key, document in known.items() if present.get(key) != document}
+        diff = SourceDiff({}, {}, {}, pair_documents(removed, added))
+        snapshot = self._snapshot._replace(documents=changed.api_documents)
+        found = continue_engines(cache.header.totals, cache, diff, snapshot, cache.header.kinds)
+        if found is None:
+            raise NeedsCompletePlan("an engine cannot continue")
+        return found.affected
+
+    def decide_few(self, keys: Collection[Key]) -> tuple[DecisionSet, Baseline]:
+        """Return the decisions about some workloads, and a baseline for simulations of what concerns these alone."""
+        if len(keys) > _MIN_LIMIT + self._totals.workload_count // _SHARE or any(map(is_claim, keys)):
+            raise NeedsCompletePlan("many workloads are concerned, or a claim that any workload may mount")
+        for engine in self._engines:
+            if engine.decides_templates and not isinstance(engine, InputListing):
+                raise NeedsCompletePlan(f"decisions of {engine.name} may depend on any object")
+        decisions = self.decide(keys)
+        others = self._totals.workload_count - len(decisions.outcomes)
+        baseline = make_baseline(
+            decisions, self._totals.config, max(self._context.settings.now, self.plan.time), self.plan.observations
+        )
+        continued = self._continue_plan(decisions.catalog, decisions.outcomes, is_partial=self._has_many_inputs)
+        return decisions, baseline._replace(records=self._records, others=others, continued=continued)
+
+    def _continue_plan(self, catalog: Catalog, outcomes: Mapping[Key, Outcome], *, is_partial: bool) -> ContinuedPlan:
+        index, changes = self.index, self._changes
+        unsettled = frozenset((*self._totals.wakeups, *self._totals.unstable, *changes.workloads, *changes.templates))
+        own = self._own.keys()
+        return ContinuedPlan(self._engines, catalog, unsettled - own, lambda: index, outcomes.get, is_partial=is_partial)
+
+    def make_fleet_baseline(self) -> Baseline:
+        """Return a baseline for simulated events of clusters, for which all workloads count. A simulation raises NeedsNewEngines where
+        only a complete plan can tell what an event affects."""
+        catalog, decided = self.catalog, self._incremental.decided
+        current = {**dict.fromkeys(decided.removed), **decided.outcomes, **{key: one.outcome for key, one in self._own.items()}}
+        outcomes = StoredOutcomes(self._cache, self._totals.workload_count, current)
+        documents = {key: one.document for key, one in self._own.items()}
+        templates = NamedTemplates(self._snapshot.templates, documents)
+        decisions = self._make_decision_set(catalog, outcomes, templates)
+        is_first = not any(entry.placement.clusters for key, entry in self.index.items() if key not in current and entry.placement)
+        return Baseline(
+            decisions,
+            self._totals.config,
+            max(self._context.settings.now, self.plan.time),
+            self.plan.observations,
+            self._records,
+            {},
+            RelevantClusters(decisions),
+            list_started({key: outcome for key, outcome in current.items() if outcome is not None}, is_first=is_first),
+            continued=self._continue_plan(catalog, outcomes, is_partial=True),
+        )
+
+    def decide(self, keys: Collection[Key]) -> DecisionSet:
+        """Return the decisions about some workloads, and about all that APIs decide themselves. Its catalog lists the templates of the
+        former, also those that no policy selects."""
+        snapshot, own, catalog = self._snapshot, self._own, self._make_catalog(keys)
+        outcomes = {key: workload.outcome for key, workload in own.items()}
+        for key in sorted((key for key in keys if key not in own), key=workload_sort_key):
+            outcome = decide_workload(snapshot.templates[key], self._engines, snapshot)
+            if outcome is not None:
+                outcomes[key] = outcome
+            elif self.index[key].placement is not None:
+                raise NeedsCompletePlan(f"{key} has no placement")
+        documents = {key: one.document for key, one in own.items()}
+        templates = NamedTemplates(catalog.templates, documents, tuple({**dict.fromkeys(catalog.templates), **documents}))
+        return self._make_decision_set(catalog, outcomes, templates)
+
+    def _make_decision_set(
+        self, catalog: Catalog, outcomes: Mapping[Key, Outcome], templates: Mapping[Key, Document]
+    ) -> DecisionSet:
+        return DecisionSet(
+            catalog,
+            self._engines,
+            outcomes,
+            templates,
+            frozenset(),
+            (),
+            frozenset(),
+            frozenset(self._own),
+            engine_records=self._totals.records,
+        )
+
+    def describe(self, keys: Iterable[Key], decisions: DecisionSet) -> PlanDetails:
+        """Return what a complete plan has about some workloads: what they refer to, their targets and their companions."""
+        relations = PlannedRelations(self._totals, self.index, self._snapshot.templates, self._own, self._read_row)
+        return relations.describe(keys, decisions)
+
+    def render(self, key: Key, decisions: DecisionSet) -> RenderedTree:
+        """Return the files of one workload, as in the tree of a complete plan. Its records have no content."""
+        cache, find_blob = RenderCache(written=False), partial(find_output_blob, self._fetched)
+        files = render_workload(decisions.outcomes[key], decisions.templates[key], False, find_blob, cache)
+        return NOTHING_RENDERED._replace(workloads={key: files})
+
+    def _read_row(self, key: Key) -> WorkloadRow | None:
+        changed = self._changes.workloads
+        return changed[key] if key in changed else self._cache.read_workload(key)

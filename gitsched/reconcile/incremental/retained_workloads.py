@@ -1,0 +1,131 @@
+"""Find from the state of the last run which workloads keep their clusters because of scheduling history: see `gitsched.diff.retained`.
+
+Only what the changed documents may place otherwise is scheduled without previous decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.apis.capabilities import SelectionTracking, SnapshotChanges
+from gitsched.apis.policy_api import Snapshot
+from gitsched.decide.catalog import Catalog
+from gitsched.decide.decisions import DecisionSet, make_holds_loader
+from gitsched.decide.incremental.plan_state import workload_sort_key
+from gitsched.decide.named_templates import NamedTemplates
+from gitsched.decide.registry import policy_apis, reserved_groups
+from gitsched.decide.workload_decision import TWO_CLAIMS, decide_workload
+from gitsched.diff.retained import find_remedies, is_retained, stays
+from gitsched.kinds.persistent_data import is_claim
+from gitsched.model.document import Document, Key
+from gitsched.reconcile.cache.plan_cache import LazyDocuments
+from gitsched.reconcile.incremental.changed_files import find_limit
+from gitsched.reconcile.incremental.planned_records import list_planned_records
+from gitsched.reconcile.incremental.source_diff import merge_documents
+from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan
+from gitsched.reconcile.output.output_records import open_records
+from gitsched.reconcile.review.compared_plans import ComparedInputs
+from gitsched.simulate.baseline import Baseline
+
+if TYPE_CHECKING:
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.model.changes import RetainedWorkload
+    from gitsched.model.commit import Commit
+    from gitsched.model.scheduling import Outcome
+    from gitsched.reconcile.review.compared_plans import PlannedCommit
+    from gitsched.reconcile.run import RunContext, StateUpdate
+
+ApiDocuments = Mapping[tuple[str, str], tuple[Document, ...]]
+
+
+def find_retained(
+    context: RunContext, inputs: ComparedInputs, later: Commit, planned: PlannedCommit, update: StateUpdate
+) -> tuple[RetainedWorkload, ...]:
+    """Return what `gitsched.diff.retained.find_retained` does. Raise NeedsCompletePlan where only complete plans can tell it.
+
+    `planned` is the incremental plan of the commit `later`, and `update` what it changes.
+    """
+    now, plan, changes = context.settings.now, planned.run.plan, inputs.changes
+    policies = {key: (one.before, one.after) for key, one in changes.by_key.items() if key.group in reserved_groups}
+    edits = {key: (one.before, one.after) for key, one in changes.by_key.items() if key not in policies}
+    if not policies:
+        return ()
+    decided = inputs.read_decided()
+    documents = _read_documents(update)
+    known = merge_documents(documents, {key: (new, old) for key, (old, new) in policies.items()})
+    templates, former = NamedTemplates(decided.templates), NamedTemplates(decided.templates, {k: v[0] for k, v in edits.items()})
+    deciding = [engine for engine in decided.engines if engine.decides_templates]
+    tracking = [engine for engine in deciding if isinstance(engine, SelectionTracking)]
+
+    def schedule(source: ApiDocuments, named: NamedTemplates) -> _FirstSchedule:
+        time, config = min(later.time, now), plan.totals.config
+        holds = make_holds_loader(named) if config.guard.hold_stateful else None
+        snapshot = Snapshot(source, named, frozenset(), {}, config, time, now, plan.observations, load_holds=holds)
+        return _FirstSchedule(snapshot, {engine.name: policy_apis[engine.name].create_engine(snapshot) for engine in tracking})
+
+    before, after = schedule(known, former), schedule(documents, templates)
+    found = {*update.incremental.changes.templates, *edits}
+    for engine in deciding:
+        if policy_apis[engine.name].groups.isdisjoint(key.group for key in policies):
+            continue
+        if not isinstance(engine, SelectionTracking):
+            raise NeedsCompletePlan(f"{engine.name} cannot tell what it may place otherwise")
+        difference = SnapshotChanges(policies, edits, update.cache.template_index, decided.outcomes.get)
+        selectable = engine.list_selectable(before.engines[engine.name], after.engines[engine.name], difference)
+        if selectable is None:
+            raise NeedsCompletePlan("decisions depend on those about other objects")
+        found |= selectable
+    staying = {key: one for key in found if (one := decided.outcomes.get(key)) is not None and one.state == "placed" and one.policy}
+    if not staying:
+        return ()
+    if any(finding.code == TWO_CLAIMS for finding in plan.findings):
+        raise NeedsCompletePlan("an API decides about a template that a policy of another one selects")
+    if len(tracking) < len(deciding) or len(staying) > find_limit(update.cache.header.totals.workload_count):
+        raise NeedsCompletePlan("many workloads may keep their clusters, or other policy APIs may decide about them")
+    expected = after.decide(sorted(staying, key=workload_sort_key))
+    expected = {key: outcome for key, outcome in expected.items() if _is_elsewhere(outcome, staying[key])}
+    old = before.decide(expected)
+    keys = [key for key, outcome in expected.items() if is_retained(old.get(key), outcome)]
+    if not keys:
+        return ()
+    if any(map(is_claim, keys)):
+        raise NeedsCompletePlan("any workload may mount a claim")
+    partial = decided.decide_some(changes.after, keys)
+    retained = {
+        key: partial.outcomes[key] for key in keys if key in partial.outcomes and stays(partial.outcomes[key], expected[key])
+    }
+    listed = NamedTemplates(decided.templates, listed=tuple(retained))
+    catalog = Catalog(documents, listed, {}, {}, {}, {}, {}, ())
+    decisions = DecisionSet(catalog, partial.engines, retained, listed, frozenset(), (), frozenset())
+    records = list_planned_records(open_records(context, planned.fetched), update, plan.outcomes)
+    baseline = Baseline(decisions, plan.totals.config, max(now, plan.time), plan.observations, records, {}, {})
+    return tuple(workload for workload in find_remedies(retained, expected, baseline) if workload.key not in plan.totals.held)
+
+
+def _read_documents(update: StateUpdate) -> LazyDocuments:
+    """Return the documents of policy APIs of the planned commit, which are read on demand."""
+    known, changed = update.cache.api_documents, update.incremental.changes.api_documents
+    kinds = [kind for kind in {**dict.fromkeys(known), **changed} if changed.get(kind, ((),))]
+    return LazyDocuments(kinds, lambda kind: changed[kind] if kind in changed else known[kind])
+
+
+def _is_elsewhere(expected: Outcome, kept: Outcome) -> bool:
+    return bool(expected.replicas_by_cluster) and expected.replicas_by_cluster.keys() != kept.replicas_by_cluster.keys()
+
+
+class _FirstSchedule(NamedTuple):
+    """The engines of a commit that is scheduled as if for the first time, by name."""
+
+    snapshot: Snapshot
+    engines: Mapping[str, PolicyEngine]
+
+    def decide(self, keys: Iterable[Key]) -> dict[Key, Outcome]:
+        """Return the outcomes of some workloads, in the same order."""
+        templates, engines = self.snapshot.templates, tuple(self.engines.values())
+        documents = ((key, templates[key]) for key in keys if key in templates)
+        return {
+            key: outcome
+            for key, document in documents
+            if (outcome := decide_workload(document, engines, self.snapshot)) is not None
+        }

@@ -1,0 +1,101 @@
+"""Plan a commit from the state of the last run, which is only read: for comparisons, explanations and simulations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from gitsched.decide.incremental.continued_engines import continue_engines
+from gitsched.model.errors import GitschedError
+from gitsched.model.system_errors import is_bug
+from gitsched.reconcile.incremental.source_diff import plan_incrementally, report_fallback
+from gitsched.reconcile.pipeline import needs_setting_report, plan_source, take_plan
+from gitsched.reconcile.run import NO_SETTING_REPORT, StateUpdate
+
+if TYPE_CHECKING:
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
+    from gitsched.reconcile.run import Fetched, Planned, RunContext
+
+T = TypeVar("T")
+
+
+class NeedsCompletePlan(GitschedError):
+    """Only a complete plan can tell what a report has to say."""
+
+
+def try_with_state(answer: Callable[[], T | None]) -> T | None:
+    """Return what `answer` finds from the state of the last run; None where a complete plan is needed, also after a bug on a document."""
+    try:
+        return answer()
+    except NeedsCompletePlan:
+        return None
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        report_fallback(error)
+        return None
+
+
+class StatePlan(NamedTuple):
+    """An incremental plan, and the state that it started from."""
+
+    planned: Planned
+    update: StateUpdate
+
+
+def open_state(context: RunContext, fetched: Fetched) -> PlanCache:
+    """Return the state of the last run, with engines that nothing else uses."""
+    cache = take_plan(context, fetched)
+    if cache is None:
+        raise NeedsCompletePlan("there is no state")
+    return cache
+
+
+def plan_from_state(context: RunContext, fetched: Fetched, *, reads_files: bool = True, reads_clusters: bool = True) -> StatePlan:
+    """Plan the fetched commit. Raise NeedsCompletePlan if only a complete plan has all findings.
+
+    Unless the caller `reads_files`, documents may differ from their files, and findings about files from those of the planned commit;
+    unless it `reads_clusters`, the documents of clusters alone, which facts branches complete.
+    """
+    cache = open_state(context, fetched)
+    totals = cache.header.totals
+    if context.settings.operator.required_tenants or totals.owners or totals.config != fetched.trusted.config:
+        raise NeedsCompletePlan("what tenants and settings change is not in the state")
+    if fetched.record is not None and fetched.record.adopted:
+        raise NeedsCompletePlan("what keeps the placement with which it was adopted is not in the state")
+    if totals.observations:
+        raise NeedsCompletePlan("a report has to query metrics, or to use recorded ones")
+    if reads_files:
+        _check_files(cache.header)
+        facts = cache.header.facts
+        if reads_clusters and (facts.are_timed or facts.digest != fetched.facts.digest):
+            raise NeedsCompletePlan("documents of clusters have facts that their files do not have")
+    if needs_setting_report(context, fetched, totals.config):
+        from gitsched.reconcile.review.setting_findings import report_settings  # few commits change settings
+
+        if report_settings(context, fetched, totals.config, refuses=False) != NO_SETTING_REPORT:
+            raise NeedsCompletePlan("settings are reported")
+    planned = plan_incrementally(context, fetched, cache, context.settings.now, plan_source)
+    if planned is None or not isinstance(planned.state, StateUpdate):
+        raise NeedsCompletePlan("the change is too large for an incremental plan, or a bug shows on a document")
+    return StatePlan(planned, planned.state)
+
+
+def _check_files(header: PlanCacheHeader) -> None:
+    """Raise NeedsCompletePlan if documents or findings do not come from the files of the planned commit alone."""
+    if header.totals.varied:
+        raise NeedsCompletePlan("what builds change is not in the state")
+    if header.settled:
+        raise NeedsCompletePlan("a report says which versions of broken files are used")
+
+
+def continue_planned_engines(update: StateUpdate) -> tuple[PolicyEngine, ...]:
+    """Return the engines of an incremental plan, also of one that did not need them."""
+    decided, cache = update.incremental.decided, update.cache
+    if decided.continued.engines:
+        return decided.continued.engines
+    found = continue_engines(cache.header.totals, cache, decided.diff, decided.snapshot, cache.header.kinds)
+    if found is None:
+        raise NeedsCompletePlan("an engine cannot continue")
+    return found.engines

@@ -1,0 +1,218 @@
+"""Compare two source trees that are read completely, where documents depend on other files: where kustomizations change objects, roots are
+built, or delivery tools reconcile directories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.apis.gitsched.config import FILE
+from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, read_declared_scopes, resolve_key
+from gitsched.decide.incremental.changed_documents import (
+    ChangedParts,
+    FileDocuments,
+    SourceDiff,
+    concern_everything,
+    identify_documents,
+    may_contain_bundle,
+    pair_documents,
+)
+from gitsched.decide.incremental.plan_contents import may_select
+from gitsched.decide.variants.kustomized_parts import PART_CODES
+from gitsched.kinds.table import is_namespaced
+from gitsched.model.cluster_facts import NO_FACTS
+from gitsched.model.document import Document, Key, is_known_group, parse_api_group
+from gitsched.reconcile.run import Facts
+from gitsched.reconcile.source.source_tree import read_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gitsched.apis.gitsched.config import KindScope
+    from gitsched.decide.catalog import KustomizedDocument
+    from gitsched.decide.incremental.plan_state import Totals
+    from gitsched.decide.plan_input import SourceTree
+    from gitsched.model.variants import WorkloadVariants
+    from gitsched.reconcile.cache.caches import TreeCache
+    from gitsched.reconcile.cache.plan_cache import PlanCache
+    from gitsched.reconcile.cache.reading_rules import ReadingRules
+    from gitsched.reconcile.run import Fetched, RunContext
+    from gitsched.render.run_metadata import BuildRecord
+
+_Identity = tuple[str, str, str]
+_VERSION_CODES = frozenset(("kustomize-version", "helm-version"))
+"""Codes of findings that compare the programs of a run with those of the last one."""
+
+
+class TreeDiff(NamedTuple):
+    """The changes between two source trees. `find` returns a template of the second one. `reading_rules` say how its files were chosen,
+    `builds` how its roots were built, and `part_kinds` are the kinds of objects that kustomizations change and that are not placed."""
+
+    changes: SourceDiff
+    find: Callable[[Key], Document | None]
+    reading_rules: ReadingRules | None
+    builds: BuildRecord
+    part_kinds: frozenset[tuple[str, str]]
+
+
+def read_tree_diff(context: RunContext, fetched: Fetched, cache: PlanCache, due: Iterable[Key], limit: int) -> TreeDiff | None:
+    """Return the documents that changed since the last plan, and those of `due` workloads; None if only a complete plan can tell what a
+    change means, or if there are more than `limit`."""
+    header, repository, tree = cache.header, context.source.repository, fetched.source.tree
+    totals, record = header.totals, fetched.record
+    if header.settled or record is None or header.facts != NO_FACTS or fetched.facts != Facts():
+        return None
+    if not repository.has(header.source_tree):
+        return None
+    changed = repository.changed_paths(header.source_tree, tree)
+    if len(changed) > limit or FILE in changed:
+        return None
+    caches = context.caches
+    # The last tree comes first, because caches keep what was read last.
+    before = caches.tree = read_tree(context, fetched, header.source_tree, caches.tree)
+    if not _is_plain(before):
+        return None
+    after = caches.tree = read_tree(context, fetched, tree, before)
+    if not (_is_plain(after) and _are_alike(before, after, totals)) or after.source_tree.builds != record.builds:
+        return None
+    return _compare(before, after, changed, cache, due, limit)
+
+
+def _is_plain(tree: TreeCache) -> bool:
+    """Return whether all documents of a tree are valid and those of one owner."""
+    source = tree.source_tree
+    return tree.valid and not (source.tenancy or source.tenants or source.incomplete or source.unverified)
+
+
+def _are_alike(before: TreeCache, after: TreeCache, totals: Totals) -> bool:
+    """Return whether trees have the same settings, variants for clusters, and findings that belong to no file."""
+    old, new = before.source_tree, after.source_tree
+    own = frozenset(new.other_findings)
+    return (
+        old.config == new.config == totals.config
+        and _list_variants(old) == _list_variants(new)
+        and old.other_findings == new.other_findings
+        and own <= frozenset(totals.other_findings)
+        and not any(finding.code in _VERSION_CODES for finding in (*own, *totals.other_findings))
+    )
+
+
+def _list_variants(source: SourceTree) -> dict[Key, WorkloadVariants]:
+    """Return the variants of templates without the commits that they come from: those of a Bundle are in its record."""
+    return {
+        key: entry._replace(variants=tuple(variant._replace(commit="") for variant in entry.variants))
+        for key, entry in source.variants.items()
+    }
+
+
+def _compare(
+    before: TreeCache, after: TreeCache, changed: Iterable[str], cache: PlanCache, due: Iterable[Key], limit: int
+) -> TreeDiff | None:
+    totals = cache.header.totals
+    scopes = totals.kind_scopes
+    old, new = _index(before.source_tree.documents), _index(after.source_tree.documents)
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    sides = [[raw for name in names for raw in index.get(name, ())] for index in (old, new)]
+    if max(map(len, sides)) > limit or not _keep_scopes(sides[0], sides[1], new, totals.config.kinds):
+        return None
+    found = FileDocuments(), FileDocuments()
+    for side, into in zip(sides, found, strict=True):
+        if not identify_documents(side, scopes, into) or any(map(may_contain_bundle, side)):
+            return None
+    several = totals.repeated | totals.unused
+    if any(not several.isdisjoint(keys) for one in found for keys in (one.templates, one.api)):
+        return None
+    templates = pair_documents(found[0].templates, found[1].templates)
+    api_documents = pair_documents(found[0].api, found[1].api)
+    if may_select(api_documents.values(), totals.unused) or concern_everything(api_documents):
+        return None
+
+    def find(key: Key) -> Document | None:
+        wanted = new.get((key.group, key.kind, key.name), ())
+        return next((_make_document(key, one) for one in wanted if resolve_key(one, scopes) == key), None)
+
+    documents = {key: document for key, (_, document) in templates.items() if document is not None}
+    for key in sorted(set(due) - templates.keys()):
+        document = find(key)
+        if document is None:
+            return None
+        documents[key] = document
+    parts = _compare_parts(before, after, totals, lambda key: find(key) is not None, rules_changed=bool(api_documents))
+    if totals.varied and (api_documents or parts.changed or any(None in pair for pair in templates.values())):
+        return None  # what is built for clusters may be a part of them
+    gone = {key for key, (_, document) in templates.items() if document is None}
+    replaced = (*after.source_tree.kustomized, *after.source_tree.replaced)
+    if gone and not gone.isdisjoint(_resolve(part.document, scopes) for part in replaced):
+        return None  # what builds the object now says why it goes
+    paths = {one.origin.path for pair in (*templates.values(), *api_documents.values()) for one in pair if one and one.origin}
+    findings, known = after.source_tree.file_findings, totals.findings_by_file
+    paths |= {*changed, *(path for path in {**known, **findings} if known.get(path, ()) != findings.get(path, ()))}
+    files = frozenset(before.source_paths), frozenset(after.source_paths)
+    diff = SourceDiff(
+        documents,
+        {path: findings.get(path, ()) for path in sorted(paths)},
+        templates,
+        api_documents,
+        files[1] - files[0],
+        files[0] - files[1],
+        parts=parts,
+    )
+    keys = {_resolve(part.document, scopes) for part in after.source_tree.kustomized}
+    part_kinds = frozenset(key[:2] for key in keys if find(key) is None)
+    return TreeDiff(diff, find, after.reading_rules, after.source_tree.builds, part_kinds)
+
+
+def _index(documents: Iterable[RawDocument]) -> dict[_Identity, list[RawDocument]]:
+    """Return documents by group, kind and name."""
+    index: dict[_Identity, list[RawDocument]] = {}
+    for document in documents:
+        index.setdefault((document.group, document.kind, document.name), []).append(document)
+    return index
+
+
+def _keep_scopes(
+    before: list[RawDocument], after: list[RawDocument], index: Mapping[_Identity, list[RawDocument]], settings: Iterable[KindScope]
+) -> bool:
+    """Return whether changed documents leave the scope of each kind as it is. `index` has all documents."""
+    identities = [sorted(document[3:] for document in documents) for documents in (before, after)]
+    if identities[0] == identities[1]:
+        return True
+    definitions = (document for name, found in index.items() if name[1] in DEFINITION_KINDS for document in found)
+    known = (*settings, *(scope for document in definitions for scope in read_declared_scopes(document)))
+    declared = {(parse_api_group(scope.api_version), scope.kind) for scope in known}
+    kinds = {(document.group, document.kind) for document in (*before, *after)}
+    return all(is_known_group(kind[0]) or kind in declared or is_namespaced(*kind) is not None for kind in kinds)
+
+
+def _make_document(key: Key, raw: RawDocument) -> Document:
+    return Document(key, raw.api_version, raw.body, raw.origin)
+
+
+def _resolve(raw: RawDocument, scopes: Mapping[tuple[str, str], bool]) -> Key:
+    return resolve_key(raw, scopes) or Key(raw.group, raw.kind, raw.namespace, raw.name)
+
+
+def _compare_parts(
+    before: TreeCache, after: TreeCache, totals: Totals, is_template: Callable[[Key], bool], *, rules_changed: bool
+) -> ChangedParts:
+    """Return the objects that are not placed because kustomizations change them, as far as they differ or policies that did not select them
+    may do so. With `rules_changed`, these may select any."""
+    scopes, own = totals.kind_scopes, frozenset(after.source_tree.other_findings)
+    old, new = _index_parts(before, scopes), _index_parts(after, scopes)
+    changed = {key for key in {**old, **new} if _describe(old.get(key)) != _describe(new.get(key))}
+    reported = frozenset(finding for finding in totals.other_findings if finding.code in PART_CODES and finding not in own)
+    wanted = new if rules_changed or reported else [key for key in new if key in changed]
+    checked = tuple((_make_document(key, part.document), part) for key in wanted for part in new[key] if not is_template(key))
+    return ChangedParts(frozenset(changed), checked, reported)
+
+
+def _index_parts(tree: TreeCache, scopes: Mapping[tuple[str, str], bool]) -> dict[Key, list[KustomizedDocument]]:
+    index: dict[Key, list[KustomizedDocument]] = {}
+    for part in tree.source_tree.kustomized:
+        index.setdefault(_resolve(part.document, scopes), []).append(part)
+    return index
+
+
+def _describe(parts: list[KustomizedDocument] | None) -> list[tuple[RawDocument, str, str]]:
+    """Return what a plan reads of objects that are not placed, besides what changes them."""
+    return [(part.document, part.chart, part.code) for part in parts or ()]

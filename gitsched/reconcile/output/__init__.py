@@ -1,0 +1,1 @@
+"""The commits of the output branch: write, publish, read and restore them."""

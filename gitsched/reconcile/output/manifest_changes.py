@@ -1,0 +1,80 @@
+"""The manifests that differ between two output trees."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from gitsched.git import Repository
+from gitsched.model.commit import NO_COMMIT
+from gitsched.model.planned_files import PatchedBlob
+from gitsched.reconcile.run import Fetched, RunContext
+from gitsched.render.bundle_delivery.source_reference import BUNDLE_SOURCE_PREFIXES
+from gitsched.render.output_files import CLUSTERS
+
+if TYPE_CHECKING:
+    from gitsched.decide.plan_result import Plan
+    from gitsched.decide.rendered_tree import BlobLookup
+    from gitsched.diff.plans import FileChange
+    from gitsched.report.review import DeliveryChanges
+
+
+def find_manifest_changes(
+    repository: Repository, prefix: str, before: str | None, after: str, source: str
+) -> tuple[FileChange, ...]:
+    """Return the manifests that differ between two trees of the output branch; `prefix` is where the output is inside them.
+
+    `source` is the id of the planned commit, "" for a worktree.
+    """
+    from gitsched.diff.plans import list_manifest_changes  # only for a changed output
+
+    changed = (path.removeprefix(prefix) for path in repository.changed_paths(before, after) if path.startswith(prefix))
+    changes = list_manifest_changes(
+        changed, _make_blob_lookup(repository, prefix, before), _make_blob_lookup(repository, prefix, after)
+    )
+    return tuple(_compute_content_digest(change, repository, source or NO_COMMIT) for change in changes)
+
+
+def _compute_content_digest(change: FileChange, repository: Repository, source: str) -> FileChange:
+    """Return the change with a digest of its content without the planned commit, if the content names that.
+
+    An object that makes a delivery tool build a bundle names the commit to build. A review has another commit than the merge after it.
+    """
+    if change.after is None or not change.path.rpartition("/")[2].startswith(BUNDLE_SOURCE_PREFIXES):
+        return change
+    data = repository.blob(change.after)
+    neutral = data.replace(source.encode(), b"planned")
+    return change if neutral == data else change._replace(content=hashlib.sha256(neutral).hexdigest())
+
+
+def describe_manifest_changes(
+    context: RunContext, fetched: Fetched, before: str | None, changes: tuple[FileChange, ...], plan: Plan
+) -> DeliveryChanges:
+    """Return the changes of a plan with their text against the tree `before`."""
+    from gitsched.diff.plans import compare_manifests  # as above
+
+    repository, prefix = fetched.output.repository, fetched.prefix
+
+    def list_previous_paths() -> list[str]:
+        entries = repository.entries(before, f"{prefix}{CLUSTERS}") if before else []
+        return [entry.path.removeprefix(prefix) for entry in entries]
+
+    def find_note(path: str) -> str:
+        file = plan.files.get(path)
+        if not isinstance(file, PatchedBlob):
+            return ""
+        from gitsched.reconcile.output.patched_manifests import describe_refusal  # most plans patch nothing
+
+        return describe_refusal(context, file)
+
+    return compare_manifests(
+        changes, list_previous_paths, _make_blob_lookup(repository, prefix, before), repository.blob, find_note
+    )
+
+
+def _make_blob_lookup(repository: Repository, prefix: str, tree: str | None) -> BlobLookup:
+    def find_blob(path: str) -> str | None:
+        entry = repository.find_entry(tree, f"{prefix}{path}") if tree else None
+        return entry[0] if entry else None
+
+    return find_blob

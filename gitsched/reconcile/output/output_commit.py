@@ -1,0 +1,364 @@
+"""Write the output tree of a plan, check it against the review, and publish it as a commit on the output branch."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from gitsched import __version__
+from gitsched.decide.commit_metadata import make_commit_message, make_plain_commit_message, render_metadata_files
+from gitsched.decide.guard.guard_settings import DEFAULT_GUARD, read_guard_record
+from gitsched.decide.incremental.plan_contents import PASSING_CODES, can_continue, has_new_records, make_plan_contents
+from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
+from gitsched.decide.registry import policy_apis
+from gitsched.git import Repository, make_signer
+from gitsched.git.notes import read_note
+from gitsched.model.finding import INTERNAL_ERROR, Finding
+from gitsched.model.planned_files import ExistingBlob, NewBlob, PatchedBlob, PlannedFile, WritableFile
+from gitsched.model.system_errors import is_bug
+from gitsched.reconcile.cache.caches import Caches, LastWritten
+from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
+from gitsched.reconcile.cache.plan_file import PlanFile, RowStore
+from gitsched.reconcile.output.output_records import open_records
+from gitsched.reconcile.run import CompleteState, Fetched, Planned, Published, RunContext, StateUpdate, Written
+from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
+from gitsched.render.output_files import FREEZE, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
+from gitsched.render.run_metadata import GITATTRIBUTES
+
+if TYPE_CHECKING:
+    from gitsched.decide.plan_result import Plan
+    from gitsched.model.changes import RecordChange
+
+_log = logging.getLogger("gitsched.reconcile")
+MAX_UNSTABLE = 100
+"""Workloads with changed records that the next run decides again. Of more, this one finds out which may change again, because a run that
+decides many workloads reads their records and documents first."""
+MIN_KEYED_ROWS = 500
+"""Workloads and clusters from which on a commit says whether the next run has nothing to do. To find that out takes a part of the time of a
+plan; a plan of fewer takes half a second."""
+
+
+def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
+    """Write the output tree of a plan."""
+    repository = fetched.output.repository
+    plan, tree = planned.plan, _write_output_tree(context, fetched, planned.plan, repository)
+    # A commit records releases also where they release nothing, so that their trailers do not count again.
+    changed = tree != fetched.output_tree or plan.releases is not None or _has_guard_changed(fetched, plan)
+    changed = changed or _has_rollouts_changed(fetched, plan)
+    # The next run trusts the Tenants that the output branch records.
+    changed = changed or planned.tenants != (fetched.record.tenants if fetched.record is not None else ())
+    records: tuple[RecordChange, ...] = ()
+    if isinstance(planned.state, StateUpdate):
+        records = compare_recorded(planned.state.cache.header.totals.recorded, plan.recorded)
+    if changed and plan.details is not None and (fetched.output_tree or plan.recorded):
+        previous = open_records(context, fetched) if fetched.output_tree else {}
+        try:
+            records = compare_recorded(describe_previous(previous), plan.recorded)
+        except Exception as error:
+            if not is_bug(error):
+                raise
+            return Written(tree, changed, (), findings=(_make_record_fault(error),))
+    if not (changed and fetched.is_edited and plan.details is not None):
+        return Written(tree, changed, records)
+    from gitsched.reconcile.output.output_edits import find_undone_edits  # only after commits of people
+
+    return Written(tree, changed, records, findings=tuple(find_undone_edits(fetched, tree)))
+
+
+def _make_record_fault(error: Exception) -> Finding:
+    from gitsched.model.fault import describe_fault  # only after a bug
+
+    message = f"{describe_fault(error)} while recorded decisions were compared with the last ones: the commit does not name what changed; "
+    message += "report this bug with the id"
+    return Finding("error", INTERNAL_ERROR, message)
+
+
+class NewCommit(NamedTuple):
+    """A commit that is written but not published, and its tree. `findings` are about a bug that showed in its message. With a `plan_key`,
+    no decision changes in the next run of the same source."""
+
+    oid: str
+    tree: str
+    findings: tuple[Finding, ...] = ()
+    plan_key: str = ""
+
+
+def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Written, commit: NewCommit | None) -> Published:
+    """Move the output branch to the new commit, None if nothing has changed; and keep the plan for the next run.
+
+    Raise Conflict if another process has moved the branch.
+    """
+    published = _publish(context, fetched, planned, commit)
+    _update_caches(context.caches, fetched, planned, written, published, is_settled=commit is not None and bool(commit.plan_key))
+    return published
+
+
+def _publish(context: RunContext, fetched: Fetched, planned: Planned, commit: NewCommit | None) -> Published:
+    output, plan, record = fetched.output, planned.plan, fetched.record
+    if commit is None:
+        head = fetched.output_head
+        if head and output.remote is not None:
+            output.update_local_branch(head)
+        note = _make_note(context, fetched, head) if head else ""
+        if head and fetched.source.oid and read_note(output.repository, head) != note:
+            output.publish(head, head, note)
+        # The record says since when clusters retire and copies are retained, and it is only written with a commit.
+        recorded = record is not None and (record.retiring, record.retained) == (plan.retiring, plan.retained)
+        return Published(None, False, fetched.output_tree if recorded else None)
+    moved = output.publish(commit.oid, fetched.output_head, _make_note(context, fetched, commit.oid))
+    # Otherwise another process has published the same commit before.
+    return Published(commit.oid, True, commit.tree, "" if moved else "same")
+
+
+def prepare_commit(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> NewCommit | None:
+    """Commit the output tree with its metadata; None if it has not changed. No ref moves."""
+    if not written.changed:
+        return None
+    plan, repository = planned.plan, fetched.output.repository
+    metadata = render_metadata_files(
+        fetched.source,
+        plan,
+        context.source.url,
+        __version__,
+        fetched.facts.commits,
+        planned.builds,
+        planned.kept_files,
+        planned.tenants,
+    )
+    changed_entries = {
+        name
+        for name, _ in _list_root_entries(repository, fetched.prefix, fetched.output_tree)
+        ^ _list_root_entries(repository, fetched.prefix, written.tree)
+    }
+    tree = _write_files(context, fetched.prefix, repository, metadata, written.tree)
+    plan_key, trailers = _find_plan_key(context, fetched, planned, written)
+    message, findings = (
+        (planned.message, ()) if planned.message else _make_message(fetched, plan, written, changed_entries, trailers)
+    )
+    return NewCommit(_commit_tree(context, fetched, plan, repository, tree, message), tree, findings, plan_key)
+
+
+def _find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> tuple[str, dict[str, str]]:
+    """Return the key of a plan that the next run need not make again, and the trailer with it; "" and no trailer for any other plan.
+
+    What the commit delivers does not depend on it: after a bug, there is no trailer.
+    """
+    totals = planned.plan.totals
+    if totals.workload_count + totals.cluster_count < MIN_KEYED_ROWS:
+        return "", {}
+    from gitsched.reconcile.output.recorded_plan import PLAN_KEY, find_plan_key  # not for a small fleet
+
+    try:
+        key = find_plan_key(context, fetched, planned, written)
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        from gitsched.model.fault import describe_fault  # only after a bug
+
+        _log.warning(
+            "%s while the decisions were made once more; the next run plans everything; report this bug", describe_fault(error)
+        )
+        return "", {}
+    return key, {PLAN_KEY: key} if key else {}
+
+
+def _has_guard_changed(fetched: Fetched, plan: Plan) -> bool:
+    """Return whether the output branch has to record other settings of the guard, another freeze or other withheld changes."""
+    recorded = fetched.record.guard if fetched.record is not None else {}
+    if fetched.record is None or (not recorded and plan.guard == DEFAULT_GUARD):
+        return False
+    return read_guard_record(recorded) != plan.guard
+
+
+def _has_rollouts_changed(fetched: Fetched, plan: Plan) -> bool:
+    """Return whether the output branch has to record a step of a rollout.
+
+    One more cluster that succeeded is no step by itself, nor is a delivery that does not change the tree.
+    """
+    recorded = fetched.record.rollouts if fetched.record is not None else ()
+    if not (recorded or plan.rollout_records):
+        return False
+    before, after = (
+        [(record.name, [(one.cluster, one.failed) for one in record.changed], sorted(record.held)) for record in records]
+        for records in (recorded, plan.rollout_records)
+    )
+    return before != after
+
+
+def _update_caches(
+    caches: Caches, fetched: Fetched, planned: Planned, written: Written, published: Published, *, is_settled: bool
+) -> None:
+    """Keep the published plan, so that the next run can start from it. If a bug shows in that, the next plan is a complete one."""
+    try:
+        caches.plan = _make_plan_cache(caches, fetched, planned, published.tree, is_settled=is_settled) if published.tree else None
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        from gitsched.model.fault import describe_fault  # only after a bug
+
+        caches.plan = None
+        _log.warning(
+            "%s while the plan was stored for the next run, which plans everything again; report this bug", describe_fault(error)
+        )
+    if written.changed and published.tree:
+        caches.last_written = LastWritten(published.tree, planned.plan) if planned.plan.details is not None else None
+
+
+def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_tree: str, *, is_settled: bool) -> PlanCache | None:
+    """Return the plan cache of a plan that led to an output tree; None if the next plan has to be complete. No decision of one that
+    `is_settled` changes in the next run."""
+    plan, state, source_tree, observed = planned.plan, planned.state, fetched.source.tree, dict(planned.plan.observations)
+    if state is None or plan.releases is not None:  # the findings about releases are those of this run alone
+        return None
+    if not isinstance(state, CompleteState):
+        cache, incremental = state
+        changed = incremental.changes.api_documents
+        kinds = (*(kind for kind in cache.header.kinds if changed.get(kind, ((),))), *(kind for kind in changed if changed[kind]))
+        kinds, totals = tuple(dict.fromkeys(kinds)), incremental.totals._replace(retained=(), adopted={}, observations=observed)
+        header = cache.header._replace(
+            source_tree=source_tree, output_tree=output_tree, kinds=kinds, totals=totals, facts=planned.facts
+        )
+        cache.update(incremental.changes, header)
+        return cache
+    return make_complete_state(
+        fetched, planned, output_tree, lambda: PlanFile(caches.get_plan_path(fetched.cache_key)), is_settled=is_settled
+    )
+
+
+def make_complete_state(
+    fetched: Fetched, planned: Planned, output_tree: str, open_store: Callable[[], RowStore], *, is_settled: bool = False
+) -> PlanCache | None:
+    """Return the state of a complete plan that led to an output tree; None if the next plan has to be complete."""
+    plan, state = planned.plan, planned.state
+    if not isinstance(state, CompleteState) or plan.details is None or plan.releases is not None:
+        return None
+    if not can_continue(plan.details.decisions, plan.details.rendered, plan.totals, state.previous):
+        return None
+    decisions = plan.details.decisions
+    if decisions.input is not None and decisions.input.adopted != plan.adopted:
+        return None  # what is no longer held may be decided otherwise
+    if plan.withheld.moves and not decisions.withheld:
+        return None  # the plan only reports what is withheld
+    is_unread = has_new_records(plan.totals, state.previous)
+    others = tuple(finding for finding in plan.totals.other_findings if finding.code not in PASSING_CODES)
+    totals = plan.totals._replace(
+        retained=(),
+        has_new_records=is_unread,
+        observations=dict(plan.observations),
+        other_findings=others,
+        unstable=plan.totals.unstable - decisions.withheld_settled,
+        withheld=plan.withheld,
+        withheld_wakeups=decisions.withheld_wakeups,
+    )
+    api_documents = decisions.catalog.api_documents
+    if is_settled:
+        totals = totals._replace(unstable=frozenset())
+    elif len(totals.unstable) > MAX_UNSTABLE:
+        from gitsched.decide.incremental.repeated_decisions import find_unstable  # few commits change many records
+
+        unstable = find_unstable(decisions, with_dependents=True)
+        if unstable is None:
+            return None
+        totals = totals._replace(unstable=unstable)
+    header = PlanCacheHeader(
+        fetched.cache_key, fetched.source.tree, output_tree, tuple(api_documents), totals, planned.facts, state.reading_rules
+    )
+    serializable = {api.name for api in policy_apis.values() if api.serializable}
+    persistent = all(engine.name in serializable for engine in decisions.engines)
+    cache = PlanCache(header, open_store() if persistent else None)
+    cache.fill(make_plan_contents(*plan.details, state.source_paths))
+    return cache
+
+
+def _write_output_tree(context: RunContext, fetched: Fetched, plan: Plan, repository: Repository) -> str:
+    """Write the output tree with the README.md and metadata of the last commit, so that it equals the last tree where nothing changed."""
+    if plan.details is None:
+        return _write_files(context, fetched.prefix, repository, plan.files, fetched.output_tree)
+    metadata, base = dict[str, PlannedFile | None](), None
+    if fetched.output_tree:
+        entries = repository.list_directory(fetched.output_tree, fetched.prefix.rstrip("/"))
+        metadata = {
+            name: ExistingBlob(entries[name][0])
+            for name in (README, RUN_METADATA, HYDRATOR_METADATA, FREEZE)
+            if name in entries and entries[name][1] in REGULAR_FILE_MODES
+        }
+        if FREEZE in entries:  # what is no file freezes placements, too, and no commit of a run lifts that
+            metadata.setdefault(FREEZE, NewBlob(f"{fetched.frozen}\n".encode()))
+        if fetched.prefix:
+            root = {fetched.prefix.rstrip("/"): None}
+            base = repository.make_tree(root, base=fetched.output_tree, read=context.source.repository)
+    return _write_files(context, fetched.prefix, repository, {**plan.files, GITATTRIBUTES_FILE: GITATTRIBUTES, **metadata}, base)
+
+
+def _write_files(
+    context: RunContext, prefix: str, repository: Repository, files: Mapping[str, PlannedFile | None], base: str | None
+) -> str:
+    written = _write_patches(context, files)
+    placed = {f"{prefix}{path}": file for path, file in written.items()} if prefix else written
+    return repository.make_tree(placed, base=base, read=context.source.repository)
+
+
+def _write_patches(context: RunContext, files: Mapping[str, PlannedFile | None]) -> Mapping[str, WritableFile | None]:
+    if any(isinstance(file, PatchedBlob) for file in files.values()):
+        from gitsched.reconcile.output.patched_manifests import write_patches  # most plans patch nothing
+
+        return write_patches(context, files)
+    return cast("Mapping[str, WritableFile | None]", files)
+
+
+def _list_root_entries(repository: Repository, prefix: str, tree: str | None) -> set[tuple[str, tuple[str, int]]]:
+    """Return the entries at the root of an output tree."""
+    return set(repository.list_directory(tree, prefix.rstrip("/")).items()) if tree else set()
+
+
+def _make_message(
+    fetched: Fetched, plan: Plan, written: Written, changed_entries: set[str], trailers: Mapping[str, str]
+) -> tuple[str, tuple[Finding, ...]]:
+    """Return the commit message, and an error if a bug showed in describing what changed: what the commit delivers does not depend on it.
+
+    `changed_entries` are the names at the root of the output that differ from the last commit.
+    """
+    source, facts = fetched.source, fetched.facts
+    branches = facts.commits if facts.branches else {}
+    try:
+        message = make_commit_message(
+            source, plan, written.record_changes, changed_entries, __version__, facts.time, branches, trailers
+        )
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        from gitsched.model.fault import describe_fault  # only after a bug
+
+        effect = "the commit does not name what changed, and what it delivers is complete"
+        text = f"{describe_fault(error)} while the commit message was written: {effect}; report this bug with the id"
+        plain = make_plain_commit_message(source, plan, __version__, facts.time, branches)
+        return plain, (Finding("error", INTERNAL_ERROR, text),)
+    return message, ()
+
+
+def _commit_tree(context: RunContext, fetched: Fetched, plan: Plan, repository: Repository, tree: str, message: str) -> str:
+    head = fetched.output_head
+    config, settings = fetched.trusted.config.output, context.settings
+    name, email = settings.author or (config.author.name, config.author.email)
+    signing = settings.signing  # gitsched.yaml cannot choose a key of the operator
+    signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
+    time = max(plan.time, repository.commit(head).time) if head else plan.time
+    return repository.commit_tree(tree, (head,) if head else (), message, name=name, email=email, time=time, sign=signer)
+
+
+def _make_note(context: RunContext, fetched: Fetched, commit: str) -> str:
+    """Return the note for an output commit, which several output branches may share."""
+    if fetched.record is None and not fetched.chosen_by_operator and not context.settings.output_branch:
+        return make_source_note(fetched.source.oid)
+    from gitsched.reconcile.output.recorded_output import (
+        describe_outputs,  # only after an earlier run, or if the operator chooses the output
+    )
+
+    return make_source_note(fetched.source.oid, describe_outputs(context, fetched, commit))
+
+
+def make_source_note(oid: str, outputs: str = "") -> str:
+    """Return the git note of the output's head: it names the newest source commit that a run has planned. `outputs` are members about the
+    outputs with this head, as JSON."""
+    return f'{{"drySha":"{oid}"{outputs}}}\n'

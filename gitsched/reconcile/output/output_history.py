@@ -1,0 +1,319 @@
+"""Read the history of the output branch: what each commit moved and why, from its records. No plan is made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import lru_cache
+
+from gitsched.decide.guard.guard_settings import read_guard_record
+from gitsched.git import Repository
+from gitsched.git.history import list_commits_since
+from gitsched.git.output import open_output
+from gitsched.git.ref_log import list_rewinds
+from gitsched.model.changes import RetainedCopy
+from gitsched.model.commit import Commit
+from gitsched.model.document import Key, as_object
+from gitsched.model.errors import GitschedError, Permanent
+from gitsched.model.finding import format_count, format_names
+from gitsched.model.history import HistoryEntry, HistoryFilter, SourceChange
+from gitsched.model.time import format_time, parse_time
+from gitsched.reconcile.fetch import fetch, read_source_config
+from gitsched.reconcile.output.history_records import MAX_RECORD, CommitRecords, HistoryBranch
+from gitsched.reconcile.run import RunContext, open_context
+from gitsched.reconcile.run_settings import RunSettings
+from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
+from gitsched.render.output_files import CLUSTERS, FREEZE, HYDRATOR_METADATA, RUN_METADATA
+from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
+from gitsched.report.lines import abbreviate_oid
+from gitsched.report.retained_copies import describe_ended_copies, describe_retained_copies
+
+MAX_COMMITS = 100_000
+"""Commits of the output branch that are looked at."""
+MAX_SOURCES, MAX_FILES = 20, 20
+"""Source commits and changed source files of one entry; the others are counted."""
+MAX_NAMES = 8
+"""Clusters in one note; the others are counted."""
+MAX_COPIES = 5
+"""Copies that stay for an overlap, and copies that go, of one entry; the others are counted."""
+_MAX_SOURCES_COUNTED = 1_000
+MAX_TEXT, MAX_TRAILERS = 1_000, 100
+"""Characters of a text of a commit, and its trailers: anyone who may push can write a message of many megabytes."""
+_MAX_REWINDS = 20
+_SKEW = timedelta(days=1)
+"""How much earlier than its child a commit may be: `since` ends the walk only before that, because clocks of people differ."""
+
+
+class OutputHistory:
+    """The history of an output branch.
+
+    When the entries have been read, `next` is the commit at which the next page starts, and `end` says why the history ends before its
+    beginning; "" otherwise.
+    """
+
+    def __init__(self, output: HistoryBranch, source: Repository, chosen: HistoryFilter) -> None:
+        self._output, self._source, self._filter = output, source, chosen
+        self._records = CommitRecords(output, chosen)
+        self.next = self.end = ""
+        self.head = self._resolve(chosen.start) if chosen.start else self._output.head
+
+    @property
+    def branch(self) -> str:
+        """The name of the output branch."""
+        return self._output.branch
+
+    def list_notes(self) -> list[str]:
+        """Return when the branch was moved back, as far as this clone knows."""
+        if not self._output.is_local:
+            return []
+        notes: list[str] = []
+        for rewind in list_rewinds(self._output.repository, self._output.branch):
+            if len(notes) == _MAX_REWINDS:
+                notes.append(f"the branch was moved back more than {_MAX_REWINDS} times: `git reflog` lists all moves")
+                break
+            notes.append(
+                f"{format_time(rewind.time)}: the branch was moved from {abbreviate_oid(rewind.old)} to {abbreviate_oid(rewind.new)}; "
+                f"`--from {abbreviate_oid(rewind.old)}` shows the commits that it left"
+            )
+        return notes
+
+    def read_entries(self, limit: int) -> Iterator[HistoryEntry]:
+        """Yield at most `limit` entries, the newest first."""
+        repository, oid, found = self._output.repository, self.head, 0
+        for _ in range(MAX_COMMITS):
+            if found >= limit:
+                self.next = oid
+                return
+            commit = repository.commit(oid)
+            parent, missing = self._find_parent(commit)
+            chosen = self._filter
+            if chosen.since is not None and commit.time < chosen.since - _SKEW:
+                return
+            is_chosen = (chosen.since is None or commit.time >= chosen.since) and (
+                chosen.until is None or commit.time <= chosen.until
+            )
+            if is_chosen:
+                entry = self._read_entry(commit, parent)
+                if entry.moves or entry.records or not chosen.selects_moves:
+                    found += 1
+                    yield entry
+            if missing:
+                self.end = missing
+            if parent is None:
+                return
+            oid = parent.oid
+        self.next, self.end = oid, f"{MAX_COMMITS} commits have been read"
+
+    def _resolve(self, revision: str) -> str:
+        found = self._output.repository.resolve(revision)
+        if found is None:
+            raise Permanent(f"{self._output.repository.root} has no commit {revision!r}: give the id of an output commit")
+        return found
+
+    def _find_parent(self, commit: Commit) -> tuple[Commit | None, str]:
+        """Return the first parent, and why it cannot be read although there is one."""
+        if not commit.parents:
+            return None, ""
+        repository, oid = self._output.repository, commit.parents[0]
+        if not repository.has_commit(oid):
+            cause = "the clone is shallow: `git fetch --unshallow` fetches the rest" if repository.is_shallow else "it is missing"
+            return None, f"commit {abbreviate_oid(oid)} is not available: {cause}"
+        try:
+            return repository.commit(oid), ""
+        except GitschedError as error:
+            return None, str(error)
+
+    def _read_entry(self, commit: Commit, parent: Commit | None) -> HistoryEntry:
+        """Read what a commit changed. Without its parent, everything that it has counts as new only if it is the first commit."""
+        trailers = dict(commit.trailers)
+        entry = HistoryEntry(
+            commit.oid,
+            commit.time,
+            _shorten(f"{commit.name} <{commit.email}>"),
+            _shorten(commit.subject),
+            _shorten(trailers.get("Gitsched-Cause", "")),
+            _shorten(_summarize(commit)),
+            tuple((_shorten(name), _shorten(text)) for name, text in commit.trailers[:MAX_TRAILERS]),
+        )
+        if commit.parents and parent is None:
+            entry = entry._replace(notes=("what it changed is not known, because the commit before it is not available",))
+        else:
+            try:
+                moves, more = self._records.read_moves(commit, parent)
+                records, unread = self._records.read_record_changes(commit, parent)
+                entry = entry._replace(moves=moves, more_moves=more, records=records)
+                if not (entry.moves or entry.records) and self._filter.selects_moves:
+                    return entry
+                entry = entry._replace(notes=tuple(self._list_notes(commit, parent)))
+                if len(commit.trailers) > MAX_TRAILERS:
+                    note = f"its message has {len(commit.trailers):,} trailers, of which the first {MAX_TRAILERS} are listed"
+                    entry = entry._replace(notes=(*entry.notes, note))
+                if unread:
+                    note = (
+                        f"{format_count(unread, 'more recorded decision')} changed, which {'is' if unread == 1 else 'are'} not read"
+                    )
+                    entry = entry._replace(notes=(*entry.notes, note))
+                if parent is not None and not entry.moves:
+                    entry = entry._replace(notes=(*entry.notes, *self._describe_changed_files(commit, parent)))
+            except GitschedError as error:
+                entry = entry._replace(notes=(*entry.notes, f"it cannot be read completely: {error}"))
+        try:
+            return self._add_source(entry, commit, parent)
+        except GitschedError as error:
+            return entry._replace(notes=(*entry.notes, f"its source cannot be read: {error}"))
+
+    # Other events
+
+    def _list_notes(self, commit: Commit, parent: Commit | None) -> Iterator[str]:
+        if parent is not None and len(commit.parents) > 1:
+            yield f"it merges {', '.join(map(abbreviate_oid, commit.parents[1:]))}; the moves are those since {abbreviate_oid(parent.oid)}"
+        frozen_before, frozen = (self._read_freeze(each) for each in (parent, commit))
+        if frozen != frozen_before:
+            yield f"placements are frozen: {frozen}" if frozen else "the freeze of placements is lifted"
+        record, earlier = self._read_metadata(commit), self._read_metadata(parent) if parent is not None else None
+        if record is None:
+            yield f"{RUN_METADATA} cannot be read"
+            return
+        digest = read_guard_record(record.guard).digest
+        if digest != (read_guard_record(earlier.guard).digest if earlier is not None else ""):
+            yield f"the guard withholds changes: {digest}" if digest else "the guard withholds nothing any more"
+        copies, copies_before = record.retained, earlier.retained if earlier is not None else ()
+        known, kept = {_identify(copy) for copy in copies_before}, {_identify(copy) for copy in copies}
+        chosen = self._filter.selects_key
+        begun = [copy for copy in copies if _identify(copy) not in known and chosen(copy.workload)]
+        ended = [copy for copy in copies_before if _identify(copy) not in kept and chosen(copy.workload)]
+        yield from (*describe_retained_copies(begun, MAX_COPIES), *describe_ended_copies(ended, MAX_COPIES))
+        retiring, retired = record.retiring.keys(), earlier.retiring.keys() if earlier is not None else set()
+        yield from (f"cluster {name} has no document any more" for name in sorted(retiring - retired))
+        if earlier is not None and parent is not None:
+            added, removed = self._compare_clusters(commit, parent)
+            yield from (f"cluster {name} is new" for name in added[:MAX_FILES])
+            if len(added) > MAX_FILES:
+                yield f"as are {len(added) - MAX_FILES} more"
+            yield from (f"the directory of cluster {name} is removed" for name in removed[:MAX_FILES])
+            if len(removed) > MAX_FILES:
+                yield f"as are those of {len(removed) - MAX_FILES} more"
+
+    def _compare_clusters(self, commit: Commit, parent: Commit) -> tuple[list[str], list[str]]:
+        directory = f"{self._output.prefix}{CLUSTERS}"
+        now, then = (self._output.repository.list_directory(each.tree, directory).keys() for each in (commit, parent))
+        return sorted(now - then), sorted(then - now)
+
+    def _describe_changed_files(self, commit: Commit, parent: Commit) -> Iterator[str]:
+        """Yield the clusters whose manifests change although no workload moves."""
+        directory = f"{self._output.prefix}{CLUSTERS}"
+        now, then = (self._output.repository.list_directory(each.tree, directory) for each in (commit, parent))
+        changed = sorted(name for name in now.keys() & then.keys() if now[name] != then[name])
+        if changed:
+            yield f"manifests of {format_count(len(changed), 'cluster')} change: {format_names(changed, MAX_NAMES)}"
+
+    def _read_freeze(self, commit: Commit | None) -> str:
+        entry = self._output.repository.find_entry(commit.tree, f"{self._output.prefix}{FREEZE}") if commit is not None else None
+        if entry is None:
+            return ""
+        repository, is_file = self._output.repository, entry[1] in REGULAR_FILE_MODES
+        text = repository.blob(entry[0]) if is_file and repository.blob_size(entry[0]) <= MAX_RECORD else b""
+        lines = text.decode("utf-8", "replace").strip().splitlines()
+        return lines[0].strip()[:200] if lines else f"the branch has the file {FREEZE}"
+
+    def _read_metadata(self, commit: Commit) -> RunMetadata | None:
+        entry = self._output.repository.find_entry(commit.tree, f"{self._output.prefix}{RUN_METADATA}")
+        return self._parse_metadata(entry[0]) if entry is not None else None
+
+    @lru_cache(maxsize=2)  # noqa: B019 - an object for one command; each file is read for its commit and for the next one
+    def _parse_metadata(self, blob: str) -> RunMetadata | None:
+        try:
+            return parse_run_metadata(self._output.repository.blob(blob))
+        except GitschedError:
+            return None
+
+    # Source
+
+    def _add_source(self, entry: HistoryEntry, commit: Commit, parent: Commit | None) -> HistoryEntry:
+        """Add the source commit, and those since the commit before. Where it is missing, the output has its subject and author."""
+        record, earlier = self._read_metadata(commit), self._read_metadata(parent) if parent is not None else None
+        oid = dict(commit.trailers).get("Gitsched-Source", "")
+        if not oid:
+            return entry  # no run made the commit
+        oid = record.source if record is not None and record.source.startswith(oid) else oid
+        if not self._source.has_commit(oid):
+            return entry._replace(source=self._read_hydrator_metadata(commit, oid))
+        newest = self._source.commit(oid)
+        entry = entry._replace(source=_describe_source(newest))
+        before = earlier.source if earlier is not None else ""
+        if not before or before == oid:
+            return entry
+        if not self._source.has_commit(before):
+            note = f"source commit {abbreviate_oid(before)} of the commit before is not available, so what the source changed is not known"
+            return entry._replace(notes=(*entry.notes, note))
+        if self._source.has_ancestor(before, oid):
+            note = f"the source went back from {abbreviate_oid(before)} to {abbreviate_oid(oid)}"
+            entry = entry._replace(notes=(*entry.notes, note))
+        else:
+            since = list_commits_since(before, [oid], self._read_source, _MAX_SOURCES_COUNTED)
+            sources = tuple(map(_describe_source, since.commits))
+            entry = entry._replace(sources=sources[:MAX_SOURCES], more_sources=max(len(sources) - MAX_SOURCES, 0))
+            if since.truncated:
+                note = f"only {_MAX_SOURCES_COUNTED} of the commits of the source since the commit before are counted"
+                entry = entry._replace(notes=(*entry.notes, note))
+        try:
+            paths = self._source.changed_paths(self._source.commit(before).tree, newest.tree)
+        except GitschedError as error:
+            return entry._replace(notes=(*entry.notes, f"the source cannot be compared: {error}"))
+        return entry._replace(files=tuple(paths[:MAX_FILES]), more_files=max(len(paths) - MAX_FILES, 0))
+
+    def _read_source(self, oid: str) -> Commit | None:
+        return self._source.commit(oid) if self._source.has_commit(oid) else None
+
+    def _read_hydrator_metadata(self, commit: Commit, oid: str) -> SourceChange:
+        entry = self._output.repository.find_entry(commit.tree, f"{self._output.prefix}{HYDRATOR_METADATA}")
+        try:
+            value = as_object(json.loads(self._output.repository.blob(entry[0]))) if entry is not None else {}
+        except (GitschedError, ValueError, RecursionError):
+            value = {}
+        if value.get("drySha") != oid:
+            return SourceChange(oid)
+        subject, author = (text if isinstance(text := value.get(name), str) else "" for name in ("subject", "author"))
+        return SourceChange(oid, _shorten(subject), _shorten(author), parse_time(value.get("date")))
+
+
+def open_history(settings: RunSettings, chosen: HistoryFilter) -> OutputHistory:
+    """Fetch the output branch, and return its history. Raise Permanent without an output branch."""
+    context = open_context(settings)
+    return OutputHistory(_find_output(context), context.source.repository, chosen)
+
+
+def _find_output(context: RunContext) -> HistoryBranch:
+    """Return the output branch that earlier runs or the settings name. Damage of its newest records does not matter here."""
+    try:
+        fetched = fetch(context)
+        output, head, prefix = fetched.output, fetched.output_head, fetched.prefix
+    except Permanent:
+        config, settings = read_source_config(context).output, context.settings
+        branch = settings.output_branch or config.branch
+        output = open_output(context.source, branch=branch, location=settings.output, push=settings.push, cache=settings.cache)
+        head = output.fetch()
+        prefix = f"{config.path}/" if config.path else ""
+    if head is None:
+        raise Permanent(f"there is no output branch {output.branch} yet: run gitsched reconcile first")
+    return HistoryBranch(output.branch, output.repository, head, prefix, output.remote is None)
+
+
+def _describe_source(commit: Commit) -> SourceChange:
+    return SourceChange(commit.oid, _shorten(commit.subject), _shorten(commit.author), commit.time)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}... ({len(text):,} characters)"
+
+
+def _summarize(commit: Commit) -> str:
+    """Return the subject; of a run, without the subject of the source commit."""
+    if "Gitsched-Source" not in dict(commit.trailers):
+        return commit.subject
+    return commit.subject.removeprefix("place: ").partition(" (")[0]
+
+
+def _identify(copy: RetainedCopy) -> tuple[Key, str]:
+    return copy.workload, copy.cluster

@@ -1,0 +1,220 @@
+"""The last plan as the output branch records it, so that a run that has nothing to do reads neither the source nor the records.
+
+The trailer PLAN_KEY of an output commit says that the next run has nothing to do, as long as the source has the same documents and nothing
+is due. Its
+value identifies the code and the options of the run that found this out, because other code or options may decide otherwise. Where
+anything but the source tree and the time can change a decision, there is no such trailer, and each run plans everything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from gitsched.apis.gitsched.config import Config
+from gitsched.decide.guard.guard_settings import GuardRecord, read_guard_record
+from gitsched.decide.incremental.plan_contents import can_continue, has_new_records
+from gitsched.decide.incremental.plan_state import PlanTimes, Totals, compute_plan_times
+from gitsched.decide.incremental.repeated_decisions import find_unstable, find_unstable_changes
+from gitsched.decide.plan_result import Plan
+from gitsched.model.changes import NOTHING_WITHHELD
+from gitsched.reconcile.cache.reading_rules import ReadingRules
+from gitsched.reconcile.incremental.changed_files import has_same_documents
+from gitsched.reconcile.package_digest import compute_package_digest
+from gitsched.reconcile.review.allowances import list_allowed_changes, read_releases
+from gitsched.reconcile.run import CompleteState, Facts, Fetched, Planned, RunContext, StateUpdate, Written
+from gitsched.reconcile.source.config_file import read_config
+from gitsched.render.output_files import CLUSTERS, STATUS, status_path
+from gitsched.render.run_metadata import NOTHING_BUILT, RunMetadata
+
+if TYPE_CHECKING:
+    from gitsched.git import Repository
+    from gitsched.model.document import Key
+    from gitsched.model.scheduling import Outcome
+
+PLAN_KEY = "Gitsched-Plan-Key"
+"""The trailer with the key of a plan that the next run need not make again."""
+_DIRECTORY_MODE = 0o040000
+
+
+def find_recorded_plan(
+    context: RunContext, fetched: Fetched, now: datetime, plan_source: Callable[[RunContext, Fetched, datetime], Planned]
+) -> Planned | None:
+    """Return the plan of a run that has nothing to do; None if only a complete plan can tell, which `plan_source` makes.
+
+    Its outcomes come from a complete plan as well, as soon as a report needs one.
+    """
+    record, head = fetched.record, fetched.output_head
+    if record is None or head is None or fetched.is_edited or record.workloads is None:
+        return None
+    trailers = dict(fetched.output.repository.commit(head).trailers)
+    if PLAN_KEY not in trailers or not _is_repeated(context, fetched, record, now):
+        return None
+    config = read_config(context.source.repository, fetched.source.tree, context.caches.files) or Config()
+    guard = GuardRecord(config.guard)
+    if (read_guard_record(record.guard) if record.guard else GuardRecord()) != guard:
+        return None
+    if trailers[PLAN_KEY] != _compute_key(context, fetched):
+        return None
+    times = compute_plan_times(fetched.time, record.time, now)
+    plan = Plan(
+        outcomes=PlannedOutcomes(sum(record.workloads.values()), lambda: plan_source(context, fetched, now).plan.outcomes),
+        totals=_make_totals(record, config, times, _count_clusters(fetched, fetched.output_tree)),
+        findings=tuple(record.findings),
+        moves=(),
+        next_wakeup=record.next_wakeup,
+        time=times.source_time,
+        files={},
+        guard=guard,
+    )
+    return Planned(plan, config, None)
+
+
+def find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> str:
+    """Return the key for the commit of a plan; "" if the next run has to make a plan."""
+    plan, totals = planned.plan, planned.plan.totals
+    is_plain = (
+        _has_plain_options(context, fetched)
+        and bool(fetched.source.oid)
+        and not (planned.builds != NOTHING_BUILT or planned.kept_files or planned.tenants or planned.message)
+        and not (planned.setting_changes or written.refused or written.findings)
+        and not (
+            totals.held
+            or totals.retained
+            or totals.retiring
+            or totals.varied
+            or totals.hidden_codes
+            or totals.recorded
+            or totals.own
+        )
+        and not (plan.releases or plan.rollouts or plan.rollout_records or plan.adopted or plan.observations.time)
+        and plan.withheld == NOTHING_WITHHELD
+        and plan.guard == GuardRecord(totals.config.guard)
+        and not plan.freeze
+        and not any(finding.is_change for finding in plan.findings)
+    )
+    if not is_plain or totals.cluster_count != _count_clusters(fetched, written.tree) or _loses_kind(fetched, planned, written):
+        return ""
+    return _compute_key(context, fetched) if _is_settled(planned) else ""
+
+
+def _is_settled(planned: Planned) -> bool:
+    """Return whether the next plan of the same source makes the same decisions. Source files must not concern others, as those do that
+    kustomize reads."""
+    state, plan = planned.state, planned.plan
+    if isinstance(state, StateUpdate):
+        incremental = state.incremental
+        if not _is_plain(state.cache.header.reading_rules) or incremental.totals.has_new_records:
+            return False
+        return find_unstable_changes(incremental) == frozenset()
+    if not isinstance(state, CompleteState) or not _is_plain(state.reading_rules) or plan.details is None:
+        return False
+    decisions, rendered, *_ = plan.details
+    if has_new_records(plan.totals, state.previous) or not can_continue(decisions, rendered, plan.totals, state.previous):
+        return False
+    return find_unstable(decisions) == frozenset()
+
+
+def _is_plain(rules: ReadingRules | None) -> bool:
+    """Return whether nothing depends on files that can have no documents, nor on earlier versions of files."""
+    return rules is not None and not (rules.links or rules.is_searched or rules.references or rules.charts or rules.settled)
+
+
+def _has_plain_options(context: RunContext, fetched: Fetched) -> bool:
+    """Return whether no option and nothing outside of the source has an effect on the plan, besides those of the key."""
+    settings = context.settings
+    chosen = (settings.allowed, settings.released_clusters, settings.guard_limits, settings.operator.required_tenants)
+    compared = settings.reviewed is not None or settings.require_reviewed or settings.all_statuses or settings.findings_only
+    return not (any(chosen) or compared or fetched.frozen or fetched.facts != Facts())
+
+
+def _is_repeated(context: RunContext, fetched: Fetched, record: RunMetadata, now: datetime) -> bool:
+    """Return whether a run has what the last one had, and nothing is due."""
+    trusted, source, repository = fetched.trusted.commit, fetched.source, context.source.repository
+    times = compute_plan_times(fetched.time, record.time, now)
+    return (
+        bool(source.oid)
+        and has_same_documents(repository, record.source_tree, source.tree)
+        and (trusted is None or has_same_documents(repository, trusted.tree, source.tree))
+        and record.time <= now
+        # Some deadlines are counted from the time of the source, which another commit changes.
+        and (times.source_time == record.time or record.next_wakeup is None)
+        and (record.next_wakeup is None or record.next_wakeup > now)
+        and not (record.observations or record.observed_at or record.facts or record.retiring or record.retained)
+        and not (record.rollouts or record.adopted or record.tenants or record.kept_files or record.builds != NOTHING_BUILT)
+        and _has_plain_options(context, fetched)
+        and read_releases(context, fetched) is None
+        and not list_allowed_changes(context, fetched)
+    )
+
+
+def _compute_key(context: RunContext, fetched: Fetched) -> str:
+    settings = context.settings
+    parts = (compute_package_digest(settings.cache), fetched.prefix, str(settings.strict), *settings.paths)
+    return sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _count_clusters(fetched: Fetched, tree: str | None) -> int:
+    """Return how many clusters have a directory in an output tree."""
+    repository: Repository = fetched.output.repository
+    found = repository.list_directory(tree, f"{fetched.prefix}{CLUSTERS}") if tree else {}
+    return sum(mode == _DIRECTORY_MODE for _, mode in found.values())
+
+
+def _loses_kind(fetched: Fetched, planned: Planned, written: Written) -> bool:
+    """Return whether a plan removes records of a kind of which no workload has any now: some APIs are active only because of records."""
+    repository, status = fetched.output.repository, f"{fetched.prefix}{STATUS}/"
+    changed = repository.changed_paths(fetched.output_tree, written.tree) if fetched.output_tree else []
+    removed = (path for path in changed if path.startswith(status) and repository.find_entry(written.tree, path) is None)
+    kinds = {path.removeprefix(fetched.prefix).rsplit("/", 2)[0] for path in removed}
+    others = {status_path(key).rsplit("/", 2)[0] for key, _ in planned.plan.totals.records} if kinds else set()
+    return any(kind in others or repository.find_entry(written.tree, f"{fetched.prefix}{kind}") is None for kind in kinds)
+
+
+def _make_totals(record: RunMetadata, config: Config, times: PlanTimes, cluster_count: int) -> Totals:
+    return Totals(
+        config=config,
+        source_time=times.source_time,
+        now=times.now,
+        state_counts=Counter(record.workloads or {}),
+        unclaimed=record.unclaimed,
+        findings_by_file={},
+        findings_by_workload={},
+        engine_findings=(),
+        other_findings=tuple(record.findings),
+        wakeups={},
+        unstable=frozenset(),
+        first_outcomes={},
+        first_clusters={},
+        cluster_count=cluster_count,
+        retiring={},
+        namespace_manifests={},
+        records=(),
+        recorded=(),
+        kind_scopes={},
+    )
+
+
+class PlannedOutcomes(Mapping["Key", "Outcome"]):
+    """The outcomes of a complete plan, which is made once one of them is read. Their number is known before."""
+
+    def __init__(self, count: int, plan: Callable[[], Mapping[Key, Outcome]]) -> None:
+        self._count, self._plan = count, plan
+        self._outcomes: Mapping[Key, Outcome] | None = None
+
+    def _read(self) -> Mapping[Key, Outcome]:
+        if self._outcomes is None:
+            self._outcomes = self._plan()
+        return self._outcomes
+
+    def __getitem__(self, key: Key) -> Outcome:
+        return self._read()[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return self._count

@@ -1,0 +1,1 @@
+"""What people review before a run writes it: comparisons, explanations and simulations."""

@@ -1,0 +1,204 @@
+"""The parts of a comparison of two commits that depend on how these are planned, and complete plans of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from gitsched.decide.catalog import build_catalog
+from gitsched.decide.registry import reserved_groups
+from gitsched.decide.variants.kustomized_parts import resolve_parts
+from gitsched.diff.counterfactual_placements import DecidedCommit
+from gitsched.diff.document_changes import DocumentChanges
+from gitsched.diff.plans import list_moves_between
+from gitsched.diff.policy_names import PolicyNames
+from gitsched.diff.retained import CommitInput, find_retained
+from gitsched.model.observation import read_observations
+from gitsched.reconcile.facts.cluster_facts import add_all_facts
+from gitsched.reconcile.facts.facts_branches import find_recorded_facts
+from gitsched.reconcile.output.output_commit import make_complete_state, write
+from gitsched.reconcile.pipeline import use_plan
+from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, StateUpdate, make_result
+from gitsched.reconcile.source.source_tree import read_source_at
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
+    from gitsched.decide.decisions import DecisionSet
+    from gitsched.model.changes import Move, RetainedWorkload
+    from gitsched.model.commit import Commit
+    from gitsched.model.variants import TemplateVariants
+    from gitsched.reconcile.run import Planned, Written
+
+
+class PlannedCommit(NamedTuple):
+    """The run of one commit, which publishes nothing, the fetched commit, the settings of its gitsched.yaml, and its Tenants. `update` is
+    the incremental plan and the state that it started from; None for a complete plan."""
+
+    run: RunResult
+    fetched: Fetched
+    config: Config
+    tenants: tuple[Mapping[str, Any], ...] = ()
+    update: StateUpdate | None = None
+
+    @property
+    def decisions(self) -> DecisionSet:
+        """All decisions of a complete plan. AssertionError for an incremental one."""
+        return self.run.plan.decisions
+
+    @property
+    def variants(self) -> TemplateVariants:
+        """What clusters get in place of templates; no commit with any has an incremental plan."""
+        return self.decisions.variants if self.run.plan.complete else {}
+
+
+class ComparedInputs(NamedTuple):
+    """What changed between the inputs of two plans, the names of the policies in both, and a function that returns the decisions of the
+    later one."""
+
+    changes: DocumentChanges
+    policy_names: tuple[PolicyNames, PolicyNames]
+    read_decided: Callable[[], DecidedCommit]
+
+
+class CommitComparer(Protocol):
+    """Plans commits, and compares the plans."""
+
+    def plan(self, context: RunContext, fetched: Fetched, /) -> PlannedCommit:
+        """Plan a commit. Nothing is published."""
+        ...
+
+    def list_moves(self, earlier: PlannedCommit, later: PlannedCommit, /) -> tuple[Move, ...]:
+        """Return the moves from one plan to another."""
+        ...
+
+    def compare(self, context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:
+        """Return what changed between the inputs of two plans."""
+        ...
+
+    def compare_with_recorded(
+        self, context: RunContext, fetched: Fetched, earlier: Commit, later: PlannedCommit, /
+    ) -> ComparedInputs | None:
+        """Return what changed since the last run, which planned the commit `earlier`; None without a record of it."""
+        ...
+
+    def list_retained(
+        self, context: RunContext, inputs: ComparedInputs, earlier: Commit, later: Commit, planned: PlannedCommit, /
+    ) -> tuple[RetainedWorkload, ...]:
+        """Return the workloads of the plan of the later commit that keep their placement because of scheduling history."""
+        ...
+
+    def list_clusters(self, context: RunContext, planned: PlannedCommit, /) -> set[str]:
+        """Return the names of the clusters with a directory, without those that retire."""
+        ...
+
+
+MIN_KEPT_WORKLOADS = 1_000
+"""Workloads from which on it pays to keep the state of a base that was planned without a cache."""
+
+
+class CompleteComparer:
+    """Makes complete plans: see `CommitComparer`."""
+
+    def __init__(self) -> None:
+        self._base: tuple[Fetched, PlannedCommit] | None = None
+
+    def plan_base(self, context: RunContext, fetched: Fetched) -> bool:
+        """Plan the base of a comparison. Return whether incremental plans can start from it: if it is reconciled and large, its state is
+        kept in memory until the process ends."""
+        planned, written = use_plan(context, fetched, context.settings.now, partial(write, context, fetched))
+        self._base = fetched, _make_planned_commit(fetched, planned, written)
+        plan = planned.plan
+        if (
+            written.tree != fetched.output_tree
+            or plan.moves
+            or plan.withheld.moves
+            or plan.observations
+            or fetched.facts != Facts()
+        ):
+            return False
+        if len(plan.outcomes) < MIN_KEPT_WORKLOADS:
+            return False
+        from gitsched.reconcile.cache.memory_rows import MemoryRows  # most bases have a state, or are small
+
+        rows = MemoryRows()
+        state = make_complete_state(fetched, planned, written.tree, lambda: rows)
+        if state is None or state.store is not rows:
+            return False
+        state.save()
+        context.caches.base_rows = rows
+        return True
+
+    def plan(self, context: RunContext, fetched: Fetched, /) -> PlannedCommit:
+        if self._base is not None and self._base[0] is fetched:
+            return self._base[1]
+        return plan_commit(context, fetched, None)
+
+    def list_moves(self, earlier: PlannedCommit, later: PlannedCommit, /) -> tuple[Move, ...]:
+        return list_moves_between(earlier.run.plan, later.run.plan, later.decisions.templates)
+
+    def compare(self, _context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:
+        before, after = earlier.decisions.input, later.decisions.input
+        assert before is not None, "the decisions of a plan have an input"
+        assert after is not None, "the decisions of a plan have an input"
+        names = PolicyNames(earlier.decisions.outcomes), PolicyNames(later.decisions.outcomes)
+        return ComparedInputs(DocumentChanges(before, after), names, partial(DecidedCommit.from_decisions, later.decisions))
+
+    def compare_with_recorded(
+        self, context: RunContext, fetched: Fetched, earlier: Commit, later: PlannedCommit, /
+    ) -> ComparedInputs | None:
+        record, after = fetched.record, later.decisions.input
+        if record is None or after is None:
+            return None
+        facts = find_recorded_facts(context.source.repository, record.facts, fetched.facts)
+        source = read_source_at(context, earlier)
+        if facts != Facts():
+            source = add_all_facts(context, facts, source, record.time, {}).source
+        if source.variants:
+            from gitsched.reconcile.bundles.source_commits import add_source_commits  # few sources have Bundles
+
+            source = add_source_commits(source, fetched._replace(source=earlier), after.previous, context)
+        catalog = build_catalog(source.documents, source.config.kinds, reserved_groups)
+        before = after._replace(
+            catalog=catalog,
+            config=source.config,
+            source_time=record.time,
+            now=record.time,
+            observations=read_observations(record.observations, record.observed_at),
+            parts=resolve_parts(source.kustomized, catalog),
+            variants=source.variants,
+            releases=None,
+            tenancy=source.tenancy,
+        )
+        names = PolicyNames({}), PolicyNames(later.decisions.outcomes)
+        return ComparedInputs(DocumentChanges(before, after), names, partial(DecidedCommit.from_decisions, later.decisions))
+
+    def list_retained(
+        self, context: RunContext, inputs: ComparedInputs, earlier: Commit, later: Commit, planned: PlannedCommit, /
+    ) -> tuple[RetainedWorkload, ...]:
+        if not any(key.group in reserved_groups for key in inputs.changes.by_key):
+            return ()
+        plan, now = planned.run.plan, context.settings.now
+        sources = [read_source_at(context, commit) for commit in (earlier, later)]
+        before, after = (
+            CommitInput(source.documents, source.config, min(later.time, now), plan.observations, source.tenancy)
+            for source in sources
+        )
+        retained = find_retained(before, after, now, planned.decisions, max(now, plan.time))
+        return tuple(workload for workload in retained if workload.key not in plan.totals.held)
+
+    def list_clusters(self, _context: RunContext, planned: PlannedCommit, /) -> set[str]:
+        plan = planned.run.plan
+        return set(plan.cluster_facts.keys() - plan.retiring.keys())
+
+
+def plan_commit(context: RunContext, fetched: Fetched, planned: Planned | None) -> PlannedCommit:
+    """Write the tree of a plan of the commit, which is complete unless it is `planned` already. No ref moves."""
+    return _make_planned_commit(
+        fetched, *use_plan(context, fetched, context.settings.now, partial(write, context, fetched), planned)
+    )
+
+
+def _make_planned_commit(fetched: Fetched, planned: Planned, written: Written) -> PlannedCommit:
+    update = planned.state if isinstance(planned.state, StateUpdate) else None
+    return PlannedCommit(make_result(fetched, planned, written, None), fetched, planned.config, planned.tenants, update)

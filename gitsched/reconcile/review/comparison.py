@@ -1,0 +1,283 @@
+"""Compare the plan of a commit with the output branch or with the plan of a base commit, for a review."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from gitsched.decide.garbage_collection import gc_paused
+from gitsched.decide.recorded_decisions import compare_recorded
+from gitsched.diff.causes import find_causes
+from gitsched.diff.plans import FileChange, compute_plan_digest, list_delivered
+from gitsched.git import Repository
+from gitsched.model.changes import Move, RecordChange, RetainedWorkload
+from gitsched.model.commit import Commit
+from gitsched.model.finding import INTERNAL_ERROR, Finding, format_count
+from gitsched.model.system_errors import is_bug
+from gitsched.reconcile.bundles.source_commits import list_source_commits
+from gitsched.reconcile.fetch import fetch, find_commit
+from gitsched.reconcile.incremental.incremental_comparer import IncrementalComparer
+from gitsched.reconcile.incremental.state_plan import try_with_state
+from gitsched.reconcile.output.manifest_changes import describe_manifest_changes, find_manifest_changes
+from gitsched.reconcile.review.compared_plans import CommitComparer, ComparedInputs, CompleteComparer, PlannedCommit
+from gitsched.reconcile.run import Fetched, RunContext, RunResult, make_review, open_context
+from gitsched.reconcile.run_settings import RunSettings
+from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
+from gitsched.render.output_files import CLUSTERS, escape_segment
+from gitsched.render.run_metadata import RunMetadata
+from gitsched.report.review import ComparisonBase, Review
+
+if TYPE_CHECKING:
+    from gitsched.report.page import FleetView
+
+_NO_DOCUMENT_CHANGED = "no document changed: a deadline passed, or an observed value changed"
+_MERGE_CONFLICT = (
+    "{head} does not contain {base}, and they cannot be merged automatically: there are conflicts, or too little history was fetched. "
+    "{head} is planned as it is, so the newer changes of {base} appear reversed."
+)
+_OUTPUT_LAG = "The output branch is not up to date with {base}: {moves} will move. This comparison does not include them."
+
+T = TypeVar("T")
+
+
+class PlanComparison(NamedTuple):
+    """A review, and the run of the later commit.
+
+    `later` is the plan under review, `earlier` the plan of the base, None if that is the output branch. `files` are the changed manifests.
+    `has_faults`: a bug showed in the search for causes. `fleet` is what a page shows besides the review, if it was asked for.
+    """
+
+    review: Review
+    run: RunResult
+    context: RunContext
+    later: PlannedCommit
+    earlier: PlannedCommit | None = None
+    files: tuple[FileChange, ...] = ()
+    has_faults: bool = False
+    fleet: FleetView | None = None
+
+    @property
+    def delivered(self) -> dict[str, str | None]:
+        """The content of the changed manifests that the digest covers, by path; None for removed ones."""
+        return list_delivered(self.review.moves, self.files)
+
+
+def compare_plans(
+    settings: RunSettings, base: str | None = None, *, complete: bool = False, shows_fleet: bool = False
+) -> PlanComparison:
+    """Compare the plan of the settings with the plan of `base`, or with the output branch where there is none.
+
+    Both plans have the same output and the same observations. Where the source does not contain `base`, the merge of both is planned.
+    Nothing is written to the repository. A `complete` comparison has all decisions of its plans; otherwise incremental plans may do. With
+    `shows_fleet`, one of incremental plans has what a page shows of the fleet.
+    """
+    context = open_context(settings)
+    with gc_paused():
+        commit = None if base is None else find_commit(context, base)
+        fetched = fetch(context, commit)
+        fetched_base = None if commit is None else fetched._replace(source=commit, base_tenants=())
+
+        def compare(comparer: CommitComparer) -> PlanComparison:
+            if fetched_base is None or base is None:
+                found = _compare_with_output(context, fetched, comparer)
+            else:
+                found = _compare_with_base(context, fetched, comparer, fetched_base, base)
+            if not shows_fleet or found.later.update is None:
+                return found
+            from gitsched.reconcile.review.fleet_view import view_fleet  # only for a page
+
+            return found._replace(fleet=view_fleet(context, found.later, found.review, settings.progress))
+
+        comparison = None if complete else _compare_incrementally(compare)
+        comparer = CompleteComparer()
+        if (
+            comparison is None
+            and fetched_base is not None
+            and not complete
+            and comparer.plan_base(_omit_releases(context), fetched_base)
+        ):
+            comparison = _compare_incrementally(compare)
+        if comparison is None:
+            comparison = compare(comparer)
+    context.caches.save()
+    return comparison
+
+
+def _compare_incrementally(compare: Callable[[CommitComparer], PlanComparison]) -> PlanComparison | None:
+    """Compare plans that start from the state of the last run; None where complete ones are needed."""
+    found = try_with_state(lambda: compare(IncrementalComparer()))
+    return None if found is None or found.has_faults else found
+
+
+def _compare_with_output(context: RunContext, fetched: Fetched, comparer: CommitComparer) -> PlanComparison:
+    later = comparer.plan(context, fetched)
+    run = later.run
+    record, earlier = fetched.record, None
+    if record is not None and record.source and context.source.fetch_commit(record.source):
+        earlier = context.source.repository.commit(record.source)
+    moves, records, changes, search = run.plan.moves, run.record_changes, None, _Search()
+    if earlier is not None:
+        since = earlier
+        changes = search.attempt(lambda: comparer.compare_with_recorded(context, fetched, since, later), None)
+    if changes is not None:
+        found = changes
+        moves, records = search.attempt(lambda: _add_causes(context, moves, records, found), (moves, records))
+    retained: tuple[RetainedWorkload, ...] = ()
+    if earlier is not None and changes is not None:
+        since, found = earlier, changes
+        retained = search.attempt(lambda: comparer.list_retained(context, found, since, fetched.source, later), ())
+    files = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree, run.source)
+    directories = _list_cluster_directories(fetched)
+    clusters, retiring = comparer.list_clusters(context, later), run.plan.retiring.keys()
+    return PlanComparison(
+        make_review(run)._replace(
+            source_name=context.settings.revision or "",
+            base=ComparisonBase(
+                states=_read_state_counts(record) if record else None,
+                findings=record.findings if record else None,
+            ),
+            moves=moves,
+            digest=compute_plan_digest(moves, files, records),
+            delivery=describe_manifest_changes(context, fetched, fetched.output_tree, files, run.plan),
+            added_clusters=sorted(name for name in clusters if escape_segment(name) not in directories) if directories else (),
+            removed_clusters=sorted(retiring - (record.retiring.keys() if record else set())),
+            changed_paths=_list_changed_paths(context.source.repository, earlier, fetched.source),
+            retained=retained,
+            record_changes=records,
+            findings=(*run.plan.findings, *search.faults),
+        ),
+        run,
+        context,
+        later,
+        files=files,
+        has_faults=bool(search.faults),
+    )
+
+
+def _omit_releases(context: RunContext) -> RunContext:
+    """Return the context in which the base of a comparison is planned: what the command releases concerns the other commit."""
+    return context._replace(settings=context.settings._replace(released_clusters=()))
+
+
+def _compare_with_base(
+    context: RunContext, fetched: Fetched, comparer: CommitComparer, fetched_base: Fetched, name: str
+) -> PlanComparison:
+    settings, source, base = context.settings, context.source, fetched_base.source
+    head, revision, notes = fetched.source, settings.revision or "HEAD", []
+    repository, planned = source.repository, head
+    if head.oid and not repository.has_ancestor(head.oid, base.oid):
+        source.deepen(base.oid, head.oid)
+        repository = source.repository
+    if head.oid and not repository.has_ancestor(head.oid, base.oid):
+        tree = repository.merge_commits(base.oid, head.oid)
+        if tree is None:
+            notes.append(_MERGE_CONFLICT.format(head=revision, base=name))
+        else:
+            planned = head._replace(tree=tree, parents=(head.oid, base.oid))
+    # The merge will be made after now, however old the commit is, so its time is now, and timers start then.
+    fetched = fetched._replace(source=planned._replace(time=settings.now.replace(microsecond=0)))
+    earlier = comparer.plan(_omit_releases(context), fetched_base)
+    # What both commits build alike is no change, also if no run has recorded its commit yet.
+    commits = list_source_commits(earlier.variants)
+    later = comparer.plan(context, fetched._replace(source_commits=commits, base_tenants=earlier.tenants))
+    before, run, repository = earlier.run, later.run, source.repository
+    if before.plan.moves:
+        notes.append(_OUTPUT_LAG.format(base=name, moves=format_count(len(before.plan.moves), "more workload")))
+    search = _Search()
+    moves = comparer.list_moves(earlier, later)
+    records = compare_recorded(before.plan.recorded, run.plan.recorded)
+    changes = search.attempt(lambda: comparer.compare(context, earlier, later), None)
+    retained: tuple[RetainedWorkload, ...] = ()
+    if changes is not None:
+        found = changes
+        retained = search.attempt(lambda: comparer.list_retained(context, found, base, planned, later), ())
+        moves, records = search.attempt(lambda: _add_causes(context, moves, records, found), (moves, records))
+    files = find_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, run.tree, run.source)
+    clusters = [comparer.list_clusters(context, planned) for planned in (earlier, later)]
+    return PlanComparison(
+        make_review(run)._replace(
+            source_name="" if settings.worktree else revision,
+            changed=before.tree != run.tree,
+            base=ComparisonBase(base.oid, name, planned is not head, before.plan.state_counts, before.plan.findings),
+            moves=moves,
+            digest=compute_plan_digest(moves, files, records),
+            delivery=describe_manifest_changes(context, fetched, before.tree, files, run.plan),
+            added_clusters=sorted(clusters[1] - clusters[0]),
+            removed_clusters=sorted(clusters[0] - clusters[1]),
+            changed_paths=_list_changed_paths(repository, base, planned),
+            comparison_notes=notes,
+            retained=retained,
+            record_changes=records,
+            findings=(*run.plan.findings, *search.faults),
+        ),
+        run,
+        context,
+        later,
+        earlier,
+        files,
+        has_faults=bool(search.faults),
+    )
+
+
+class _Search:
+    """The search for what caused moves. Where a bug shows in it, the review has less, and a finding in `faults`."""
+
+    def __init__(self) -> None:
+        self.faults: list[Finding] = []
+
+    def attempt(self, work: Callable[[], T], otherwise: T) -> T:
+        """Return what `work` returns; `otherwise` if a bug shows in it."""
+        try:
+            return work()
+        except Exception as error:
+            if not is_bug(error):
+                raise
+            from gitsched.model.fault import describe_fault  # only after a bug
+
+            message = (
+                f"{describe_fault(error)} while the causes of moves were searched: the moves are right; report this bug with the id"
+            )
+            self.faults.append(Finding("error", INTERNAL_ERROR, message))
+            return otherwise
+
+
+def _add_causes(
+    context: RunContext,
+    moves: tuple[Move, ...],
+    records: tuple[RecordChange, ...],
+    inputs: ComparedInputs,
+) -> tuple[tuple[Move, ...], tuple[RecordChange, ...]]:
+    """Return moves and changed recorded decisions with their causes and the locations of these."""
+    if not (moves or records):
+        return moves, records
+    found = find_causes(moves, records, inputs.changes, inputs.policy_names, inputs.read_decided(), context.settings.progress)
+    repository = context.source.repository
+    locations: RuleLocations = {}
+    return (
+        tuple(move._replace(causes=locate_causes(move.causes, repository, locations)) for move in found.moves),
+        tuple(
+            record._replace(
+                causes=locate_causes(record.causes, repository, locations), reason="" if record.causes else _NO_DOCUMENT_CHANGED
+            )
+            for record in found.records
+        ),
+    )
+
+
+def _list_cluster_directories(fetched: Fetched) -> set[str]:
+    """Return the names of the cluster directories on the output branch."""
+    tree, repository = fetched.output_tree, fetched.output.repository
+    return set(repository.list_directory(tree, f"{fetched.prefix}{CLUSTERS}")) if tree else set()
+
+
+def _list_changed_paths(repository: Repository, earlier: Commit | None, later: Commit) -> frozenset[str]:
+    return frozenset(repository.changed_paths(earlier.tree if earlier else None, later.tree))
+
+
+def _read_state_counts(record: RunMetadata) -> Mapping[str, int]:
+    """Return the number of workloads by state. A record without these numbers is estimated from its findings."""
+    if record.workloads is not None:
+        return record.workloads
+    counts = Counter(finding.code for finding in record.findings)
+    return {"pending": counts["unschedulable"], "stale": counts["stale-decision"]}

@@ -1,0 +1,341 @@
+"""Explain the placement of a workload, or describe a cluster, from a plan of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.garbage_collection import gc_paused
+from gitsched.decide.incremental.plan_state import workload_sort_key
+from gitsched.decide.plan_result import Plan, PlanDetails
+from gitsched.decide.relations.companion_explanation import ExplainedCompanions, explain_companions
+from gitsched.decide.relations.reference_explanation import explain_references
+from gitsched.decide.variants.built_parts import PartOwners
+from gitsched.decide.workload_explanation import explain_workload, list_near_selections
+from gitsched.git import Repository
+from gitsched.model.document import Document, Key
+from gitsched.model.errors import Permanent
+from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, Explanation
+from gitsched.model.finding import Finding, format_names, list_faults
+from gitsched.model.progress import Progress, follow
+from gitsched.model.scheduling import Outcome
+from gitsched.reconcile.fetch import fetch
+from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
+from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
+from gitsched.reconcile.pipeline import log_ignored_settings, use_plan
+from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
+from gitsched.reconcile.run_settings import RunSettings
+from gitsched.reconcile.source.source_locations import RuleLocations, locate_explanation
+from gitsched.simulate.baseline import Baseline, make_baseline
+from gitsched.simulate.cluster_description import describe_cluster
+from gitsched.simulate.continued_plan import NeedsNewEngines
+from gitsched.simulate.counterfactuals import find_counterfactuals
+from gitsched.simulate.scenario import format_known_names, index_clusters
+
+MAX_NAMES = 5
+"""Locations or names in one message."""
+MAX_COUNTERFACTUALS = 8
+"""Clusters whose counterfactuals an explanation has by default."""
+
+
+_SELECTOR_CODES = ("selector-unmatched", "-cluster-unknown")
+"""Ends of the codes of findings about values in selectors of a policy that no cluster has."""
+
+
+def explain_resource(
+    settings: RunSettings, kind: str, namespace: str, name: str, why_not: tuple[str, ...] = ()
+) -> Explanation | ClusterExplanation:
+    """Explain the placement of a workload, or describe a cluster.
+
+    The kind is case-insensitive; KIND.GROUP names the group, too. `why_not` are the clusters to explain; by default all of them. Raise
+    Permanent when there is no such workload or cluster.
+    """
+    context = open_context(settings)
+
+    def explain(planned: Planned) -> Explanation | ClusterExplanation:
+        return _explain(context, planned, kind, namespace, name, why_not)
+
+    with gc_paused():
+        fetched = fetch(context)
+        known = try_with_state(lambda: _explain_from_state(context, fetched, kind, namespace, name, why_not))
+        if known is not None:
+            return known
+        planned, found = use_plan(context, fetched, settings.now, explain, written=False)
+    log_ignored_settings(planned.plan)
+    return found
+
+
+def _explain_from_state(
+    context: RunContext, fetched: Fetched, kind: str, namespace: str, name: str, why_not: tuple[str, ...]
+) -> Explanation | None:
+    """Explain an object without a complete plan; None where that is needed."""
+    known = plan_from_state(context, fetched, reads_clusters=False)
+    workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
+    own = workloads.catalog.api_documents_by_key
+    found_keys = [key for key in own if _matches_name(key, kind, name) and key.namespace in (namespace, "")]
+    matching = sorted((key for key in workloads.index if _matches_name(key, kind, name)), key=workload_sort_key)
+    key = find_key((*matching, *found_keys), kind, namespace, name)
+    if key is None or (key in own and len(found_keys) > 1) or list_faults(workloads.plan.findings):
+        return None
+    decisions, baseline = workloads.decide_few([] if key in own else [key])
+    document = own[key] if key in own else decisions.templates[key]
+    found = explain_workload(decisions, document)
+    if found is None and key in own:
+        if any(each.key == key for sites in index_clusters(decisions.catalog).values() for _, each, _ in sites):
+            return None
+        raise Permanent(_describe_undecided(key))
+    found = found or _explain_unselected(decisions, document)
+    details = workloads.describe([] if why_not else [key], decisions)
+    if found.overrides:
+        details = details._replace(rendered=workloads.render(key, decisions))
+    plan = workloads.plan._replace(details=details)
+    try:
+        found = _complete(context, plan, baseline, key, found, why_not)
+    except NeedsNewEngines:
+        return None
+    log_ignored_settings(plan)
+    return found
+
+
+def _describe_undecided(key: Key) -> str:
+    return f"{key} is not a workload, and no API decides about it"
+
+
+def _explain_unselected(decisions: DecisionSet, template: Document) -> Explanation:
+    """Explain an object that no policy selects."""
+    key, origin = template.key, template.origin
+    nearest = list_near_selections(decisions, [key]).get(key, "")
+    return Explanation(str(key), location=f"{origin.path}:{origin.line}" if origin else "", policy_reason=nearest)
+
+
+def _explain(
+    context: RunContext, planned: Planned, kind: str, namespace: str, name: str, why_not: tuple[str, ...]
+) -> Explanation | ClusterExplanation:
+    settings, plan = context.settings, planned.plan
+    decisions = plan.decisions
+    own = decisions.catalog.api_documents_by_key
+    known = dict.fromkeys((*decisions.templates, *own, *decisions.catalog.duplicate_templates, *decisions.catalog.broken))
+    known |= dict.fromkeys(sorted(decisions.kustomized))
+    owners = PartOwners(decisions, planned.config)
+    known |= dict.fromkeys(key for key in owners.list_keys() if key not in known)
+    baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations)
+    key = find_key(known, kind, namespace, name)
+    if key is None:
+        skipped = find_key((Key("", *each.resource) for each in list_faults(plan.findings) if each.resource), kind, namespace, name)
+        if skipped is not None:
+            faults = tuple(finding for finding in list_faults(plan.findings) if finding.resource == skipped.resource)
+            return Explanation(
+                str(skipped), policy_reason="a bug of gitsched shows on its document; its files stay", findings=faults
+            )
+        if kind.lower() != "cluster" or why_not or name not in index_clusters(decisions.catalog):
+            unread = "".join(f"\n{finding}" for finding in list_faults(plan.findings)[:MAX_NAMES])
+            raise Permanent(f"{describe_missing(known, kind, namespace, name)}{unread}")
+        return describe_cluster(baseline, name, plan.findings)  # its document may be of any kind
+    template = decisions.templates.get(key) or own.get(key)
+    if template is None:
+        findings = tuple(finding for finding in plan.findings if finding.resource == key.resource)
+        return Explanation(str(key), policy_reason=_describe_quarantine(decisions, owners, key), findings=findings)
+    found = explain_workload(decisions, template)
+    if found is None and key in own:
+        cluster = next(
+            (name for name, sites in index_clusters(decisions.catalog).items() for _, d, _ in sites if d.key == key), None
+        )
+        if cluster is None or why_not:
+            raise Permanent(_describe_undecided(key))
+        return describe_cluster(baseline, cluster, plan.findings)
+    found = found or _explain_unselected(decisions, template)
+    return _complete(context, plan, baseline, key, found, why_not)
+
+
+def _complete(
+    context: RunContext, plan: Plan, baseline: Baseline, key: Key, found: Explanation, why_not: tuple[str, ...]
+) -> Explanation:
+    """Add to an explanation what the plan has about the document besides the decision of its API."""
+    decisions = baseline.decisions
+    template = decisions.templates.get(key) or decisions.catalog.api_documents_by_key[key]
+    found = _add_document_errors(found, key, plan.findings)
+    found = found._replace(built_from=template.origin.root, changed_by=template.origin.changed_by) if template.origin else found
+    if plan.details is not None and not why_not:
+        found = _add_related_objects(found, plan.details, key)
+    found = found._replace(copies=_list_copies(plan, key))
+    if found.overrides and plan.details is not None:
+        found = found._replace(rewritten=_find_refusal(context, plan.details, key))
+    found = _add_counterfactuals(baseline, key, found, why_not)
+    if key in plan.totals.held:
+        from gitsched.report.held import add_hold  # few workloads are held
+
+        found = add_hold(found, key, plan.totals.held[key])
+    return locate_explanation(found, context.source.repository)
+
+
+def _add_related_objects(found: Explanation, details: PlanDetails, key: Key) -> Explanation:
+    """Add what an object refers to, its targets and its companions."""
+    decisions, _, delivered, missing, companions = details
+    related = explain_companions(companions, decisions, key).get(key, ExplainedCompanions())
+    references = explain_references(decisions, delivered, missing, key).get(key, ())
+    return found._replace(references=references, targets=related.targets, targeted_by=related.targeted_by)
+
+
+def _find_refusal(context: RunContext, details: PlanDetails, key: Key) -> str:
+    """Return why the manifest of a workload with overrides is not edited in place; "" if it is."""
+    from gitsched.reconcile.output.patched_manifests import describe_refusal  # few workloads have overrides
+
+    workload = details.rendered.workloads.get(key)
+    files = [file for files in workload.manifests.values() for file in files.values()] if workload is not None else []
+    return next(filter(None, (describe_refusal(context, file) for file in files)), "")
+
+
+def _list_copies(plan: Plan, key: Key) -> tuple[str, ...]:
+    """Return where copies of a workload stay for an overlap, also those with its former name."""
+    waits = tuple(_list_waits(plan, key)) if plan.rollout_records else ()
+    copies = [copy for copy in plan.retained if key in (copy.workload, copy.follows)]
+    if not copies:
+        return waits
+    from gitsched.report.retained_copies import describe_retained_copies  # few workloads have any
+
+    return (*describe_retained_copies(copies), *waits)
+
+
+def _list_waits(plan: Plan, key: Key) -> Iterator[str]:
+    """Yield for each rollout in which clusters a workload stays as it was, and what they wait for."""
+    waits = {rollout.name: rollout.waits_for for rollout in plan.rollouts}
+    for record in plan.rollout_records:
+        clusters = [held.cluster for held in record.held if held.workload == key]
+        if clusters:
+            verb = "keeps" if len(clusters) == 1 else "keep"
+            yield f"{format_names(clusters, 5)} {verb} what it was before: the Rollout {record.name} waits ({waits.get(record.name, '')})"
+
+
+def _add_document_errors(found: Explanation, key: Key, findings: Iterable[Finding]) -> Explanation:
+    """Add the errors of the object's own document, of which an earlier, valid version may be in use, and the findings about the
+    selectors of its policy."""
+    known = {(finding.code, finding.message) for finding in found.findings}
+    more = (
+        finding
+        for finding in findings
+        if (finding.severity == "error" and finding.resource == key.resource)
+        or (finding.code.endswith(_SELECTOR_CODES) and finding.resource is not None and _is_named(finding.resource, found))
+    )
+    return found._replace(
+        findings=(*found.findings, *(finding for finding in more if (finding.code, finding.message) not in known))
+    )
+
+
+def _is_named(resource: tuple[str, str, str], found: Explanation) -> bool:
+    """Return whether a policy, by kind, namespace and name, is that of an explanation, or what it explains."""
+    kind, *path = resource
+    rest = "/".join(filter(None, path))
+    named = (*found.policy.split(", "), found.workload)
+    return any(text == f"{kind}/{rest}" or (text.startswith(f"{kind}.") and text.endswith(f"/{rest}")) for text in named)
+
+
+def explain_workloads(
+    repository: Repository, plan: Plan, outcomes: Collection[Outcome], progress: Progress | None = None
+) -> dict[Key, Explanation]:
+    """Explain the workloads with these outcomes of a complete plan, for the HTML report."""
+    decisions = plan.decisions
+    found: dict[Key, Explanation] = {}
+    locations: RuleLocations = {}
+    own = decisions.catalog.api_documents_by_key
+    assert plan.details is not None, "only a complete plan has all references"
+    references = explain_references(decisions, plan.details.delivered, plan.details.missing)
+    companions = explain_companions(plan.details.companions, decisions)
+    keys = [outcome.key for outcome in outcomes]
+    for key in keys if progress is None else follow(keys, "explaining workloads", progress):
+        template = decisions.templates.get(key) or own.get(key)
+        explanation = explain_workload(decisions, template) if template else None
+        if explanation:
+            related = companions.get(key, ExplainedCompanions())
+            explanation = explanation._replace(
+                references=references.get(key, ()),
+                targets=related.targets,
+                targeted_by=related.targeted_by,
+                copies=_list_copies(plan, key),
+            )
+            found[key] = locate_explanation(explanation, repository, locations)
+    return found
+
+
+def find_key(known: Iterable[Key], kind: str, namespace: str, name: str) -> Key | None:
+    """Return the key of an object; None if there is none. The kind is case-insensitive and may name the group, too."""
+    return next((key for key in known if _matches_name(key, kind, name) and key.namespace in (namespace, "")), None)
+
+
+def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str) -> str:
+    """Return the message that a resource does not exist, with similar ones: in another namespace, of another name or kind."""
+    from difflib import get_close_matches  # rarely needed
+
+    keys = list(known)
+    kinds = {key.kind.lower(): key.kind for key in keys}
+    similar = [key for key in keys if _matches_name(key, kind, key.name)]
+    cluster_scoped = bool(similar) and not any(key.namespace for key in similar)
+    missing = f"there is no {kind} {name if cluster_scoped else f'{namespace}/{name}'} in the source"
+    elsewhere = sorted({key.namespace for key in similar if key.name == name})[:MAX_NAMES]
+    if elsewhere:
+        return f"{missing}; there is one of that name in: {', '.join(elsewhere)}"
+    if not similar:
+        in_namespace = sorted(key.kind for key in keys if (key.namespace, key.name) == (kind, name))
+        if in_namespace:
+            return f"{missing}; did you mean {in_namespace[0]}/{kind}/{name}?"
+        near = [kinds[word] for word in get_close_matches(kind.lower()[:100], kinds, n=1)]
+        return f"{missing}, and nothing else of that kind" + (f"; did you mean {near[0]}?" if near else "")
+    near = get_close_matches(name[:253], sorted({key.name for key in similar}), n=MAX_NAMES)
+    return missing + (f"; did you mean {', '.join(near)}?" if near else "")
+
+
+def _describe_quarantine(decisions: DecisionSet, owners: PartOwners, key: Key) -> str:
+    catalog, owner = decisions.catalog, owners.find(key)
+    if owner is not None:
+        clusters = f", which brings it to {format_names(sorted(owner.replicas))}" if owner.replicas else ""
+        return f"it is {owner.reason}{clusters}, and no object of its own"
+    if key in decisions.kustomized:
+        return f"{decisions.kustomized[key]}, so it is not placed as its file has it"
+    if key not in catalog.duplicate_templates:
+        return "its document is broken"
+    origins = [document.origin for document in catalog.duplicate_templates[key] if document.origin]
+    locations = ", ".join(f"{origin.path}:{origin.line}" for origin in origins[:MAX_NAMES])
+    return f"it is defined more than once and no document is used: {locations}"
+
+
+def _add_counterfactuals(baseline: Baseline, key: Key, found: Explanation, why_not: tuple[str, ...]) -> Explanation:
+    """Add what would bring a workload to the clusters in `why_not`, by default to the first ones that it does not run on."""
+    if key not in baseline.decisions.templates or found.candidate_kind != "cluster":
+        if why_not:
+            raise Permanent(f"{key} is not a workload that is placed on clusters")
+        return found
+    known = index_clusters(baseline.decisions.catalog)
+    unknown = sorted(set(why_not) - known.keys())
+    if unknown:
+        raise Permanent(f"there is no cluster {unknown[0]!r}; there {format_known_names(sorted(known))}")
+    placed = {target.cluster for target in found.result}
+    if why_not:
+        kept = tuple(candidate for candidate in found.candidates if candidate.result.name in why_not)
+        result = tuple(target for target in found.result if target.cluster in why_not)
+        return found._replace(
+            candidates=kept,
+            result=result,
+            counterfactuals=find_counterfactuals(baseline, key, why_not),
+            selection=(),
+            division=(),
+            division_rule=(),
+            only_some_clusters=True,
+        )
+    wanted = [name for name in _sort_clusters(found.candidates) if name not in placed and name in known]
+    return found._replace(
+        counterfactuals=find_counterfactuals(baseline, key, wanted[:MAX_COUNTERFACTUALS]),
+        unexamined=len(wanted[MAX_COUNTERFACTUALS:]),
+    )
+
+
+def _sort_clusters(candidates: Iterable[ExplainedCandidate]) -> list[str]:
+    """Sort the clusters: eligible ones first, then by name."""
+    eligible: dict[str, bool] = {}
+    for candidate in candidates:
+        eligible[candidate.result.name] = eligible.get(candidate.result.name, False) or candidate.result.eligible
+    return sorted(eligible, key=lambda name: (not eligible[name], name))
+
+
+def _matches_name(key: Key, kind: str, name: str) -> bool:
+    """Return whether a name and KIND, KIND.GROUP or KIND.VERSION.GROUP, as kubectl accepts them, identify this object."""
+    word, _, group = kind.lower().partition(".")
+    return key.name == name and key.kind.lower() == word and (not group or key.group in (group, group.partition(".")[2]))

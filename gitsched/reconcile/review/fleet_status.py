@@ -1,0 +1,87 @@
+"""Read the status of a fleet: which output commit each cluster has applied, whether it is healthy, and what is where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from gitsched.decide.garbage_collection import gc_paused
+from gitsched.decide.plan_result import Plan
+from gitsched.decide.rollouts.cluster_reports import KnownReports
+from gitsched.git import Repository
+from gitsched.model.document import Key
+from gitsched.model.fleet_status import ClusterStatus, FleetStatus, LastReport, WorkloadStatus
+from gitsched.reconcile.fetch import fetch
+from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, plan_fleet
+from gitsched.reconcile.pipeline import log_ignored_settings
+from gitsched.reconcile.rollout_input import list_output_commits
+from gitsched.reconcile.run import Fetched, open_context
+from gitsched.reconcile.run_settings import RunSettings
+from gitsched.render.output_files import CLUSTERS, escape_segment
+
+
+def read_fleet_status(settings: RunSettings) -> FleetStatus:
+    """Read the status of a fleet. Nothing is written to a branch."""
+    context = open_context(settings._replace(all_statuses=True))
+    with gc_paused():
+        fetched = fetch(context)
+        fleet = plan_fleet(context, fetched)
+        log_ignored_settings(fleet.plan)
+        return make_fleet_status(fetched, fleet)
+
+
+def make_fleet_status(fetched: Fetched, fleet: PlannedFleet) -> FleetStatus:
+    """Return the status of a planned fleet."""
+    repository, head, plan = fetched.output.repository, fetched.output_head, fleet.plan
+    commits = list_output_commits(repository, head)
+    reports = KnownReports(fleet.catalog, plan.observations, commits)
+    last = {name: reports.find_last(name) for name in sorted(fleet.clusters)}
+    limit = max((report.age for report in last.values() if report is not None and report.age is not None), default=0)
+    behind = _count_changes(repository, fetched, commits[: limit + 1], last)
+    clusters = tuple(
+        ClusterStatus(name, fleet.unready.get(name, ""), facts.workloads, last[name], behind.get(name))
+        for name, facts in sorted(fleet.clusters.items())
+    )
+    commit = repository.commit(head) if head is not None else None
+    return FleetStatus(
+        fetched.output.branch,
+        head or "",
+        commit.time if commit is not None else None,
+        commit is None or (fetched.record is not None and fetched.record.source_tree != fetched.source.tree),
+        clusters,
+        plan.rollouts,
+        tuple(list_workload_statuses(plan)),
+        fleet.unclaimed,
+        fleet.nearest,
+    )
+
+
+def _count_changes(
+    repository: Repository, fetched: Fetched, commits: Iterable[str], reports: Mapping[str, LastReport | None]
+) -> dict[str, int]:
+    """Return how many commits after the applied one changed the directory of each cluster that has reported."""
+    counts: dict[str, int] = {}
+    later: Mapping[str, tuple[str, int]] | None = None
+    for age, commit in enumerate(commits):
+        tree = repository.commit(commit).tree
+        directories = repository.list_directory(tree, f"{fetched.prefix}{CLUSTERS}")
+        for name, report in reports.items():
+            if report is None or report.age is None:
+                continue
+            counts.setdefault(name, 0)
+            segment = escape_segment(name)
+            if later is not None and age <= report.age and later.get(segment) != directories.get(segment):
+                counts[name] += 1
+        later = directories
+    return counts
+
+
+def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
+    """Yield where each workload is on the output branch."""
+    moves = {move.key: move for move in plan.moves}
+    held: dict[Key, list[str]] = {}
+    for record in plan.rollout_records:
+        for files in record.held:
+            held.setdefault(files.workload, []).append(files.cluster)
+    for key, outcome in plan.outcomes.items():
+        clusters = moves[key].before if key in moves else outcome.counted_replicas
+        yield WorkloadStatus(key, outcome.policy, clusters, tuple(sorted(held.get(key, ()))))

@@ -1,0 +1,122 @@
+"""Read what is in one cluster, or where one workload is with what belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from functools import partial
+
+from gitsched.decide.garbage_collection import gc_paused
+from gitsched.decide.plan_result import PlanDetails
+from gitsched.decide.relations.companion_explanation import ExplainedCompanions, explain_companions
+from gitsched.decide.relations.reference_explanation import explain_references
+from gitsched.model.changes import RetainedCopy
+from gitsched.model.document import Key
+from gitsched.model.errors import Permanent
+from gitsched.model.finding import finding_sort_key, format_names
+from gitsched.model.fleet_status import WorkloadStatus
+from gitsched.model.fleet_tree import ClusterTree, WorkloadTree
+from gitsched.model.scheduling import Outcome
+from gitsched.reconcile.fetch import fetch
+from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, plan_fleet
+from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
+from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
+from gitsched.reconcile.pipeline import log_ignored_settings, plan_source
+from gitsched.reconcile.review.fleet_status import list_workload_statuses, make_fleet_status
+from gitsched.reconcile.run import Fetched, RunContext, open_context
+from gitsched.reconcile.run_settings import RunSettings
+
+_CLUSTER_KINDS = ("cluster", "managedcluster")
+MAX_NAMES = 5
+"""Names in one message."""
+
+
+def read_fleet_tree(settings: RunSettings, words: Sequence[str], kind: str = "", namespace: str = "") -> ClusterTree | WorkloadTree:
+    """Read what words stand for: CLUSTER, NAME, KIND NAME, NAMESPACE NAME, or KIND NAMESPACE NAME; a cluster before a workload.
+
+    `kind` is the first word if that is a kind. `namespace` is that of the workload, "" for any.
+
+    Raise Permanent where nothing or more than one workload has the name.
+    """
+    context = open_context(settings._replace(all_statuses=True))
+    with gc_paused():
+        fetched = fetch(context)
+        fleet = plan_fleet(context, fetched)
+        log_ignored_settings(fleet.plan)
+        return _read_tree(context, fetched, fleet, words, kind, namespace)
+
+
+def _read_tree(
+    context: RunContext, fetched: Fetched, fleet: PlannedFleet, words: Sequence[str], kind: str, namespace: str
+) -> ClusterTree | WorkloadTree:
+    name = words[-1]
+    retained = fetched.record.retained if fetched.record is not None else ()
+    if name in fleet.clusters and not namespace and (len(words) == 1 or kind.lower() in _CLUSTER_KINDS):
+        status = make_fleet_status(fetched, fleet)
+        workloads = tuple(one for one in status.workloads if name in one.clusters)
+        (cluster,) = (one for one in status.clusters if one.name == name)
+        return ClusterTree(cluster, workloads, tuple(copy for copy in retained if copy.cluster == name))
+    statuses = {one.key: one for one in list_workload_statuses(fleet.plan)}
+    found = [key for key in statuses if _selects(key, words, kind, namespace)]
+    if len(found) != 1:
+        raise Permanent(_describe_choice(statuses, found, fleet.clusters, "/".join(words)))
+    key, plan = found[0], fleet.plan
+    details = plan.details or try_with_state(partial(_read_details, context, fetched, key))
+    if details is None:
+        plan = plan_source(context, fetched, context.settings.now, written=False).plan
+        details = plan.details
+    assert details is not None, "a complete plan has all references"
+    return _make_workload_tree(plan.outcomes[key], details, statuses[key], retained)
+
+
+def _read_details(context: RunContext, fetched: Fetched, key: Key) -> PlanDetails:
+    """Return what a complete plan has about one workload that the last run has placed."""
+    known = plan_from_state(context, fetched, reads_clusters=False)
+    workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
+    return workloads.describe([key], workloads.decide([key]))
+
+
+def _make_workload_tree(
+    outcome: Outcome, details: PlanDetails, status: WorkloadStatus, retained: Iterable[RetainedCopy]
+) -> WorkloadTree:
+    key = status.key
+    decisions, _, delivered, missing, companions = details
+    problems = sorted((finding for finding in outcome.findings if finding.severity != "info"), key=finding_sort_key)
+    related = explain_companions(companions, decisions, key).get(key, ExplainedCompanions())
+    return WorkloadTree(
+        status,
+        outcome.group,
+        outcome.reason if outcome.targets else next((each.message for each in problems), outcome.reason),
+        tuple(copy for copy in retained if key in (copy.workload, copy.follows)),
+        related.targeted_by,
+        related.targets,
+        explain_references(decisions, delivered, missing, key).get(key, ()),
+    )
+
+
+def _selects(key: Key, words: Sequence[str], kind: str, namespace: str) -> bool:
+    *before, name = words
+    if name != key.name or namespace not in ("", key.namespace):
+        return False
+    is_kind = kind.lower() in (key.kind.lower(), f"{key.kind}.{key.group}".lower())
+    if len(before) == 2:
+        return is_kind and before[1] == key.namespace
+    return not before or is_kind or before[0] == key.namespace
+
+
+def _describe_choice(known: Iterable[Key], found: list[Key], clusters: Iterable[str], text: str) -> str:
+    """Return which workloads a name may stand for, or what else has a similar name."""
+    if found:
+        return f"{text!r} stands for {format_names(sorted(map(_format_words, found)), MAX_NAMES)}: give the kind and the namespace"
+    words: dict[str, str] = {name: name for name in clusters}
+    for key in known:
+        for word in (key.name, f"{key.namespace}/{key.name}", _format_words(key)):
+            words.setdefault(word.lower(), _format_words(key))
+    similar = [*dict.fromkeys(words[word] for word in get_close_matches(text.lower(), words, n=3, cutoff=0.6))]
+    hint = f"; did you mean {' or '.join(similar)}?" if similar else "; `gitsched status --workloads` lists the workloads"
+    return f"no cluster and no workload of a policy is called {text!r}{hint}"
+
+
+def _format_words(key: Key) -> str:
+    """Return a workload as it is written on the command line."""
+    return "/".join(filter(None, (key.kind.lower(), key.namespace, key.name)))

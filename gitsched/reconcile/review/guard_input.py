@@ -1,0 +1,38 @@
+"""Read what the guard needs besides the planned commit: the settings of the trusted side, the record of the last run, and options."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gitsched import __version__
+from gitsched.decide.guard.guard_settings import GuardInput, read_guard_record
+from gitsched.reconcile.source.config_file import read_config
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.guard_config import GuardConfig
+    from gitsched.reconcile.run import Fetched, RunContext
+    from gitsched.render.run_metadata import RunMetadata
+
+
+def make_guard_input(context: RunContext, fetched: Fetched) -> GuardInput:
+    """Return the input of the guard. The trusted side is the base of a comparison, else what the last run recorded."""
+    settings, record = context.settings, fetched.record
+    trusted: GuardConfig | None = None
+    if fetched.trusted.is_base:
+        trusted = fetched.trusted.config.guard
+    elif record is not None:
+        trusted = _find_recorded_settings(context, record)
+    recorded = read_guard_record(record.guard if record is not None else {})
+    return GuardInput(trusted, recorded, fetched.frozen, settings.guard_limits, settings.allowed)
+
+
+def _find_recorded_settings(context: RunContext, record: RunMetadata) -> GuardConfig | None:
+    """Return the settings that the last run recorded. For a run of an earlier gitsched they are those of its source commit; None if this
+    commit is not available."""
+    if record.guard or record.version == __version__:
+        return read_guard_record(record.guard).settings
+    if not record.source or not context.source.fetch_commit(record.source):
+        return None
+    repository = context.source.repository
+    config = read_config(repository, repository.commit(record.source).tree, context.caches.files)
+    return config.guard if config is not None else None

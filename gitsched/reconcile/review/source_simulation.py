@@ -1,0 +1,189 @@
+"""Run simulations on a plan of the source. No ref moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from gitsched.decide.garbage_collection import gc_paused
+from gitsched.diff.resilience import compare_resilience
+from gitsched.git import Repository
+from gitsched.model.finding import Finding, list_faults
+from gitsched.model.simulation import ImpactChange, Resilience, ResilienceChange, Simulation
+from gitsched.reconcile.fetch import fetch
+from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
+from gitsched.reconcile.pipeline import log_ignored_settings, use_plan
+from gitsched.reconcile.review.compared_plans import PlannedCommit
+from gitsched.reconcile.review.comparison import PlanComparison
+from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
+from gitsched.reconcile.run_settings import RunSettings
+from gitsched.reconcile.source.source_locations import RuleLocations, locate_causes
+from gitsched.report.causes import list_cause_texts
+from gitsched.simulate.baseline import Baseline, make_baseline
+from gitsched.simulate.continued_plan import NeedsNewEngines
+from gitsched.simulate.scenario import Scenario, apply_scenario
+from gitsched.simulate.simulation import simulate, simulate_all_losses
+
+if TYPE_CHECKING:
+    from gitsched.decide.plan_result import Plan
+    from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
+
+T = TypeVar("T")
+
+
+def simulate_source(
+    settings: RunSettings, scenario: Scenario, faults: list[Finding], use: Callable[[Simulation], object]
+) -> Simulation:
+    """Simulate a scenario on the plan of the source. Raise Permanent if it names a missing cluster or object.
+
+    Findings about documents on which a bug shows are added to `faults`, here and in the other functions. `use` is called with the result,
+    to find these, too.
+    """
+    known = partial(_simulate_from_state, scenario=scenario, use=use)
+    return _run_on_source(settings, lambda baseline, _: simulate(baseline, scenario), faults, use, known)
+
+
+def _simulate_from_state(
+    context: RunContext, fetched: Fetched, scenario: Scenario, use: Callable[[Simulation], object]
+) -> Simulation | None:
+    """Simulate a scenario on what the last run has planned; None where a complete plan is needed."""
+    workloads = _plan_workloads(context, fetched)
+    if workloads is None:
+        return None
+    plan = workloads.plan
+    if scenario.scale or scenario.fresh:
+        time = max(context.settings.now, plan.time)
+        catalog, nodes = workloads.catalog, workloads.has_inner_placements
+        changed = apply_scenario(catalog, scenario._replace(scale=()), plan.totals.config, time, nodes)
+        baseline = workloads.decide_few(workloads.list_concerned(scenario, changed))[1]
+    else:
+        baseline = workloads.make_fleet_baseline()
+    return _use_from_state(plan, partial(simulate, baseline, scenario), use)
+
+
+def _simulate_losses_from_state(
+    context: RunContext, fetched: Fetched, by: str, unreachable: bool, use: Callable[[Resilience], object]
+) -> Resilience | None:
+    """Simulate all losses of a kind on what the last run has planned; None where a complete plan is needed."""
+    workloads = _plan_workloads(context, fetched)
+    if workloads is None:
+        return None
+    simulated = partial(simulate_all_losses, workloads.make_fleet_baseline(), by, unreachable, context.settings.progress)
+    return _use_from_state(workloads.plan, simulated, use)
+
+
+def _plan_workloads(context: RunContext, fetched: Fetched) -> PlannedWorkloads | None:
+    from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads  # not where there is no state
+
+    known = plan_from_state(context, fetched, reads_clusters=False)
+    plan = known.planned.plan
+    workloads = PlannedWorkloads(context, fetched, plan, known.update)
+    return None if list_faults(plan.findings) else workloads
+
+
+def _use_from_state(plan: Plan, answer: Callable[[], T], use: Callable[[T], object]) -> T | None:
+    """Return an answer, once it is used; None if an event needs a complete plan."""
+    try:
+        answered = answer()
+    except NeedsNewEngines:
+        return None
+    use(answered)
+    log_ignored_settings(plan)
+    return answered
+
+
+def simulate_source_losses(
+    settings: RunSettings, by: str, faults: list[Finding], use: Callable[[Resilience], object], *, unreachable: bool = False
+) -> Resilience:
+    """Simulate the loss of each `cluster`, `node`, `zone`, `region` or `provider`. Lost clusters are gone, or only `unreachable`."""
+    known = partial(_simulate_losses_from_state, by=by, unreachable=unreachable, use=use)
+    return _run_on_source(
+        settings, lambda baseline, _: simulate_all_losses(baseline, by, unreachable, settings.progress), faults, use, known
+    )
+
+
+def compare_source_resilience(
+    base: RunSettings,
+    head: RunSettings,
+    by: str,
+    faults: list[Finding],
+    use: Callable[[ResilienceChange], object],
+    *,
+    unreachable: bool = False,
+) -> ResilienceChange:
+    """Simulate every single loss at two revisions, and compare which workloads each loss affects."""
+    return _run_on_source(
+        base,
+        lambda old, _: _run_on_source(
+            head,
+            lambda new, repository: _locate_change_causes(compare_resilience(old, new, by, unreachable, head.progress), repository),
+            faults,
+            use,
+        ),
+        faults,
+        lambda _: None,
+    )
+
+
+def assess_resilience(compared: PlanComparison, by: str) -> Resilience | ResilienceChange:
+    """Simulate losses on the plan under review, and compare with the plan of the base where that is a commit."""
+    head = _make_commit_baseline(compared.later, compared.context.settings)
+    if compared.earlier is None:
+        return simulate_all_losses(head, by, progress=compared.context.settings.progress)
+    return _locate_change_causes(
+        compare_resilience(
+            _make_commit_baseline(compared.earlier, compared.context.settings),
+            head,
+            by,
+            progress=compared.context.settings.progress,
+        ),
+        compared.context.source.repository,
+    )
+
+
+def _make_commit_baseline(planned: PlannedCommit, settings: RunSettings) -> Baseline:
+    plan = planned.run.plan
+    return make_baseline(planned.decisions, planned.config, max(settings.now, plan.time), plan.observations)
+
+
+def _run_on_source(
+    settings: RunSettings,
+    answer: Callable[[Baseline, Repository], T],
+    faults: list[Finding],
+    use: Callable[[T], object],
+    answer_from_state: Callable[[RunContext, Fetched], T | None] | None = None,
+) -> T:
+    """Return the answer from a plan of the source, once it is used. Findings about documents on which a bug shows, also in the use of the
+    answer, are added to `faults`. `answer_from_state` gives the same answer without a plan, and uses it, or returns None."""
+    context = open_context(settings._replace(observations="recorded"))
+
+    def use_answer(planned: Planned) -> T:
+        plan = planned.plan
+        baseline = make_baseline(plan.decisions, planned.config, max(settings.now, plan.time), plan.observations)
+        answered = answer(baseline, context.source.repository)
+        use(answered)
+        return answered
+
+    with gc_paused():
+        fetched = fetch(context)
+        known = try_with_state(lambda: answer_from_state(context, fetched)) if answer_from_state is not None else None
+        if known is not None:
+            return known
+        planned, answered = use_plan(context, fetched, settings.now, use_answer, written=False)
+    faults += list_faults(planned.plan.findings)
+    log_ignored_settings(planned.plan)
+    return answered
+
+
+def _locate_change_causes(change: ResilienceChange, repository: Repository) -> ResilienceChange:
+    """Return the change with the line of each cause."""
+    locations: RuleLocations = {}
+    return change._replace(impact_changes=tuple(_locate_impact(entry, repository, locations) for entry in change.impact_changes))
+
+
+def _locate_impact(change: ImpactChange, repository: Repository, locations: RuleLocations) -> ImpactChange:
+    causes = locate_causes(change.causes, repository, locations)
+    proved = [cause for cause in causes if cause.proved]
+    cause = "; ".join(list_cause_texts(proved, lambda cause: cause.location.text if cause.location else cause.text))
+    return change._replace(causes=causes, cause=cause)

@@ -1,0 +1,1 @@
+"""Read the documents of a source commit."""

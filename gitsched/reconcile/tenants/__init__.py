@@ -1,0 +1,1 @@
+"""Read a source whose directories belong to tenants."""

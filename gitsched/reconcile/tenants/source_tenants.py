@@ -1,0 +1,199 @@
+"""Read the Tenants of a source, and those of the trusted side that the output branch records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from gitsched.apis.capabilities import DocumentPair
+from gitsched.apis.gitsched.tenancy import Tenancy, TenantPaths, fold_path, is_below
+from gitsched.apis.gitsched.tenant import Tenant, parse_tenant, read_closed_tenant
+from gitsched.decide.catalog import RawDocument
+from gitsched.decide.incremental.continued_views import SourceOwners
+from gitsched.model.document import Body, Document, Key, as_object
+from gitsched.model.finding import Finding, Location, locate_origin
+from gitsched.model.template_index import TemplateIndex
+from gitsched.model.tenants import TENANT, TENANT_CHANGED, TENANT_KIND
+from gitsched.reconcile.tenants.tenant_rules import LocateRules, read_positions
+
+MAX_TENANTS = 2_000
+"""Tenants of one source."""
+
+
+class FoundTenants(NamedTuple):
+    """The Tenants of a commit, those that the next run trusts as they are written in gitsched.json, and findings."""
+
+    paths: TenantPaths
+    records: tuple[Mapping[str, Any], ...]
+    findings: tuple[Finding, ...]
+
+
+def read_trusted_tenants(records: Sequence[Mapping[str, Any]]) -> tuple[Tenant, ...]:
+    """Return the Tenants that gitsched.json records."""
+    found = []
+    for record in records:
+        path, line = record.get("path"), record.get("line")
+        location = Location(path, line, 1) if isinstance(path, str) and isinstance(line, int) else None
+        fields = read_positions(record)
+        body = {"metadata": {"name": record.get("name")}, "spec": as_object(record.get("spec"))}
+        closed = str(record.get("closed") or "")
+        tenant = read_closed_tenant(body, location, closed) if closed else parse_tenant(body, location)
+        found.append(tenant._replace(fields=fields))
+    return tuple(found)
+
+
+def make_trusted_paths(records: Sequence[Mapping[str, Any]]) -> TenantPaths:
+    """Return the paths of the Tenants that gitsched.json records."""
+    return TenantPaths(read_trusted_tenants(records), ())
+
+
+def continue_tenancy(
+    records: Sequence[Mapping[str, Any]],
+    index: TemplateIndex,
+    documents: Mapping[tuple[str, str], tuple[Document, ...]],
+    changes: Mapping[Key, DocumentPair],
+) -> Tenancy:
+    """Return the owners of a source whose Tenants are those that gitsched.json records. `index` has the templates of the last plan,
+    `documents` those of policy APIs, and `changes` what changed in both."""
+    known = read_trusted_tenants(records)
+    paths = TenantPaths(known, known)
+    return Tenancy(paths, SourceOwners(paths, index, documents, changes))
+
+
+def read_tenants(
+    documents: Iterable[RawDocument], trusted: Sequence[Mapping[str, Any]], locate: LocateRules = lambda *_: {}
+) -> FoundTenants:
+    """Return the Tenants that count for a commit. `trusted` are those of the trusted side, as gitsched.json records them. `locate` returns
+    the positions of the rules of a document.
+
+    A Tenant inside of the path of another one is ignored. One inside of its own path allows nothing, because its tenant could change it,
+    and neither does one that cannot be used.
+    """
+    known = read_trusted_tenants(trusted)
+    candidates = [document for document in documents if document.kind == TENANT and document[4:6] == TENANT_KIND]
+    findings: list[Finding] = []
+    own: list[Tenant] = []
+    records: list[Mapping[str, Any]] = []
+    names: set[str] = set()
+    taken: dict[str, Tenant] = {}
+    parsed = [
+        (document, _parse(document)._replace(fields=locate(document.body, document.origin)))
+        for document in candidates[:MAX_TENANTS]
+    ]
+    known = _locate_unchanged(known, parsed)
+    if len(candidates) > MAX_TENANTS:
+        text = f"the source has {len(candidates)} Tenants: only the first {MAX_TENANTS} count; remove the others"
+        findings.append(Finding("error", "tenant-invalid", text))
+    for document, tenant in _order(parsed, known):
+        path = document.origin.path if document.origin is not None else ""
+        outer = next((other for other in (*known, *own) if other.name != tenant.name and _contains(other, path)), None)
+        if outer is not None or any(_contains(other, path) for other in known):
+            if outer is not None or tenant not in known:
+                whose = outer.title if outer is not None else f"Tenant {tenant.name}"
+                text = f"this Tenant has no effect: it is in a path of {whose}; define Tenants outside of the paths of all tenants"
+                findings.append(_make_finding(document, "tenant-kind", text))
+            continue
+        if tenant.name in names:
+            text = f"Tenant {tenant.name} is defined more than once: only the first one counts; remove the others"
+            findings.append(_make_finding(document, "tenant-invalid", text))
+            continue
+        names.add(tenant.name)
+        if not tenant.closed and _contains(tenant, path):
+            reason = "it is in one of its own paths, where its tenant could change it"
+            tenant = read_closed_tenant(document.body, tenant.location, reason)._replace(fields=tenant.fields)
+            text = f"{tenant.title} allows nothing: {reason}; move it to another directory"
+            findings.append(_make_finding(document, "tenant-invalid", text))
+        for directory in tenant.paths:
+            folded = fold_path(directory)
+            if folded in taken:
+                text = f"{directory} belongs to {taken[folded].title}: remove it from this Tenant"
+                findings.append(_make_finding(document, "tenant-invalid", text))
+            taken.setdefault(folded, tenant)
+        own.append(tenant)
+        findings += _describe_change(document, tenant, known)
+        if not tenant.closed:
+            records.append(_write_record(document, tenant))
+    kept = {str(record.get("name")): record for record in trusted}
+    for tenant in own:
+        if not tenant.closed:
+            continue
+        records.append(kept[tenant.name] if tenant.name in kept else _write_closed_record(tenant))
+        if not tenant.paths and tenant.name not in kept:
+            findings.append(_report_unreadable(tenant))
+    for tenant in known:
+        if tenant.name not in names:
+            text = f"{tenant.title} is removed: its rules still count in this run, because the trusted side has it"
+            findings.append(Finding("warning", TENANT_CHANGED, text, tenant.location, (TENANT, "", tenant.name), is_change=True))
+    ordered = sorted(records, key=lambda record: str(record.get("name")))
+    return FoundTenants(TenantPaths(known, own), tuple(ordered), tuple(findings))
+
+
+def _report_unreadable(tenant: Tenant) -> Finding:
+    text = (
+        f"{tenant.title} cannot be read: {tenant.closed}, and neither says which directories it is for; a run writes nothing, because they "
+        "would belong to the platform; correct the Tenant"
+    )
+    return Finding("error", "tenant-unreadable", text, tenant.location, (TENANT, "", tenant.name))
+
+
+def _locate_unchanged(known: Sequence[Tenant], parsed: Iterable[tuple[RawDocument, Tenant]]) -> tuple[Tenant, ...]:
+    """Return the Tenants of the trusted side, those that the commit does not change where it has them."""
+    own = {tenant.name: tenant for _, tenant in parsed}
+    return tuple(
+        found if (found := own.get(tenant.name)) is not None and tenant.has_rules_of(found) else tenant for tenant in known
+    )
+
+
+def _parse(document: RawDocument) -> Tenant:
+    location = locate_origin(document.origin) if document.origin is not None else None
+    if document.broken:
+        return read_closed_tenant(document.body, location, "its document has errors, and no earlier version of it can be used")
+    return parse_tenant(document.body, location)
+
+
+def _order(parsed: list[tuple[RawDocument, Tenant]], known: Sequence[Tenant]) -> list[tuple[RawDocument, Tenant]]:
+    """Return Tenants whose file is in no path of a Tenant first: only these decide whether others count."""
+    every = [*known, *(tenant for _, tenant in parsed)]
+
+    def is_inside(document: RawDocument) -> bool:
+        return document.origin is not None and any(_contains(tenant, document.origin.path) for tenant in every)
+
+    return sorted(parsed, key=lambda entry: (is_inside(entry[0]), entry[1].name))
+
+
+def _contains(tenant: Tenant, path: str) -> bool:
+    return any(is_below(fold_path(path), fold_path(directory)) for directory in tenant.paths)
+
+
+def _describe_change(document: RawDocument, tenant: Tenant, known: Sequence[Tenant]) -> list[Finding]:
+    before = next((other for other in known if other.name == tenant.name), None)
+    if before is not None and before.has_rules_of(tenant):
+        return []
+    what = "differs from that of the trusted side" if before is not None else "is new"
+    later = "what it allows in addition counts from the next run" if before is not None else "it counts at once"
+    text = f"Tenant {tenant.name} {what}: {later}"
+    return [_make_finding(document, TENANT_CHANGED, text, "info")]
+
+
+def _make_finding(document: RawDocument, code: str, text: str, severity: Any = "error") -> Finding:
+    location = locate_origin(document.origin) if document.origin is not None else None
+    return Finding(severity, code, text, location, (TENANT, "", document.name), is_change=code == TENANT_CHANGED)
+
+
+def _write_record(document: RawDocument, tenant: Tenant) -> dict[str, Any]:
+    """Return a Tenant as gitsched.json has it."""
+    spec: Body = as_object(document.body.get("spec"))
+    record: dict[str, Any] = {"name": document.name, "spec": spec}
+    if document.origin is not None:
+        record |= {"path": document.origin.path, "line": document.origin.line}
+    if tenant.fields:
+        record["fields"] = {name: list(position) for name, position in sorted(tenant.fields.items())}
+    return record
+
+
+def _write_closed_record(tenant: Tenant) -> dict[str, Any]:
+    """Return a Tenant that allows nothing as gitsched.json has it, so that nothing below its paths counts when it is removed."""
+    record: dict[str, Any] = {"name": tenant.name, "spec": {"paths": list(tenant.paths)}, "closed": tenant.closed}
+    if tenant.location is not None:
+        record |= {"path": tenant.location.path, "line": tenant.location.line}
+    return record

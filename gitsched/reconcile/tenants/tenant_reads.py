@@ -1,0 +1,99 @@
+"""Find what kustomizations and Bundles name that belongs to others."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.bundle import parse_bundle
+from gitsched.apis.gitsched.tenancy import PLATFORM, TenantPaths, is_below
+from gitsched.apis.gitsched.tenant import Tenant
+from gitsched.decide.tenants.tenant_admission import OwnedDocument, Violation
+from gitsched.git import TreeEntry
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
+from gitsched.manifests.kustomize_graph import resolve_path
+from gitsched.model.finding import Finding, Location, locate_origin
+from gitsched.model.variants import BUNDLE_KIND
+from gitsched.reconcile.cache.caches import SourceFile
+from gitsched.reconcile.source.source_reader import SourceReader
+
+MAX_FINDINGS = 1_000
+"""Findings about references to files of others."""
+
+
+class _Reference(NamedTuple):
+    path: str
+    location: Location
+
+
+def find_unreadable(
+    entries: Sequence[TreeEntry],
+    files: Mapping[str, SourceFile],
+    documents: Iterable[OwnedDocument],
+    paths: TenantPaths,
+    reader: SourceReader,
+) -> list[Finding]:
+    """Return an error for each path that a kustomization or Bundle names and that its owner may not read."""
+    known = {parent for entry in entries for parent in (entry.path, *_list_parents(entry.path))}
+    findings: dict[Finding, None] = {}
+    for owner, reference in (*_list_kustomizations(entries, files, paths, reader), *_list_bundles(documents)):
+        if len(findings) >= MAX_FINDINGS:
+            break
+        if owner == PLATFORM:
+            found = paths.find(reference.path)
+            if found and reference.path in known:
+                message = (
+                    f"builds of the platform do not read {reference.path}, which belongs to {found[0].title}: have the tenant build it, or "
+                    "move what both use to a directory of the platform"
+                )
+                findings[Finding("error", "tenant-read", message, reference.location)] = None
+            continue
+        tenant = _find_forbidding(owner, reference.path, paths)
+        if tenant is not None and reference.path in known:
+            message = f"builds to read {reference.path}"
+            violation = Violation(
+                "tenant-read", tenant, message, "name the directory in spec.reads, or copy what is needed", "spec.reads"
+            )
+            findings[Finding("error", violation.code, violation.text, reference.location)] = None
+    return list(findings)
+
+
+def _find_forbidding(owner: str, path: str, paths: TenantPaths) -> Tenant | None:
+    """Return the Tenant that keeps an owner from reading a path, or a directory that also has files of others."""
+    if paths.may_read(owner, path):
+        return None
+    return next(
+        (tenant for tenant in paths.list_rules(owner) if not any(is_below(path, directory) for directory in tenant.reads)), None
+    )
+
+
+def _list_kustomizations(
+    entries: Sequence[TreeEntry], files: Mapping[str, SourceFile], paths: TenantPaths, reader: SourceReader
+) -> Iterator[tuple[str, _Reference]]:
+    for entry in entries:
+        directory, _, name = entry.path.rpartition("/")
+        if name not in KUSTOMIZATION_NAMES or entry.unsafe:
+            continue
+        owner = paths.find_owner(entry.path)
+        file = files[entry.path].file if entry.path in files else reader.read(entry.blob, entry.path)
+        for reference in file.kustomization.references if file.kustomization is not None else ():
+            path = resolve_path(directory or ".", reference.path)
+            if path:
+                yield owner, _Reference(path, Location(entry.path, reference.line, reference.column))
+
+
+def _list_bundles(documents: Iterable[OwnedDocument]) -> Iterator[tuple[str, _Reference]]:
+    for owned in documents:
+        raw = owned.document
+        if raw[4:6] != BUNDLE_KIND or raw.broken or raw.origin is None:
+            continue
+        for variant in parse_bundle(raw.body).variants:
+            for path in (variant.path, *(variant.helm.values_files if variant.helm is not None else ())):
+                yield owned.owner, _Reference(path, locate_origin(raw.origin))
+
+
+def _list_parents(path: str) -> Iterator[str]:
+    while path := posixpath.dirname(path):
+        yield path
+    yield "."
