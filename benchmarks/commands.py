@@ -83,7 +83,6 @@ def measure_commands(directory: Path, cache: Path, scratch: Path) -> list[Row]:
     _commit(directory, files, edit_manifest(files, _FIRST_ROUND + 50), _FIRST_ROUND + 50)
     add("reconcile, manifest changed, no cache", "reconcile", cached=False)
     add("reconcile after a run with another cache", "reconcile")
-    rows += measure_state(directory, cache, scratch, files)
     for number, (name, edit) in enumerate(_REVIEWED.items()):
         round_ = _FIRST_ROUND + 60 + number
         git(directory, "switch", "--quiet", "--create", "review")
@@ -102,12 +101,14 @@ def measure_commands(directory: Path, cache: Path, scratch: Path) -> list[Row]:
         add(f"explain of one workload{name}", "explain", "-n", namespace, workload, cached=cached)
         add(f"simulate the loss of one cluster{name}", "simulate", "--lose", cluster, cached=cached)
     add("validate", "validate", cached=False)
+    rows += measure_state(directory, cache, scratch, files)
     middle = sorted(commits, key=lambda process: process.processor)[len(commits) // 2]
     return [*rows, Row(GIT_COMMIT, middle)]
 
 
 def measure_state(directory: Path, cache: Path, scratch: Path, files: dict[str, bytes]) -> list[Row]:
-    """Measure commands without a cache where a run has stored its state beside the output branch. Commits to the repository."""
+    """Measure commands without a cache where a run has stored its state beside the output branch, and no longer in the cache. Commits to
+    the repository."""
     run_gitsched(directory, cache, "reconcile", "--state", "on")
     rows: list[Row] = []
 
@@ -123,7 +124,6 @@ def measure_state(directory: Path, cache: Path, scratch: Path, files: dict[str, 
     path = next(path for path in sorted(files) if "/deployment-" in path)
     add("explain of one workload", "explain", "-n", path.split("/")[1], f"Deployment/{_read_name(files[path])}")
     add("reconcile, manifest changed", "reconcile")
-    run_gitsched(directory, cache, "reconcile")
     return rows
 
 
