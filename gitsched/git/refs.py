@@ -276,18 +276,6 @@ def run_push(repository: Repository, url: str, options: Sequence[str], refspec: 
     return run_transport(["push", *fixed, *options, "--end-of-options", url, refspec], url, repository, TRANSFER_TIMEOUT)
 
 
-def push_notes(repository: Repository, url: str, ref: str) -> GitschedError | None:
-    """Push a notes ref without force and return the error, or None. Conflict: another process pushes it, too."""
-    try:
-        done = run_push(repository, url, [], f"{check_ref(ref)}:{ref}")
-    except Temporary as error:
-        return error
-    if done.exit_code == 0:
-        return None
-    failure = classify_failure(f"cannot push {ref}", f"{done.stdout}\n{done.stderr}")
-    return Conflict(str(failure)) if isinstance(failure, RefLocked) else failure
-
-
 def read_transport_config(repository: Repository) -> tuple[tuple[str, str], ...]:
     """Return what the configuration of a repository says about how git contacts remotes, such as the credentials of a CI job."""
     arguments = ["config", "--local", "--includes", "--null", "--get-regexp", _TRANSPORT_NAMES]
