@@ -104,9 +104,8 @@ def share_values(value: Any, texts: dict[str, str], collections: dict[bytes, Any
         return value
     content = b""
     if collections is not None:
-        content = marshal.dumps(
-            value, 2
-        )  # unlike ==, it distinguishes 1 from true and 1.0; later versions depend on who refers to a value
+        # Unlike ==, this distinguishes 1 from true and 1.0. Later versions of the format depend on who refers to a value.
+        content = marshal.dumps(value, 2)
         known = collections.get(content)
         if known is not None:
             return known

@@ -167,9 +167,12 @@ class TargetCluster(NamedTuple):
     bodies: tuple[tuple[Key, Body], ...] = ()
 
 
+_TARGET_DEFAULTS = TargetCluster("")[2:]
+
+
 def make_full_targets(assignments: Iterable[tuple[str, int]]) -> list[TargetCluster]:
     """Return the targets of assignments without edits, as fast as `make_assignments`."""
-    fields = [(name, count or None, False, (), None, False, None, ()) for name, count in assignments]
+    fields = [(name, count or None, *_TARGET_DEFAULTS) for name, count in assignments]
     return list(map(tuple.__new__, repeat(TargetCluster), fields))
 
 
@@ -236,6 +239,11 @@ class Outcome(NamedTuple):
     released: frozenset[str] = frozenset()
     held: HeldPlacement | None = None
     absent: frozenset[str] = frozenset()
+
+    @property
+    def clusters(self) -> frozenset[str]:
+        """All its clusters, also those with copies that are being evicted."""
+        return frozenset(target.cluster for target in self.targets)
 
     @property
     def replicas_by_cluster(self) -> dict[str, int | None]:

@@ -145,9 +145,7 @@ def make_incremental_plan(
         wakeups = tuple(engine.wakeup for engine in changes.continued.engines if engine.wakeup is not None)
         new = new._replace(engine_wakeups=None if has_news else wakeups)
     if totals.adopted:
-        from gitsched.decide.incremental.changed_adoption import (
-            update_adopted_holds,  # only after an adoption with partial information
-        )
+        from gitsched.decide.incremental.changed_adoption import update_adopted_holds  # only after a partial adoption
 
         held = update_adopted_holds(changes, moves.moves, new.other_findings)
         if held is None:

@@ -57,7 +57,7 @@ def lacks_source_objects(references: ReferenceRow, totals: Totals, rows: PlanRow
             row = rows.read_workload(required.key)
             if row is None and required.key in rows.template_index:
                 return True
-            if row is not None and not clusters <= {target.cluster for target in row.outcome.targets}:
+            if row is not None and not clusters <= row.outcome.clusters:
                 return True
     return False
 
@@ -193,7 +193,7 @@ class _AbsentObjects:
 
     def _list_clusters(self, key: Key) -> Clusters:
         outcome = self._changes.find_outcome(key)
-        return frozenset(target.cluster for target in outcome.targets) if outcome is not None else NO_CLUSTERS
+        return outcome.clusters if outcome is not None else NO_CLUSTERS
 
     def locate(self, missing: MissingReference) -> Location | None:
         """Return where the first workload that refers to an object is defined."""

@@ -120,12 +120,7 @@ def _update_references(objects: OwnObjects, changes: IncrementalChanges) -> dict
     for key, keys in objects.changed.items():
         row, outcome = rows.read_workload(key), outcomes.get(key)
         before = row.references if row is not None else NO_REFERENCE_ROW
-        if (
-            row is not None
-            and outcome is not None
-            and key not in changed_documents
-            and _list_clusters(row.outcome) == _list_clusters(outcome)
-        ):
+        if row is not None and outcome is not None and key not in changed_documents and row.outcome.clusters == outcome.clusters:
             updated[key] = before
             continue
         if before.misses or totals.creators or any(concerns_others(one) or one.kind == "Namespace" for one in keys):
@@ -185,13 +180,9 @@ def _list_namespaces(keys: Iterable[Key]) -> frozenset[str]:
     return frozenset(key.namespace for key in keys if key[:2] not in NEVER_RELATED)
 
 
-def _list_clusters(outcome: Outcome) -> frozenset[str]:
-    return frozenset(target.cluster for target in outcome.targets)
-
-
 def _read_references(outcome: Outcome, totals: Totals) -> ManifestReferences:
     """Return the references of the objects of a workload, in the form that a complete plan has them."""
-    clusters = _list_clusters(outcome)
+    clusters = outcome.clusters
     if not clusters:
         return ()
     active = clusters - {target.cluster for target in outcome.targets if target.evicting}

@@ -173,7 +173,7 @@ def make_plan_contents(
         name: ClusterRow(facts, frozenset(rendered.manifests.get(name, ()))) for name, facts in rendered.cluster_facts.items()
     }
     from gitsched.decide.incremental.template_entries import (
-        make_template_index,  # only a plan that the next one can start from needs it
+        make_template_index,  # not for a plan that the next one cannot start from
     )
 
     templates = make_template_index(decisions.catalog.templates, decisions.outcomes)

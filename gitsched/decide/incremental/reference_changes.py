@@ -79,12 +79,12 @@ def update_references(changes: IncrementalChanges) -> ReferenceChanges | None:
             if concerns_others(key):
                 return None
             continue
-        targets = _list_clusters(outcome)
+        targets = outcome.clusters
         before = row.references if row is not None else _make_first_row(key, changes.totals)
         manifests = list_manifest_references(outcome, document, targets, pod_paths, cache) if targets else ()
         if row is None and (concerns_others(key) or rows.list_referrers(key) or (key[:2] == _ACCOUNT and has_bindings(rows))):
             return None
-        moved = row is None or targets != _list_clusters(row.outcome)
+        moved = row is None or targets != row.outcome.clusters
         if moved and any(references.writes for references, _ in (*before.manifests, *manifests)):
             return None
         if moved and not _reach_referrers(changes, key, targets):
@@ -178,7 +178,7 @@ def _reach_referrers(changes: IncrementalChanges, key: Key, targets: Clusters) -
         row, outcome = changes.rows.read_workload(referrer), changes.find_outcome(referrer)
         if row is not None and lacks_source_objects(row.references, changes.totals, changes.rows):
             return False  # it may miss this one
-        if outcome is not None and not _list_clusters(outcome) <= targets:
+        if outcome is not None and not outcome.clusters <= targets:
             return False
     return True
 
@@ -198,10 +198,6 @@ def _creates_others(document: Document, manifests: ManifestReferences, moved: bo
 
 def _list_written(manifests: ManifestReferences) -> set[Key]:
     return {key for references, _ in manifests for key in references.writes}
-
-
-def _list_clusters(outcome: Outcome) -> Clusters:
-    return frozenset(target.cluster for target in outcome.targets)
 
 
 def _list_requirements(
@@ -235,7 +231,7 @@ def find_required(
             return None
         outcome = changes.find_outcome(key)
         if outcome is not None:
-            if not clusters <= _list_clusters(outcome):
+            if not clusters <= outcome.clusters:
                 return None
             found.placed.add(key)
         elif not all(is_assumed(key, cluster, changes.totals.config) for cluster in clusters) and (

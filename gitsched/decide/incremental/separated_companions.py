@@ -107,7 +107,7 @@ class CompanionComparison:
 def list_clusters(outcome: Outcome) -> tuple[Clusters, Clusters]:
     """Return the clusters of a workload, and those from which it is not being evicted."""
     return (
-        frozenset(target.cluster for target in outcome.targets),
+        outcome.clusters,
         frozenset(target.cluster for target in outcome.targets if not target.evicting),
     )
 

@@ -71,7 +71,7 @@ class PlannedRelations:
 
     def _add_references(self, key: Key, row: WorkloadRow) -> None:
         """Add what a workload refers to, where that goes, and where it is missing."""
-        targets = frozenset(target.cluster for target in row.outcome.targets)
+        targets = row.outcome.clusters
         required = [(one, where) for references, where in row.references.manifests for one in references.requires]
         implied = [(RequiredObject(one, False), targets) for one in row.references.implied]
         delivered = self._delivered
@@ -83,7 +83,7 @@ class PlannedRelations:
                 other = self._read_row(one.key)
                 if other is not None:
                     self._outcomes[one.key] = other.outcome
-                    delivered.add(one.key, one.key, frozenset(target.cluster for target in other.outcome.targets))
+                    delivered.add(one.key, one.key, other.outcome.clusters)
             if not where <= delivered.find_clusters(one.key):
                 self._add_missing(one.key, where)
 
@@ -111,7 +111,7 @@ class PlannedRelations:
         for key in sorted(key for key in self._index if may_write(key)):
             written.update(list_written_objects(key, self._templates[key].body))
             row = self._read_row(key)
-            clusters = frozenset(target.cluster for target in row.outcome.targets) if row is not None else NO_CLUSTERS
+            clusters = row.outcome.clusters if row is not None else NO_CLUSTERS
             for references, _ in row.references.manifests if row is not None else ():
                 delivered.add_written(references, clusters)
         return frozenset(key for key in written if not key.group and key.kind in ("ConfigMap", "Secret")), delivered.written

@@ -351,9 +351,7 @@ def _make_note(context: RunContext, fetched: Fetched, commit: str) -> str:
     """Return the note for an output commit, which several output branches may share."""
     if fetched.record is None and not fetched.chosen_by_operator and not context.settings.output_branch:
         return make_source_note(fetched.source.oid)
-    from gitsched.reconcile.output.recorded_output import (
-        describe_outputs,  # only after an earlier run, or if the operator chooses the output
-    )
+    from gitsched.reconcile.output.recorded_output import describe_outputs  # only after an earlier run, or with a chosen output
 
     return make_source_note(fetched.source.oid, describe_outputs(context, fetched, commit))
 

@@ -402,9 +402,7 @@ def _restore_last_valid(
         file.file.others or file.file.status in ("not-a-resource", "invalid") for file in files.values()
     )
     if has_unread and open_history is not None:
-        from gitsched.reconcile.source.lost_documents import (
-            find_lost_documents,  # a repository without any other YAML does not need it
-        )
+        from gitsched.reconcile.source.lost_documents import find_lost_documents  # not without any other YAML
 
         lost = find_lost_documents(files, reader, open_history())
     restored: dict[str, RestoredFile] = {}
