@@ -7,7 +7,17 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gitsched.git.objects import Signer
-from gitsched.git.refs import check_ref, check_ref_update, fetch, find_remote_url, list_remote_refs, push, update_ref
+from gitsched.git.refs import (
+    check_ref,
+    check_ref_update,
+    fetch,
+    find_branch_head,
+    find_remote_url,
+    find_replaced_head,
+    list_remote_refs,
+    push,
+    update_ref,
+)
 from gitsched.git.repository import Repository
 from gitsched.git.source import RemoteSource, SourceRepository
 from gitsched.git.urls import check_url, is_url
@@ -93,11 +103,9 @@ class FactsRepository:
         elif self._url is not None:
             self._fetch_remote(self.repository)
         prefixes = [self._tracking] if self._url is not None else ["refs/remotes/origin/", _HEADS]
-        heads: dict[str, str] = {}
-        for prefix in prefixes:  # a local branch is preferred to that of the origin
-            heads |= {ref.removeprefix(prefix): oid for ref, oid in self._list_refs(self.repository, prefix)}
-        names = self._limit_branches(heads)
-        return tuple(FactsBranch(name, self.repository.commit(heads[name]), self.names.find_cluster(name)) for name in names)
+        found = {ref.removeprefix(prefix) for prefix in prefixes for ref, _ in self._list_refs(self.repository, prefix)}
+        heads = ((name, self.find(name)) for name in self._limit_branches(found))
+        return tuple(FactsBranch(name, head, self.names.find_cluster(name)) for name, head in heads if head is not None)
 
     def _limit_branches(self, names: Iterable[str]) -> list[str]:
         """Return the branches that are read, the shared one first, and count the others."""
@@ -107,9 +115,9 @@ class FactsRepository:
 
     def find(self, branch: str) -> Commit | None:
         """Return the head of a branch as of the last fetch; None if it does not exist."""
-        refs = [self._tracking + branch] if self._url is not None else [_HEADS + branch, f"refs/remotes/origin/{branch}"]
-        oid = next(filter(None, map(self.repository.resolve_ref, refs)), None)
-        return self.repository.commit(oid) if oid is not None else None
+        repository = self.repository
+        oid = find_branch_head(repository, branch) if self._url is None else repository.resolve_ref(self._tracking + branch)
+        return repository.commit(oid) if oid is not None else None
 
     def append(
         self,
@@ -139,7 +147,7 @@ class FactsRepository:
             push(repository, self._url, ref, commit, expected, rewrite=not parents)
             repository.set_ref(self._tracking + branch, commit)
         else:
-            update_ref(repository, ref, commit, expected if repository.resolve_ref(ref) is not None else None)
+            update_ref(repository, ref, commit, find_replaced_head(repository, branch, expected))
         return commit
 
     def _check_writable(self, branch: str, head: Commit | None) -> None:

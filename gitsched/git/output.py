@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gitsched.git.notes import NOTES_REF, Signature, make_note, push_notes, write_note
-from gitsched.git.refs import RefMove, check_ref_update, find_remote_url, read_remote_refs, update_refs
+from gitsched.git.refs import (
+    RefMove,
+    check_ref_update,
+    find_branch_head,
+    find_remote_url,
+    find_replaced_head,
+    read_remote_refs,
+    update_refs,
+)
 from gitsched.git.refs import push as push_commit
 from gitsched.git.repository import Repository
 from gitsched.git.source import RemoteSource, SourceRepository, fetch_branch, parse_branch
@@ -149,11 +157,11 @@ class OutputRepository:
         """Return the commit (hex) of the output branch, fetched with its notes when there is a remote; None when there is no such
         branch. The remote is asked for the `others` in the same request.
 
-        A clone without such a branch continues from the branch of its origin, as of the last fetch.
+        A clone without such a branch, or with an older one, continues from the branch of its origin, as of the last fetch.
         """
         self._opened.forget_written_objects()
         if self.remote is None:
-            return self.repository.resolve_ref(self._ref) or self.repository.resolve_ref(f"refs/remotes/origin/{self.branch}")
+            return find_branch_head(self.repository, self.branch)
         if self._clone is None:
             self._fetch_remote(self._opened, others)
         else:
@@ -183,8 +191,7 @@ class OutputRepository:
                 published = push_commit(repository, self.remote, self._ref, commit, expected)
                 self._update_local_refs(repository, commit)
             elif commit != expected:
-                is_local = expected is not None and repository.resolve_ref(self._ref) is not None
-                move = RefMove(self._ref, commit, expected if is_local else None)
+                move = RefMove(self._ref, commit, find_replaced_head(repository, self.branch, expected))
                 if note is not None and self._move_with_note(repository, move, written, note):
                     return True
                 update_refs(repository, [move])

@@ -94,6 +94,22 @@ def _explain_failure(moves: Sequence[RefMove], output: str, lock: re.Match[str] 
     return classify_failure(f"cannot move {' and '.join(f'{move.ref} to {move.new}' for move in moves)}", output)
 
 
+def find_branch_head(repository: Repository, branch: str) -> str | None:
+    """Return the commit (hex) of a local branch; None if neither it nor the branch of origin exists.
+
+    The branch of origin, as of the last fetch, counts instead if there is no local one or if it has all commits of the local one.
+    """
+    local, origin = (repository.resolve_ref(f"{prefix}{branch}") for prefix in ("refs/heads/", "refs/remotes/origin/"))
+    return origin if local is None or (origin is not None and repository.has_ancestor(origin, local)) else local
+
+
+def find_replaced_head(repository: Repository, branch: str, parent: str | None) -> str | None:
+    """Return the commit from which a local branch may move to a commit with this parent: what `find_branch_head` found, or the commit of
+    the local branch if that is older; None if there is no local branch."""
+    local = repository.resolve_ref(f"refs/heads/{branch}")
+    return local if local is None or (parent is not None and repository.has_ancestor(parent, local)) else parent
+
+
 def check_ref_update(repository: Repository, ref: str) -> None:
     """Raise Permanent when the ref is symbolic."""
     target = repository.read_symbolic_ref(ref)

@@ -102,6 +102,17 @@ def test_unchanged_scores_make_no_commit_on_either_branch(gitsched: Run, git: Gi
     ]
 
 
+def test_a_local_facts_branch_that_origin_has_continued_is_not_read(gitsched: Run, git: Git, facts: Path) -> None:
+    gitsched("scores", *AT)
+    old = git("rev-parse", "facts", at=facts)
+    gitsched("scores", "--now", "2026-03-02T08:40:00Z")
+    new = git("rev-parse", "facts", at=facts)
+    git("update-ref", "refs/remotes/origin/facts", new, at=facts)
+    git("update-ref", "refs/heads/facts", old, at=facts)
+    assert gitsched("scores", "--now", "2026-03-02T09:30:00Z").returncode == 0
+    assert git("rev-parse", "facts^", at=facts) == new
+
+
 def test_the_history_of_a_facts_branch_is_bounded(gitsched: Run, git: Git, facts: Path) -> None:
     counts = []
     for hour in range(8, 15):

@@ -131,6 +131,22 @@ def test_a_new_checkout_uses_the_branch_of_the_remote(output: OutputRepository, 
     output.publish(make(output, "c", b), b, None)
 
 
+@pytest.mark.parametrize("output", ["same-repository"], indirect=True)
+def test_a_local_branch_that_origin_has_continued_is_not_read(output: OutputRepository, git, work: Path):
+    a = make(output, "a")
+    b, own = make(output, "b", a), make(output, "own", a)
+    git("update-ref", REF, a, at=work)
+    git("update-ref", "refs/remotes/origin/placements", b, at=work)
+    assert output.fetch() == b, "another machine has published it since"
+    c = make(output, "c", b)
+    output.publish(c, b, None)
+    assert output.repository.resolve_ref(REF) == output.fetch() == c
+    git("update-ref", REF, own, at=work)
+    assert output.fetch() == own, "a commit that origin does not have"
+    with pytest.raises(Conflict):
+        output.publish(make(output, "d", b), b, None)
+
+
 @pytest.mark.parametrize("output", ["push-to-remote"], indirect=True)
 def test_local_commits_that_the_remote_never_had_are_kept(output: OutputRepository, work: Path, git, caplog):
     own = make(output, "own")
