@@ -124,6 +124,14 @@ def test_a_job_without_a_cache_plans_only_the_change(machines: Machines) -> None
     assert git(job, "for-each-ref", "refs/gitsched/state") == "", "the state is kept in the private cache"
 
 
+def test_what_only_looks_starts_from_the_state_of_a_run_that_pushed(machines: Machines) -> None:
+    settings = machines.settings(0, state="off")
+    Reconciler(settings).run(settings.now)
+    looking = Reconciler(settings._replace(push=None)).run(settings.now, preview=True)
+    assert not looking.plan.complete
+    assert looking.before == git(machines.server, "rev-parse", "placements")
+
+
 def test_the_state_has_no_history_and_no_clone_fetches_it(machines: Machines) -> None:
     machines.commit(3, 1)
     machines.run(1)

@@ -344,6 +344,10 @@ def _list_cluster_rows(clusters: Mapping[str, ClusterRow | None]) -> Iterator[Ro
 
 
 def make_cache_key(source: str, output: OutputRepository, prefix: str, options: tuple[str, ...]) -> str:
-    """Return the key of a plan cache: the build of gitsched, and what distinguishes its uses on this machine."""
-    parts = (identify_build(), source, output.location, output.branch, str(output.remote), prefix, *options)
+    """Return the key of a plan cache: the build of gitsched, and what distinguishes its uses on this machine.
+
+    The remote is no part of it: the output tree says which state a plan has, and commands that only look do not name the remote that runs
+    push to.
+    """
+    parts = (identify_build(), source, output.location, output.branch, prefix, *options)
     return sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
