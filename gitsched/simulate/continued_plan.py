@@ -89,15 +89,17 @@ class ContinuedPlan:
         documents, templates = self._list_changed_documents(catalog), pair_changed(self._catalog.templates, catalog.templates)
         if any(None in pair for pair in templates.values()):
             return None
+        self._restore_relations()
         changes = SnapshotChanges(documents, templates, self._index, self._read_outcome, concerns_all=True)
         engines: list[PolicyEngine] = []
-        affected = {*self._unsettled, *self._related, *templates}
+        affected = {*self._unsettled, *templates}
         for engine in self._engines:
             found = engine.continue_with(snapshot, changes) if isinstance(engine, Continuing) else None
+            affected |= found.affected if found is not None else frozenset()
             if found is None or _is_due(found.engine, snapshot):
+                self._related = frozenset(affected)
                 return None
             engines.append(found.engine)
-            affected |= found.affected
         affected.update(key for name in left or () for key in self._placed.get(name, ()))
         dirty = frozenset(affected)
         for tracker in list_dependency_trackers(engines):
@@ -106,6 +108,12 @@ class ContinuedPlan:
             return None  # any workload may mount it
         self._related = dirty if left is None else frozenset()
         return AffectedWorkloads(tuple(engines), dirty)
+
+    def _restore_relations(self) -> None:
+        """Let the engines read the relations of the plan again, which those of the last change have in common with them."""
+        for tracker in list_dependency_trackers(self._engines) if self._related else ():
+            tracker.affected_by(self._related)
+        self._related = frozenset()
 
     def _list_changed_documents(self, catalog: Catalog) -> Mapping[Key, DocumentPair]:
         before, after = self._catalog.api_documents, catalog.api_documents

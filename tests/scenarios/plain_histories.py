@@ -69,6 +69,12 @@ spec:
     namespace: {removed: 99}
     cluster: {removed: 100}
 %(more)s"""
+REBALANCER = """\
+apiVersion: apps.karmada.io/v1alpha1
+kind: WorkloadRebalancer
+metadata: {name: again%d}
+spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, name: %s, namespace: %s}]}
+"""
 VREPLICAS = "  knative: {capacity: 4, cluster: events, autoscaler: {attemptScaleDown: true}}\n"
 PLAIN = {"output": "", "assumed": "", "lost": 100, "removed": 100, "moved": 100, "overlap": "0s", "more": ""}
 STRICT = {"removed": 5, "moved": 10, "lost": 60}
@@ -166,11 +172,12 @@ class PlainHistory:
         lenient: bool = False,
         strict: bool = False,
         lacking: bool = False,
+        rebalances: bool = False,
         overlap: str = "0s",
         apis: tuple[str, ...] = (),
         more: str = "",
     ) -> None:
-        self._dice, self._next, self._lacking = dice, 0, lacking
+        self._dice, self._next, self._lacking, self._rebalances = dice, 0, lacking, rebalances
         self._settings = {**PLAIN, "overlap": overlap, "more": more or (VREPLICAS if "knative" in apis else "")}
         self._settings |= STRICT if strict else {}
         self.files: Files = {f"clusters/{name}.yaml": self._write_cluster(name) for name in CLUSTERS[:-1]}
@@ -298,6 +305,12 @@ class PlainHistory:
         values = {"team": team, "name": name.split("-")[0], "lane": self._dice.choice(LANES), "number": self._dice.randrange(1, 9)}
         return {f"{team}/{name.split('-')[0]}-scaler.yaml": self._dice.choice((None, SCALER % values, SCALER % values))}
 
+    def _change_rebalancer(self, path: str) -> Files:
+        """Return a rebalancer that comes, goes or names another application."""
+        team, _, name = path.removesuffix(".yaml").partition("/")
+        text = REBALANCER % (self._dice.randrange(3), name.split("-")[0], team)
+        return {"rebalancers/again.yaml": self._dice.choice((None, text, text))}
+
     def go_on(self, kind: str = "") -> Files:
         """Return the changes of the next commit, of a kind if one is given."""
         apps = self._list_apps()
@@ -345,6 +358,7 @@ class PlainHistory:
             "namespace": self._change_namespace(),
             "scaler": self._change_scaler(path),
         }
+        changes |= {"rebalancer": self._change_rebalancer(path)} if self._rebalances else {}
         changes |= self._change_krake() if "krake" in self._apis else {}
         changes |= self._change_knative() if "knative" in self._apis else {}
         return changes

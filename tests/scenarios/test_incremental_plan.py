@@ -224,7 +224,20 @@ def test_an_incremental_plan_equals_the_complete_plan(
     assert amended or "tenants" in APIS[seed], "the first edits are small"
 
 
-INCREMENTAL = ("add", "move", "policy", "rename", "cluster", "remove", "cluster gone", "nothing", "namespace", "scaler", "comment")
+INCREMENTAL = (
+    "add",
+    "move",
+    "policy",
+    "rename",
+    "cluster",
+    "remove",
+    "cluster gone",
+    "nothing",
+    "namespace",
+    "scaler",
+    "comment",
+    "rebalancer",
+)
 OTHER_APIS = ("application", "metric", "site", "source", "node", "adapter", "edit")
 """Kinds of commits, each of which is planned from the state of the last run."""
 
@@ -254,7 +267,7 @@ def test_what_people_change_most_is_planned_from_the_last_state(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kinds: tuple[str, ...], apis: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(output_commit, "MIN_KEYED_ROWS", 0)  # as in a large source
-    history = PlainHistory(Random(4), lenient=True, lacking=not apis, apis=apis)
+    history = PlainHistory(Random(4), lenient=True, lacking=not apis, rebalances=not apis, apis=apis)
     variants, complete = ThreeVariants(fleet, tmp_path), set()
     fleet.commit(history.files)
     for step, kind in enumerate(("", "", *kinds)):

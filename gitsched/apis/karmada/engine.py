@@ -66,13 +66,21 @@ class KarmadaEngine(PolicyEngine):
             self.dependencies = (
                 DependenciesDistributor(state, self) if distributor is None else distributor.continue_with(state, self)
             )
-        self._reconcile_rebalancers()
+        if made is None:
+            self._reconcile_rebalancers()
 
     def continue_with(self, snapshot: Snapshot, changes: SnapshotChanges, /) -> Continuation | None:
         from gitsched.apis.karmada.continuation.state_continuation import continue_state  # most changes are of templates
 
         made = continue_state(self.state, snapshot, changes)
-        return None if made is None else Continuation(KarmadaEngine(snapshot, (self, made)), made.affected)
+        if made is None:
+            return None
+        engine, affected = KarmadaEngine(snapshot, (self, made)), made.affected
+        if made.state.reschedule_triggers.pending:
+            # What a rebalancer names is decided at once, which needs the references of changed templates.
+            affected |= engine.affected_by(affected.union(changes.templates))
+        engine._reconcile_rebalancers()
+        return Continuation(engine, affected)
 
     @property
     def reads_other_templates(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from datetime import datetime, timedelta
 
 from gitsched.apis.capabilities import ExpiredDocument
@@ -84,6 +84,16 @@ class RescheduleTriggers:
                 for companion in list_companions(workload.key):
                     binding = binding_key(companion)
                     self._trigger_times[binding] = max(self._trigger_times.get(binding) or rebalancer.created, rebalancer.created)
+
+    def list_concerned(self, other: RescheduleTriggers) -> frozenset[Key]:
+        """Return the bindings that one of both triggers, and those that a rebalancer names which is not the same in both."""
+        named = ({(each.title, each.created, each.named) for each in triggers.rebalancers} for triggers in (self, other))
+        differing = frozenset(workload.binding for _, _, workloads in set.symmetric_difference(*named) for workload in workloads)
+        return differing.union(self._trigger_times, other._trigger_times)
+
+    def names_only(self, templates: Container[Key]) -> bool:
+        """Return whether each workload that has not been rebalanced yet is one of these templates, named as it is."""
+        return all(workload.key in templates for rebalancer in self.rebalancers for workload in rebalancer.pending)
 
     def list_naming(self, binding: Key) -> list[WorkloadRebalancer]:
         """Return the rebalancers of the source that name the workload of a binding."""

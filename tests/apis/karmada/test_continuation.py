@@ -58,6 +58,7 @@ class WorldBuilder:
             "ClusterOverridePolicy": (self.make_cluster_override, 2),
             "ClusterTaintPolicy": (self.make_taint_policy, 1),
             "ResourceBinding": (self.make_binding, 1),
+            "WorkloadRebalancer": (self.make_rebalancer, 1),
             "Deployment": (self.make_deployment, 9),
             "ConfigMap": (self.make_config_map, 2),
             "HorizontalPodAutoscaler": (self.make_autoscaler, 1),
@@ -291,6 +292,15 @@ class WorldBuilder:
             "ResourceBinding", f"{name}-deployment", "default", spec={"resource": resource}, status={"aggregatedStatus": status}
         )
 
+    def make_rebalancer(self) -> Any:
+        kind, version = self.dice.choice((("Deployment", "apps/v1"), ("Deployment", "apps/v1"), ("ConfigMap", "v1")))
+        names = [
+            f"{'web' if kind == 'Deployment' else 'data'}{self.dice.randint(1, 5)}" for _ in range(self.dice.choice((1, 1, 2)))
+        ]
+        named = [{"apiVersion": version, "kind": kind, "namespace": "default", "name": name} for name in names]
+        spec = {"workloads": named, **self.dice.choice(({}, {}, {}, {"ttlSecondsAfterFinished": 60}))}
+        return document("WorkloadRebalancer", self.dice.choice(("again", "more")), spec=spec)
+
     def make_deployment(self) -> Any:
         dice = self.dice
         container: dict[str, Any] = {"name": "main", "image": f"web:{dice.randint(1, 3)}"}
@@ -414,6 +424,12 @@ CHANGES: tuple[tuple[str, str, dict[str, Any], list[str]], ...] = (
         {"spec": {"targetCluster": {"clusterNames": ["prod2"]}}},
         ["prod-a", "prod-b"],
     ),
+    (
+        "a rebalancer of one workload",
+        "WorkloadRebalancer/r",
+        {"spec": {"workloads": [{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "dev-a"}]}},
+        ["dev-a"],
+    ),
 )
 
 
@@ -424,6 +440,8 @@ def test_only_affected_workloads_are_decided_again(what: str, target: str, chang
     if kind == "OverridePolicy":
         rule = {**change["spec"], "overriders": {"labelsOverrider": [{"operator": "add", "value": {"o": "1"}}]}}
         other = {**world, **dict([document(kind, name, "default", spec={"overrideRules": [rule]})])}
+    elif kind == "WorkloadRebalancer":
+        other = {**world, **dict([document(kind, name, **change)])}
     else:
         key = next(key for key in world if (key[0], key[2]) == (kind, name))
         parts = {part: {**world[key].get(part, {}), **values} for part, values in change.items()}

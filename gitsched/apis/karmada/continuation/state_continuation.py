@@ -1,4 +1,4 @@
-"""Continue a state with changed policies, override policies, Clusters, ClusterTaintPolicies and reported bindings.
+"""Continue a state with changed policies, override policies, Clusters, ClusterTaintPolicies, rebalancers and reported bindings.
 
 The new state reads all documents of the API again, and takes over what the old one knows of templates. What the old one knows of clusters
 is compared with what the new one knows.
@@ -19,6 +19,7 @@ from gitsched.apis.karmada.continuation.policy_changes import find_affected_by_o
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Key
+from gitsched.model.template_index import TemplateIndex
 
 _REBALANCER = (names.APPS_GROUP, names.REBALANCER)
 _BINDINGS = ((names.WORK_GROUP, names.BINDING), (names.WORK_GROUP, names.CLUSTER_BINDING))
@@ -37,13 +38,15 @@ def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCh
     if not _can_continue(before, snapshot, changes):
         return None
     after = KarmadaState(snapshot, before, _add_autoscalers(before, changes))
-    if not _has_same_needs(before, after) or after.reschedule_triggers.pending:
+    triggers = after.reschedule_triggers
+    if not _has_same_needs(before, after) or not triggers.names_only(snapshot.templates):
         return None
+    bindings = _list_reported(changes) | triggers.list_concerned(before.reschedule_triggers)
     affected = {
         *find_affected_by_policies(before, after, changes),
         *find_affected_by_overrides(before, after, changes),
         *find_affected_by_clusters(before, after, changes.template_index),
-        *_find_reported(changes),
+        *_find_bound(changes.template_index, bindings),
     }
     removed = {key for key, (_, template) in changes.templates.items() if template is None}
     return ContinuedState(after, frozenset(affected - removed), _list_api_versions(changes))
@@ -54,9 +57,7 @@ def _can_continue(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCha
     return (
         is_plain(snapshot)
         and before.broken_policies is None
-        and not before.reschedule_triggers.pending
         and before.has_settings_of(snapshot.config)
-        and not any(key[:2] == _REBALANCER for key in changes.api_documents)
         and not (snapshot.part_kinds and _REBALANCER in snapshot.documents)
         and keeps_followers(snapshot, changes, has_followers=before.has_followers)
     )
@@ -90,11 +91,15 @@ def _add_autoscalers(before: KarmadaState, changes: SnapshotChanges) -> Autoscal
     return AutoscalerIndex(added, before.settings.autoscaler_limits == "divide") if added else NO_AUTOSCALERS
 
 
-def _find_reported(changes: SnapshotChanges) -> Iterator[Key]:
-    """Yield the templates whose bindings, which report health or come from a hub, have changed in the source."""
-    bindings = {key for key, pair in changes.api_documents.items() if key[:2] in _BINDINGS and _differ(pair)}
+def _list_reported(changes: SnapshotChanges) -> frozenset[Key]:
+    """Return the bindings, which report health or come from a hub, that have changed in the source."""
+    return frozenset(key for key, pair in changes.api_documents.items() if key[:2] in _BINDINGS and _differ(pair))
+
+
+def _find_bound(index: TemplateIndex, bindings: frozenset[Key]) -> Iterator[Key]:
+    """Yield the templates that have one of these bindings."""
     namespaces = {key.namespace for key in bindings}
-    for key in changes.template_index if bindings else ():
+    for key in index if bindings else ():
         if key.namespace in namespaces and binding_key(key) in bindings:
             yield key
 
