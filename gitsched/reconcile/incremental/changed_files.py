@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from gitsched.reconcile.cache.reading_rules import ReadingRules
 
 MAX_CHANGED_FILES = 100
-"""An incremental plan is made for at most so many changed files and workloads to decide again, and for this share of the workloads: beyond
-that, a complete plan is cheaper."""
-_SHARE = 5
+"""An incremental plan is made for at most so many changed files and workloads to decide again, and half of the workloads: to decide two
+thirds of them again costs about as much as a complete plan."""
 _PLAIN_PATH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]*/)*[A-Za-z0-9_][A-Za-z0-9._-]*")
 _SPECIAL_NAMES = (*KUSTOMIZATION_NAMES, CHART_FILE, IGNORE_FILE)
 Version = tuple[str, int] | None
@@ -55,7 +54,7 @@ class _FileChange(NamedTuple):
 
 def find_limit(workload_count: int) -> int:
     """Return for how many files or workloads an incremental plan is made, of so many workloads."""
-    return MAX_CHANGED_FILES + workload_count // _SHARE
+    return MAX_CHANGED_FILES + workload_count // 2
 
 
 def list_due(totals: Totals, now: datetime) -> frozenset[Key]:

@@ -33,6 +33,7 @@ class OutputRecords(Mapping[Key, Body]):
         self._repository, self._tree, self._prefix = repository, tree, prefix
         self._files, self._bodies = files, bodies
         self._paths: dict[str, str] | None = None
+        self._blobs: dict[Key, str | None] = {}
         self._parser: RecordParser | None = None
         self._parsed = 0
 
@@ -91,11 +92,12 @@ class OutputRecords(Mapping[Key, Body]):
 
     def _find_blob(self, key: Key) -> str | None:
         """Return the blob of a record, from the list of all records where it is loaded, else by a lookup of this one."""
-        path = status_path(key)
         if self._paths is not None:
-            return self._paths.get(path)
-        entry = self._repository.find_entry(self._tree, f"{self._prefix}{path}") if self._tree else None
-        return entry[0] if entry else None
+            return self._paths.get(status_path(key))
+        if key not in self._blobs:
+            entry = self._repository.find_entry(self._tree, f"{self._prefix}{status_path(key)}") if self._tree else None
+            self._blobs[key] = entry[0] if entry else None
+        return self._blobs[key]
 
     def _list_blobs(self) -> dict[str, str]:
         if self._paths is None:
