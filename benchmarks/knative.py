@@ -1,27 +1,32 @@
 """Measure how fast the vreplicas of one source are placed, compared with Knative's own scheduler on the same inputs.
 
-    python -m benchmarks.knative
+    python -m benchmarks.knative [--upstream CHECKOUT]
 
-The reference figures were taken once from knative/eventing ef6b31a (Go) on one core of a quiet two-core machine: CPU seconds of one
-Schedule() call. Times differ between machines, so read the ratio as an order of magnitude.
+With a checkout of knative/eventing, at the last commit with predicates and priorities (ef6b31a), its scheduler is built and measured
+in the same run. Without one, the times of `RECORDED` count: they come from another machine and another measurement, so read the ratio
+as an order of magnitude at most.
 """
 
 from __future__ import annotations
 
 import json
 import lzma
+import tempfile
 from pathlib import Path
 from statistics import median
 from time import process_time
 from typing import Any, NamedTuple
 
+import click
+
 import gitsched
+from benchmarks import upstream
 from benchmarks.stopwatch import clock
 from gitsched.apis.knative import scheduler
 from gitsched.model.time import parse_time
 
 INPUTS = Path(__file__).with_name("inputs") / "knative"
-UPSTREAM: dict[str, dict[tuple[int, int], float | None]] = {
+RECORDED: dict[str, dict[tuple[int, int], float | None]] = {
     "zone": {
         (100, 10): 0.005,
         (100, 100): 0.040,
@@ -45,7 +50,7 @@ UPSTREAM: dict[str, dict[tuple[int, int], float | None]] = {
         (10000, 500): None,
     },
 }
-"""CPU seconds of upstream by profile, vreplicas and pods; None where it was not measured, because it takes too long.
+"""CPU seconds of one call of upstream's scheduler on another machine, by profile, vreplicas and pods; None where it takes too long.
 
 The profile `zone` has one predicate, `seed` the three of the design document; both spread over zones and prefer low ordinals. 80 is
 extrapolated."""
@@ -80,17 +85,38 @@ def read(profile: str, vreplicas: int, pods: int) -> dict[str, Any]:
         return case
 
 
-def main() -> None:
+def measure_upstream(placing: Path, case: dict[str, Any], vreplicas: int) -> float:
+    """Return the CPU seconds of one call of Knative's scheduler. It must place as many `vreplicas` as gitsched did."""
+    spent, placed = upstream.run(placing, case)
+    if placed != vreplicas:
+        raise click.ClickException(f"Knative places {placed:.0f} vreplicas, gitsched {vreplicas}: the times cannot be compared")
+    return spent / 1000
+
+
+def print_times(placing: Path | None) -> None:
+    """Print a line for each input: the times of gitsched, and of Knative's program `placing`, or recorded ones."""
     print(
         f"{'profile':8} {'vreplicas':>9} {'pods':>5} {'placing ms':>11} {'total ms':>9} {'vreplicas/s':>11} {'Knative ms':>10} {'ratio':>6}"
     )
-    for profile, figures in UPSTREAM.items():
-        for (vreplicas, pods), upstream in figures.items():
+    for profile, figures in RECORDED.items():
+        for (vreplicas, pods), original in figures.items():
             case = read(profile, vreplicas, pods)
             times = [measure(case) for _ in range(ROUNDS)]
             core, total = (median(column) for column in zip(*times, strict=True))
-            beside = f"{upstream * 1000:10.0f} {upstream / core:6.1f}" if upstream else f"{'-':>10} {'-':>6}"
+            if placing and original:
+                original = measure_upstream(placing, case, vreplicas)
+            beside = f"{original * 1000:10.0f} {original / core:6.1f}" if original else f"{'-':>10} {'-':>6}"
             print(f"{profile:8} {vreplicas:9} {pods:5} {core * 1000:11.1f} {total * 1000:9.1f} {vreplicas / core:11.0f} {beside}")
+
+
+@click.command(help=__doc__)
+@click.option(
+    "--upstream", "checkout", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A checkout of knative/eventing."
+)
+def main(checkout: Path | None) -> None:
+    """Print the times of all inputs."""
+    with tempfile.TemporaryDirectory() as directory:
+        print_times(upstream.build("knative.go", checkout, Path(directory)) if checkout else None)
 
 
 if __name__ == "__main__":

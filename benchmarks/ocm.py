@@ -1,10 +1,9 @@
 """Measure how fast Placements are decided, compared with Open Cluster Management's own controller on the same inputs.
 
-    python -m benchmarks.ocm
+    python -m benchmarks.ocm [--upstream CHECKOUT]
 
-The reference figures were taken once from Open Cluster Management 00f84c3 (Go) on one core of a quiet two-core machine: the best wall
-time of Schedule() for one Placement, with all objects decoded in its cache. Times differ between machines, so read the ratio as an order
-of magnitude.
+With a checkout of ocm, its scheduler is built and measured in the same run, with all objects decoded in its cache. Without one, the
+times of `RECORDED` count: they come from another machine and another measurement, so read the ratio as an order of magnitude at most.
 """
 
 from __future__ import annotations
@@ -12,23 +11,27 @@ from __future__ import annotations
 import copy
 import json
 import lzma
+import tempfile
 from pathlib import Path
 from statistics import median
 from time import process_time
 from typing import Any, NamedTuple
 
+import click
+
 import gitsched
+from benchmarks import upstream
 from benchmarks.stopwatch import clock
 from gitsched.apis.ocm import scheduling
 from gitsched.model.time import parse_time
 
 INPUTS = Path(__file__).with_name("inputs") / "ocm"
-UPSTREAM = {
+RECORDED = {
     "default": {100: 0.57, 1000: 6.7, 5000: 51},
     "addon": {100: 0.60, 1000: 6.7, 5000: 57},
     "full": {100: 0.62, 1000: 7.2, 5000: 57},
 }
-"""Milliseconds of the upstream controller for a Placement, by input and number of clusters."""
+"""Milliseconds of the controller (00f84c3) for a Placement on another machine, by input and number of clusters."""
 PLACEMENTS = 21
 CLAIM = "id.k8s.io"
 
@@ -40,6 +43,8 @@ class Times(NamedTuple):
     first: float
     further: float
     total: float
+    decisions: int
+    """Clusters that all Placements choose together."""
 
 
 def multiply(case: dict[str, Any]) -> dict[str, Any]:
@@ -60,9 +65,23 @@ def measure(case: dict[str, Any]) -> Times:
     """Decide every Placement of an input once, without caches."""
     with clock(scheduling, "schedule_placement") as spent:
         start = process_time()
-        gitsched.schedule(case["resources"], previous=case["previous"], now=parse_time(case["now"]))
+        result = gitsched.schedule(case["resources"], previous=case["previous"], now=parse_time(case["now"]))
         total = process_time() - start
-    return Times(spent[0] * 1000, median(spent[1:]) * 1000, total * 1000)
+    names = {body["metadata"]["name"] for body in case["resources"] if body["kind"] == "Placement"}
+    decided = [body for body in result.documents if body["kind"] == "PlacementDecision"]
+    own = [body for body in decided if body["metadata"]["labels"]["cluster.open-cluster-management.io/placement"] in names]
+    decisions = sum(len(body["status"]["decisions"]) for body in own)
+    return Times(spent[0] * 1000, median(spent[1:]) * 1000, total * 1000, decisions)
+
+
+def measure_upstream(scheduler: Path, case: dict[str, Any], decisions: int) -> float:
+    """Return the CPU milliseconds of the controller for a Placement. It must make as many `decisions` as gitsched did."""
+    spent, decided = upstream.run(scheduler, case)
+    if decided != decisions:
+        raise click.ClickException(
+            f"the controller makes {decided:.0f} decisions, gitsched {decisions}: the times cannot be compared"
+        )
+    return spent
 
 
 def read(name: str, clusters: int) -> dict[str, Any]:
@@ -71,15 +90,29 @@ def read(name: str, clusters: int) -> dict[str, Any]:
     return multiply(case)
 
 
-def main() -> None:
-    print(f"{'input':9}{'clusters':>9}{'first':>11}{'further':>11}{'total':>11}{'upstream':>11}{'placements/s':>14}{'ratio':>7}")
-    for name, references in UPSTREAM.items():
-        for clusters, upstream in references.items():
+def print_times(scheduler: Path | None) -> None:
+    """Print a line for each input: the times of gitsched, and of the `scheduler` of ocm, or recorded ones."""
+    print(
+        f"{'input':9}{'clusters':>9}{'first':>11}{'further':>11}{'total':>11}{'upstream':>11}{'placements/s':>14}{'ratio':>7}{'whole':>7}"
+    )
+    for name, recorded in RECORDED.items():
+        for clusters, original in recorded.items():
             case = read(name, clusters)
             runs = [measure(case) for _ in range(3)]
-            first, further, total = (min(times) for times in zip(*runs, strict=True))
-            cells = "".join(f"{value:8.2f} ms" for value in (first, further, total, upstream))
-            print(f"{name:9}{clusters:9}{cells}{1000 / further:14.0f}{upstream / further:7.1f}")
+            first, further, total, _ = (min(times) for times in zip(*runs, strict=True))
+            if scheduler:
+                original = measure_upstream(scheduler, case, runs[0].decisions)
+            cells = "".join(f"{value:8.2f} ms" for value in (first, further, total, original))
+            ratios = f"{original / further:7.1f}{PLACEMENTS * original / total:7.1f}"
+            print(f"{name:9}{clusters:9}{cells}{1000 / further:14.0f}{ratios}")
+
+
+@click.command(help=__doc__)
+@click.option("--upstream", "checkout", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A checkout of ocm.")
+def main(checkout: Path | None) -> None:
+    """Print the times of all inputs."""
+    with tempfile.TemporaryDirectory() as directory:
+        print_times(upstream.build("ocm.go", checkout, Path(directory)) if checkout else None)
 
 
 if __name__ == "__main__":

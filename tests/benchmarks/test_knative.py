@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.knative import INPUTS, UPSTREAM, measure, read
+from benchmarks.knative import INPUTS, RECORDED, measure, read
 
 
-@pytest.mark.parametrize("profile", UPSTREAM)
+@pytest.mark.parametrize("profile", RECORDED)
 @pytest.mark.parametrize("pods", [10, 100, 500])
 def test_every_vreplica_of_an_input_is_placed(profile: str, pods: int) -> None:
     times = measure(read(profile, 1000, pods))
@@ -15,5 +15,5 @@ def test_every_vreplica_of_an_input_is_placed(profile: str, pods: int) -> None:
 
 
 def test_there_is_an_input_for_every_reference_figure() -> None:
-    wanted = {f"{name}-{vreplicas}v-{pods}p.json.xz" for name, figures in UPSTREAM.items() for vreplicas, pods in figures}
+    wanted = {f"{name}-{vreplicas}v-{pods}p.json.xz" for name, figures in RECORDED.items() for vreplicas, pods in figures}
     assert {path.name for path in INPUTS.iterdir()} == wanted
