@@ -220,7 +220,7 @@ def plan_source(
     caches.plan_size = len(caches.files)
     # Otherwise the trusted settings hold workloads that the source no longer holds.
     tree = caches.tree if can_continue and is_sound and plan.totals.config is source.config else None
-    if tree is None or not (tree.valid or tree.reading_rules is not None):
+    if tree is None or not (tree.valid or tree.reading_rules is not None) or plan.rollouts or plan.rollout_records:
         return complete(plan)
     return complete(plan, CompleteState(made_from.previous, tree.source_paths, tree.reading_rules))
 
@@ -282,10 +282,11 @@ def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, wit
         from gitsched.reconcile.rollout_input import read_rollout_input  # most sources have no Rollout
 
         made_from = made_from._replace(rollouts=read_rollout_input(context, fetched))
-    # Reports of clusters may change anything: a plan with them is never the start of the next one, nor is one with a rollout or with
-    # findings about settings or metrics.
-    has_reports = not observed.empty and has_delivery_reports(source)
-    can_continue = not (has_reports or observed.findings or reported.findings) and made_from.rollouts is None
+    # Reports of clusters may change anything: a plan with them is never the start of the next one, nor is one with findings about settings
+    # or metrics.
+    has_reports = not observed.empty and (made_from.rollouts is not None or has_delivery_reports(source))
+    awaits_statuses = made_from.rollouts is not None and own.observations.statuses is not None
+    can_continue = not (has_reports or awaits_statuses or observed.findings or reported.findings)
     can_continue = can_continue and source.config is own and not lacks_tenants and not contacts
     return RunInput(made_from, can_continue, reported.changes, facts)
 

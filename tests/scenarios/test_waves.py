@@ -142,6 +142,22 @@ def test_a_change_reaches_the_next_group_when_the_last_one_is_healthy(waves: Wav
     assert "rollouts" not in waves.fleet.load("gitsched.json"), "nothing is recorded of a complete rollout"
 
 
+def test_only_changes_of_what_a_rollout_selects_and_the_runs_until_it_is_complete_need_complete_plans(waves: Waves) -> None:
+    waves.commit(rollout=rollout(PER_GROUP, "[{apiVersion: apps/v1, kind: Deployment, name: web}]"), other=deployment("other"))
+    waves.reconcile()
+    found = {
+        "other": waves.commit(other=deployment("other", 5)).plan.complete,
+        "web": waves.commit(web=web("two")).plan.complete,
+        "other in progress": waves.commit(other=deployment("other", 6)).plan.complete,
+    }
+    assert found == {"other": False, "web": True, "other in progress": True}
+    assert waves.updated("two") == ["ash"]
+    waves.report("Healthy", "ash")
+    waves.report()
+    waves.reconcile()
+    assert not waves.commit(other=deployment("other", 7)).plan.complete
+
+
 def test_the_records_are_those_of_the_policy_at_once(waves: Waves) -> None:
     waves.commit(rollout=rollout(PER_GROUP))
     record = waves.fleet.binding("web-deployment")

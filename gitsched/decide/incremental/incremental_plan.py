@@ -54,18 +54,20 @@ if TYPE_CHECKING:
     from gitsched.decide.tenants.tenant_amounts import Amounts
     from gitsched.model.document import Document, Key
     from gitsched.model.finding import Finding
+    from gitsched.model.rollouts import RolloutInput
     from gitsched.model.scheduling import Outcome
     from gitsched.model.template_index import TemplateEntry
 
 
 class PlanState(NamedTuple):
     """The state that an earlier plan left: its totals, its rows and its engines, which are read on demand. `kinds` are the kinds of the
-    documents of policy APIs. `guard` is what limits the changes of the run."""
+    documents of policy APIs. `guard` is what limits the changes of the run, and `rollouts` what Rollouts read; None without any."""
 
     totals: Totals
     rows: PlanRows
     kinds: tuple[tuple[str, str], ...] = ()
     guard: GuardRules = NO_RULES
+    rollouts: RolloutInput | None = None
 
     @property
     def engines(self) -> tuple[PolicyEngine, ...]:
@@ -97,6 +99,11 @@ def make_incremental_plan(
     moves, changes = guarded.moves, render_affected(guarded.changes, find_blob, cache)
     if changes is None or _keeps_findings_about_changes(changes) or has_record_conflict(changes, find_blob):
         return None
+    if state.rollouts is not None:
+        from gitsched.decide.incremental.unaffected_rollouts import leaves_rollouts  # few sources have Rollouts
+
+        if not leaves_rollouts(changes, state.rollouts, find_blob):
+            return None
     part_findings = find_changed_parts(changes) if diff.parts != NO_PARTS else ()
     if part_findings is None:
         return None

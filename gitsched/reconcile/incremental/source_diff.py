@@ -19,6 +19,7 @@ from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Document, Key
+from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.model.scheduling import Outcome
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.plan_cache import LazyDocuments, PlanCache
@@ -217,7 +218,12 @@ def _plan_from_cache(
         part_kinds=part_kinds,
     )
     guard = GuardRules(make_guard_input(context, fetched), partial(list_allowed_changes, context, fetched), withholds)
-    state = PlanState(totals, cache, cache.header.kinds, guard)
+    rollouts = None
+    if ROLLOUT_KIND in cache.header.kinds:
+        from gitsched.reconcile.rollout_input import read_rollout_input  # most sources have no Rollout
+
+        rollouts = read_rollout_input(context, fetched)
+    state = PlanState(totals, cache, cache.header.kinds, guard, rollouts)
     find_blob = partial(find_output_blob, fetched)
     made = make_incremental_plan(state, diff, snapshot, find_blob, context.caches.decisions.rendered, limit)
     if made is None or (settled and not keeps_versions(made, settled)):
