@@ -29,6 +29,7 @@ spec:
   - {apiVersion: v1, kind: Service, labelSelector: {matchLabels: {lane: %s}}}
   - {apiVersion: v1, kind: ConfigMap, labelSelector: {matchLabels: {lane: %s}}}
   - {apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, labelSelector: {matchLabels: {lane: %s}}}
+  - {apiVersion: external-secrets.io/v1, kind: ExternalSecret, labelSelector: {matchLabels: {lane: %s}}}
   placement:
     clusterAffinity: {labelSelector: {matchLabels: {zone: %s}}}
     replicaScheduling: {replicaSchedulingType: %s}
@@ -155,11 +156,20 @@ CLIENT = ", envFrom: [{secretRef: {name: %s, optional: %s}}]"
 MENTION = ", args: [--secret=%s]"
 LACKING = ("key", "token", "app1", "known")
 """Secrets that the repository does not have; it assumes that clusters have the last one."""
+WRITER = """\
+apiVersion: external-secrets.io/v1
+kind: ExternalSecret
+metadata: {name: from-%(name)s, namespace: %(team)s, labels: {lane: %(lane)s}}
+spec:
+  secretStoreRef: {name: vault, kind: ClusterSecretStore}
+  target: {name: %(name)s}
+  data: [{secretKey: a, remoteRef: {key: %(number)d}}]
+"""
 
 
 def write_policy(lane: str, zone: str, kind: str) -> str:
     """Return a policy for all applications of a lane, in the clusters of a zone."""
-    return POLICY % (lane, lane, lane, lane, lane, zone, kind)
+    return POLICY % (lane, lane, lane, lane, lane, lane, zone, kind)
 
 
 class PlainHistory:
@@ -311,6 +321,16 @@ class PlainHistory:
         text = REBALANCER % (self._dice.randrange(3), name.split("-")[0], team)
         return {"rebalancers/again.yaml": self._dice.choice((None, text, text))}
 
+    def _change_writer(self, lane: str) -> dict[str, Files]:
+        """Return an ExternalSecret that comes, goes or writes another Secret, and an application that comes with one."""
+        dice, values = self._dice, {"team": self._dice.choice(TEAMS), "lane": lane, "number": self._dice.randrange(9)}
+        path = f"writers/{dice.choice(LACKING)}-{values['team']}.yaml"
+        text = WRITER % {**values, "name": dice.choice(LACKING)}
+        return {
+            "writer": {path: dice.choice((None, text, text))},
+            "add with writer": {path: text, **self._add(str(values["team"]), lane)},
+        }
+
     def go_on(self, kind: str = "") -> Files:
         """Return the changes of the next commit, of a kind if one is given."""
         apps = self._list_apps()
@@ -358,6 +378,7 @@ class PlainHistory:
             "namespace": self._change_namespace(),
             "scaler": self._change_scaler(path),
         }
+        changes |= self._change_writer(lane) if self._lacking else {}
         changes |= {"rebalancer": self._change_rebalancer(path)} if self._rebalances else {}
         changes |= self._change_krake() if "krake" in self._apis else {}
         changes |= self._change_knative() if "knative" in self._apis else {}

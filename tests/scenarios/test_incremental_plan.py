@@ -237,6 +237,8 @@ INCREMENTAL = (
     "scaler",
     "comment",
     "rebalancer",
+    "add with writer",
+    "writer",
 )
 OTHER_APIS = ("application", "metric", "site", "source", "node", "adapter", "edit")
 """Kinds of commits, each of which is planned from the state of the last run."""

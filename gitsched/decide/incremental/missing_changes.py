@@ -1,7 +1,7 @@
 """Update for an incremental plan the findings about objects that delivered manifests refer to and that the source does not have.
 
-A plan keeps which objects these are, with those that may create each: `Totals.creators`. Where the source has an object that does not go
-to all clusters of what refers to it, or where a controller may write it, only a complete plan can tell.
+A plan keeps which objects these are, with those that may create each: `Totals.creators`. Where the source has an object, or what writes it,
+that does not go to all clusters of what refers to it, only a complete plan can tell.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from gitsched.decide.incremental.written_changes import find_written
 from gitsched.decide.relations.assumed_objects import is_assumed, is_preinstalled, may_be_assumed
 from gitsched.decide.relations.delivered_objects import NO_CLUSTERS
 from gitsched.decide.relations.missing_references import MissingReference
@@ -16,12 +17,13 @@ from gitsched.decide.relations.reference_findings import (
     MAX_FINDINGS,
     MAX_NAMES,
     NEEDED_KINDS,
+    NOT_DELIVERED,
     NOT_IN_SOURCE,
     make_absent_finding,
     make_unknown_finding,
 )
 from gitsched.kinds.possible_creators import CHART_KINDS, PossibleCreators
-from gitsched.kinds.written_objects import list_written_objects, may_write
+from gitsched.kinds.written_objects import list_written_objects
 from gitsched.model.finding import locate_document
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from gitsched.model.finding import Finding, Location
 
 MAX_READ = 500
-"""Objects whose documents are read to find out which of them may create a missing one; beyond that, a complete plan reads all."""
+"""Objects whose documents are read to find out which of them may create or write a missing one; beyond that, a complete plan reads all."""
 
 
 class MissingChanges(NamedTuple):
@@ -55,11 +57,20 @@ def lacks_source_objects(references: ReferenceRow, totals: Totals, rows: PlanRow
             if required.key in totals.creators:
                 continue
             row = rows.read_workload(required.key)
-            if row is None and required.key in rows.template_index:
+            if row is None and (required.key in rows.template_index or is_reported(required.key, totals)):
                 return True
             if row is not None and not clusters <= row.outcome.clusters:
                 return True
     return False
+
+
+def is_reported(key: Key, totals: Totals) -> bool:
+    """Return whether a finding of the last plan may say that an object of the source, or what writes it, does not go to some clusters."""
+    resources = (finding.resource for _, finding in totals.reference_findings if finding.code == NOT_DELIVERED)
+    return any(
+        resource is None or resource == key.resource or (not key.namespace and (resource[0], resource[2]) == (key.kind, key.name))
+        for resource in resources
+    )
 
 
 def list_absent(references: ReferenceRow, wanted: Collection[Key]) -> Iterator[Key]:
@@ -91,15 +102,19 @@ def update_missing(
     kinds = {key[:2] for key in touched if key.kind not in NEEDED_KINDS}
     if len({kind for kind in {key[:2] for key in creators} | kinds if kind[1] in {name for _, name in kinds}}) > len(kinds):
         return None  # kinds of several groups have the same name
-    if not all(is_absent(key, changes) for key in touched):
+    if not all(is_absent(key, changes) for key in touched) or any(is_reported(key, changes.totals) for key in touched):
         return None
-    shown = sum(finding.code in (NOT_IN_SOURCE, "reference-not-delivered") for _, finding in findings)
+    shown = sum(finding.code in (NOT_IN_SOURCE, NOT_DELIVERED) for _, finding in findings)
     if shown + len(touched) > MAX_FINDINGS:
         return None
     comparison = _AbsentObjects(changes, references)
     missing = {key: comparison.read(key) for key in sorted(touched)}
+    written = find_written(changes, touched, references, MAX_READ)
+    if written is None or not all(comparison.is_delivered(key, clusters) for key, clusters in written.items()):
+        return None
+    missing |= dict.fromkeys(written)
     left = {key: one for key, one in missing.items() if one is not None}
-    found = _find_creators(changes, {*referenced, *left}, left)
+    found = _find_creators(changes, {*referenced, *left} - written.keys(), left)
     if found is None:
         return None
     for key, one in missing.items():
@@ -184,6 +199,11 @@ class _AbsentObjects:
                     lacking, expected = lacking | absent, expected or (required.expected and bool(absent))
         return lacking, expected
 
+    def is_delivered(self, key: Key, written: Clusters) -> bool:
+        """Return whether an object, which a controller writes in some clusters, is in all clusters of what refers to it."""
+        referrers = {*self._changes.rows.list_referrers(key), *self._referrers.get(key, ())}
+        return all(self._find_lacking(referrer, key)[0] <= written for referrer in referrers)
+
     def add_creators(self, missing: MissingReference, found: Iterable[Key]) -> MissingReference:
         """Return a missing object with those of some workloads that may create it where it is missing."""
         others = {key: self._list_clusters(key) for key in sorted(set(found).difference(missing.referrers))}
@@ -205,8 +225,8 @@ class _AbsentObjects:
 def _find_creators(
     changes: IncrementalChanges, touched: Collection[Key], missing: Mapping[Key, MissingReference]
 ) -> dict[Key, MissingReference] | None:
-    """Return missing objects with the delivered ones that may create them; None if a controller may write one that is `touched`, or if too
-    many documents would have to be read."""
+    """Return missing objects with the delivered ones that may create them; None if an annotation may let a controller write one that is
+    `touched`, or if too many documents would have to be read."""
     if not touched:
         return {}
     names, namespaces = {(key.kind, key.name) for key in touched}, {key.namespace for key in touched}
@@ -214,7 +234,7 @@ def _find_creators(
     for key in dict.fromkeys((*(key for key, _ in changes.rows.template_index.items()), *changes.documents)):
         if key not in changes.snapshot.templates:
             continue
-        if may_write(key) or (not key.group and (key.kind, key.name) in names):
+        if not key.group and (key.kind, key.name) in names:
             return None  # it may be copied from another namespace
         if key.namespace in namespaces or key[:2] in CHART_KINDS:
             wanted.append(key)

@@ -6,8 +6,9 @@ from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.topology import list_cluster_kinds
-from gitsched.decide.incremental.missing_changes import is_absent, lacks_source_objects, list_absent
+from gitsched.decide.incremental.missing_changes import is_absent, is_reported, lacks_source_objects, list_absent
 from gitsched.decide.incremental.plan_state import NO_REFERENCE_ROW
+from gitsched.decide.incremental.written_changes import list_changed_writes, list_writes
 from gitsched.decide.relations.assumed_objects import is_assumed
 from gitsched.decide.relations.delivered_objects import (
     Clusters,
@@ -16,7 +17,7 @@ from gitsched.decide.relations.delivered_objects import (
     list_manifest_references,
 )
 from gitsched.kinds.requirements import BINDING_KINDS
-from gitsched.kinds.written_objects import may_write
+from gitsched.kinds.written_objects import list_written_objects, may_write
 from gitsched.model.document import is_known_group
 from gitsched.model.finding import locate_document
 from gitsched.model.references import RequiredObject
@@ -60,33 +61,42 @@ def update_references(changes: IncrementalChanges) -> ReferenceChanges | None:
     cache, pod_paths = ReferenceCache(), changes.totals.config.pod_paths
     updated: dict[Key, ReferenceRow] = {}
     required: set[Key] = set()
-    absent: set[Key] = set()
+    absent = list_changed_writes(changes)
     for key in changes.came_or_went:
-        if concerns_others(key) or (key[:2] == _ACCOUNT and has_bindings(rows)):
+        if key[:2] in BINDING_KINDS or (key[:2] == _ACCOUNT and has_bindings(rows)):
             return None
         if not _keeps_referrers(changes, key):
             return None
     for key, before_row in removed.items():
         references = before_row.references
-        if concerns_others(key) or _list_written(references.manifests) or lacks_source_objects(references, totals, rows):
+        if key[:2] in BINDING_KINDS or lacks_source_objects(references, totals, rows):
             return None
+        written = list_writes(references.manifests)
+        if written and not may_write(key):
+            return None
+        absent |= written
         absent.update(list_absent(references, creators))
         if any(key in found for found in creators.values()) or any(one not in removed for one in rows.list_referrers(key)):
             return None
     for key, document in changes.documents.items():
         outcome, row = changes.outcomes.get(key), rows.read_workload(key)
+        if may_write(key) and any(is_reported(one, totals) for one in list_written_objects(key, document.body)):
+            return None  # the finding says where it is placed
         if outcome is None:
-            if concerns_others(key):
+            if key[:2] in BINDING_KINDS:
                 return None
             continue
         targets = outcome.clusters
         before = row.references if row is not None else _make_first_row(key, changes.totals)
         manifests = list_manifest_references(outcome, document, targets, pod_paths, cache) if targets else ()
-        if row is None and (concerns_others(key) or rows.list_referrers(key) or (key[:2] == _ACCOUNT and has_bindings(rows))):
+        if row is None and (key[:2] in BINDING_KINDS or rows.list_referrers(key) or (key[:2] == _ACCOUNT and has_bindings(rows))):
             return None
         moved = row is None or targets != row.outcome.clusters
-        if moved and any(references.writes for references, _ in (*before.manifests, *manifests)):
-            return None
+        writes, wrote = list_writes(manifests), list_writes(before.manifests)
+        if moved or writes != wrote:
+            if (writes or wrote) and not may_write(key):
+                return None
+            absent |= writes | wrote
         if moved and not _reach_referrers(changes, key, targets):
             return None
         if creators and _creates_others(document, manifests, moved, creators):
@@ -96,12 +106,7 @@ def update_references(changes: IncrementalChanges) -> ReferenceChanges | None:
         updated[key] = before._replace(manifests=manifests)
         if manifests == before.manifests and not (moved and before.implied):
             continue
-        if (
-            lacks_source_objects(before, totals, rows)
-            or key[:2] in BINDING_KINDS
-            or may_write(key)
-            or _list_written(manifests) != _list_written(before.manifests)
-        ):
+        if lacks_source_objects(before, totals, rows) or key[:2] in BINDING_KINDS:
             return None
         found = find_required(changes, before, list(_list_requirements(manifests, before, targets)))
         if found is None:
@@ -114,6 +119,8 @@ def update_references(changes: IncrementalChanges) -> ReferenceChanges | None:
         known = updated.get(key) or (row.references if row is not None else None)
         if known is not None and not known.is_required:
             updated[key] = known._replace(is_required=True)
+    if any(not key.namespace for key in absent if key.kind in ("ConfigMap", "Secret")):
+        return None  # it is written into namespaces that its document does not name
     return ReferenceChanges(updated, frozenset(absent))
 
 
@@ -194,10 +201,6 @@ def _creates_others(document: Document, manifests: ManifestReferences, moved: bo
     return any(
         (document.key in creators[key] and moved) or bool(found.find(key)) != (document.key in creators[key]) for key in wanted
     )
-
-
-def _list_written(manifests: ManifestReferences) -> set[Key]:
-    return {key for references, _ in manifests for key in references.writes}
 
 
 def _list_requirements(

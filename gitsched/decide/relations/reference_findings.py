@@ -21,6 +21,7 @@ MAX_NAMES = 5
 """Clusters or objects that one message names."""
 
 NOT_IN_SOURCE = "reference-not-in-source"
+NOT_DELIVERED = "reference-not-delivered"
 NEEDED_KINDS = frozenset({"ConfigMap", "PersistentVolumeClaim", "Role", "Service", "ServiceAccount"})
 """Kinds that clusters do not have by themselves; others are often made by an operator or together with the cluster."""
 
@@ -48,7 +49,7 @@ def list_reference_findings(
             f"{len(alone) - MAX_FINDINGS} more objects are referred to in clusters that they do not go to; `gitsched explain` shows them "
             "by workload"
         )
-        yield None, Finding("warning", "reference-not-delivered", message)
+        yield None, Finding("warning", NOT_DELIVERED, message)
     for group in by_kind.values():
         location = _find_location(group[0], decisions, delivered)
         yield _find_located(group[0], decisions, delivered), make_unknown_finding(group[:MAX_NAMES], len(group), location)
@@ -109,7 +110,7 @@ def _make_finding(missing: MissingReference, decisions: DecisionSet, delivered: 
         f"{source}{made} does not go to {where}, where {users}: {describe_placement(source, decisions, delivered)}; "
         f"{', '.join(cures[:-1])}, or {cures[-1]} if these clusters have it by themselves"
     )
-    return Finding("warning", "reference-not-delivered", message, location, key.resource)
+    return Finding("warning", NOT_DELIVERED, message, location, key.resource)
 
 
 def _list_delivery_options(missing: MissingReference, decisions: DecisionSet) -> list[str]:
