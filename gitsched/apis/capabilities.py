@@ -94,7 +94,8 @@ class SelectionTracking(Protocol):
 
         Both are new engines of the API for snapshots without records, whose templates can only be read one by one: what depends on all
         templates is known to this engine alone. Return None where a decision about a template of a policy depends on others.
-        `api_documents` and `templates` are what differs between the two snapshots. Templates that changed themselves may be left out.
+        `api_documents` and `templates` are what differs between the two snapshots; `template_index` is that of the later one. Templates
+        that changed themselves may be left out.
         """
         ...
 

@@ -44,7 +44,7 @@ class RescheduleTriggers:
     expired.
     """
 
-    __slots__ = ("_trigger_times", "expired", "findings", "rebalancers", "records", "time", "wakeup")
+    __slots__ = ("_naming", "_trigger_times", "expired", "findings", "rebalancers", "records", "time", "wakeup")
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.rebalancers = tuple(
@@ -52,6 +52,7 @@ class RescheduleTriggers:
             for document in snapshot.documents.get((APPS_GROUP, REBALANCER), ())
             if not get_field(document.body, "metadata", "deletionTimestamp")  # being deleted
         )
+        self._naming: dict[Key, list[WorkloadRebalancer]] | None = None
         self._trigger_times: dict[Key, datetime] = {}
         for rebalancer in self.rebalancers:
             for workload in rebalancer.pending:
@@ -97,7 +98,12 @@ class RescheduleTriggers:
 
     def list_naming(self, binding: Key) -> list[WorkloadRebalancer]:
         """Return the rebalancers of the source that name the workload of a binding."""
-        return [rebalancer for rebalancer in self.rebalancers if any(workload.binding == binding for workload in rebalancer.named)]
+        if self._naming is None:
+            self._naming = {}
+            for rebalancer in self.rebalancers:
+                for named in {workload.binding for workload in rebalancer.named}:
+                    self._naming.setdefault(named, []).append(rebalancer)
+        return self._naming.get(binding, [])
 
     def describe_trigger(self, binding: Key, current: PreviousState) -> str:
         """Describe the reschedule trigger of a binding: the rebalancers, if they still exist, and the time."""

@@ -13,6 +13,7 @@ from gitsched.model.template_index import PlacementSummary, TemplateEntry, summa
 if TYPE_CHECKING:
     from gitsched.model.document import Document, Key
     from gitsched.model.scheduling import Outcome
+    from gitsched.model.template_index import TemplateIndex
 
 
 def make_template_index(templates: Mapping[Key, Document], outcomes: Mapping[Key, Outcome]) -> dict[Key, TemplateEntry]:
@@ -25,6 +26,14 @@ def make_template_index(templates: Mapping[Key, Document], outcomes: Mapping[Key
             entry = entry._replace(placement=shared.setdefault(entry.placement, entry.placement))
         entries[key] = entry
     return entries
+
+
+def update_template_index(known: TemplateIndex, changed: Mapping[Key, TemplateEntry | None]) -> TemplateIndex:
+    """Return an index with changed entries, None for a template that is gone."""
+    if not changed:
+        return known
+    kept = {key: entry for key, entry in known.items() if key not in changed}
+    return kept | {key: entry for key, entry in changed.items() if entry is not None}
 
 
 def make_template_entry(template: Document, outcome: Outcome | None) -> TemplateEntry:

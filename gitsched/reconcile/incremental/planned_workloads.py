@@ -13,6 +13,7 @@ from gitsched.decide.incremental.changed_documents import SourceDiff, pair_docum
 from gitsched.decide.incremental.continued_engines import continue_engines
 from gitsched.decide.incremental.own_workloads import read_own_workloads
 from gitsched.decide.incremental.plan_state import StoredOutcomes, workload_sort_key
+from gitsched.decide.incremental.template_entries import update_template_index
 from gitsched.decide.named_templates import NamedTemplates
 from gitsched.decide.plan_result import PlanDetails
 from gitsched.decide.rendered_tree import RenderCache, RenderedTree, render_workload
@@ -72,13 +73,7 @@ class PlannedWorkloads:
     @cached_property
     def index(self) -> TemplateIndex:
         """What the state keeps of every template of the commit."""
-        changed, known = self._changes.templates, self._cache.template_index
-        if not changed:
-            return known
-        return {
-            **{key: entry for key, entry in known.items() if key not in changed},
-            **{k: e for k, e in changed.items() if e is not None},
-        }
+        return update_template_index(self._cache.template_index, self._changes.templates)
 
     def _is_decided_by(self, key: Key, api: str) -> bool:
         """Return whether no other API decides a template that one decides itself."""

@@ -13,6 +13,7 @@ from gitsched.apis.policy_api import Snapshot
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, make_holds_loader
 from gitsched.decide.incremental.plan_state import workload_sort_key
+from gitsched.decide.incremental.template_entries import update_template_index
 from gitsched.decide.named_templates import NamedTemplates
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.decide.workload_decision import TWO_CLAIMS, decide_workload
@@ -20,7 +21,6 @@ from gitsched.diff.retained import find_remedies, is_retained, stays
 from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.document import Document, Key
 from gitsched.reconcile.cache.plan_cache import LazyDocuments
-from gitsched.reconcile.incremental.changed_files import find_limit
 from gitsched.reconcile.incremental.planned_records import list_planned_records
 from gitsched.reconcile.incremental.source_diff import merge_documents
 from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan
@@ -65,13 +65,15 @@ def find_retained(
         return _FirstSchedule(snapshot, {engine.name: policy_apis[engine.name].create_engine(snapshot) for engine in tracking})
 
     before, after = schedule(known, former), schedule(documents, templates)
-    found = {*update.incremental.changes.templates, *edits}
+    changed = update.incremental.changes.templates
+    index = update_template_index(update.cache.template_index, changed)
+    found = {*changed, *edits}
     for engine in deciding:
         if policy_apis[engine.name].groups.isdisjoint(key.group for key in policies):
             continue
         if not isinstance(engine, SelectionTracking):
             raise NeedsCompletePlan(f"{engine.name} cannot tell what it may place otherwise")
-        difference = SnapshotChanges(policies, edits, update.cache.template_index, decided.outcomes.get)
+        difference = SnapshotChanges(policies, edits, index, decided.outcomes.get)
         selectable = engine.list_selectable(before.engines[engine.name], after.engines[engine.name], difference)
         if selectable is None:
             raise NeedsCompletePlan("decisions depend on those about other objects")
@@ -81,7 +83,7 @@ def find_retained(
         return ()
     if any(finding.code == TWO_CLAIMS for finding in plan.findings):
         raise NeedsCompletePlan("an API decides about a template that a policy of another one selects")
-    if len(tracking) < len(deciding) or len(staying) > find_limit(update.cache.header.totals.workload_count):
+    if len(tracking) < len(deciding):
         raise NeedsCompletePlan("many workloads may keep their clusters, or other policy APIs may decide about them")
     expected = after.decide(sorted(staying, key=workload_sort_key))
     expected = {key: outcome for key, outcome in expected.items() if _is_elsewhere(outcome, staying[key])}

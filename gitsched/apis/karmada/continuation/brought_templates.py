@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gitsched.apis.karmada.continuation.policy_changes import make_selectable
+from gitsched.apis.karmada.continuation.policy_changes import is_claimed, make_selectable
 from gitsched.kinds.companion_targets import read_follows
+from gitsched.model.document import Key
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import SnapshotChanges
@@ -33,20 +34,32 @@ def may_bring_selected(
     documents = (one for pair in changes.api_documents.values() for one in pair if one is not None)
     if any(read_follows(one.body) is not None for one in documents):
         return True
-    if not all(distributor.relates_alike(*pair) for pair in changes.templates.values()):
-        return True
+    formerly_brought: set[Key] = set()
+    for before, after in changes.templates.values():
+        if before is not None and not distributor.relates_alike(before, after):
+            reached = distributor.list_reached(before, states[0].snapshot.templates)
+            if reached is None:
+                return True
+            formerly_brought |= reached
     recorded = states[2]
+    by_title = {policy.key.title: policy for policy in recorded.policies.policies.values()}
     for key, entry in changes.template_index.items():
         template = make_selectable(key, entry)
         policies = [state.find_policy(template)[0] for state in states[:2]]
         if policies == [None, None]:
             continue
-        policies.append(recorded.find_policy(template, recorded.find_record(template))[0])
-        if distributor.may_be_brought(key) or len({_brings(policy) for policy in policies}) > 1:
+        if key in formerly_brought:
+            return True
+        known = by_title.get(entry.placement.policy) if is_claimed(entry.placement) and entry.placement is not None else None
+        if known is None or known.is_lazy:
+            known = recorded.find_policy(template, recorded.find_record(template))[0]
+        if distributor.may_be_brought(key) or (not _brings(known) and any(map(_brings, policies))):
+            return True
+        if len({read_follows(policy.document.body) for policy in (*policies, known) if policy is not None}) > 1:
             return True
     return False
 
 
-def _brings(policy: PropagationPolicy | None) -> tuple[bool, bool | None]:
-    """Return whether a policy has propagateDeps, and what it says about companions that follow."""
-    return (policy.spec.get("propagateDeps") is True, read_follows(policy.document.body)) if policy is not None else (False, None)
+def _brings(policy: PropagationPolicy | None) -> bool:
+    """Return whether a policy has propagateDeps."""
+    return policy is not None and policy.spec.get("propagateDeps") is True

@@ -43,13 +43,13 @@ def find_affected_by_policies(before: KarmadaState, after: KarmadaState, changes
         elif placement is not None and placement.policy in moved:
             if not placement.is_settled:
                 yield key
-        elif after.settings.preemption or not _is_claimed(placement):
+        elif after.settings.preemption or not is_claimed(placement):
             template = make_selectable(key, entry)
             if former.list_matching_rules(template) or present.list_matching_rules(template):
                 yield key
 
 
-def _is_claimed(placement: PlacementSummary | None) -> bool:
+def is_claimed(placement: PlacementSummary | None) -> bool:
     """Return whether the binding of a workload names its policy, so that it stays with it as long as that policy selects it."""
     return placement is not None and placement.is_settled and placement.policy != "" and placement.api == names.API_NAME
 

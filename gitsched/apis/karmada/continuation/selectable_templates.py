@@ -20,6 +20,7 @@ _COMPARED_KINDS = (
     *OVERRIDE_KINDS,
     (names.CLUSTER_GROUP, names.CLUSTER),
     (names.POLICY_GROUP, names.TAINT_POLICY),
+    (names.APPS_GROUP, names.REBALANCER),  # requests nothing of what has never been scheduled
 )
 
 

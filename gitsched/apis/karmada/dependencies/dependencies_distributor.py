@@ -192,6 +192,13 @@ class DependenciesDistributor:
         followed = self._followers is not None and bool(self._followers.list_workloads(key))
         return followed or self._dependencies.may_have_dependents(key)
 
+    def list_reached(self, template: Document, templates: Mapping[Key, Document]) -> frozenset[Key] | None:
+        """Return the objects that a template refers to, directly or through others, whether its policy has propagateDeps or not; None if
+        other things relate it to objects, or if this cannot be told from single templates."""
+        if self._followers is not None or find_written_secret_key(template) is not None:
+            return None
+        return self._dependencies.list_reached(self.read_references(template), templates, self)
+
     def relates_alike(self, before: Document | None, after: Document | None) -> bool:
         """Return whether an object refers to the same others before and after a change, and has the same part in what follows."""
         sides = [

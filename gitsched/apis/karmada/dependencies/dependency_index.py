@@ -145,6 +145,13 @@ class DependencyIndex:
         for key in reach.objects:
             self._users.setdefault(key, set()).add(workload)
 
+    def list_reached(
+        self, direct: tuple[DependentObjectReference, ...], templates: Mapping[Key, Document], reader: ReferenceReader
+    ) -> frozenset[Key] | None:
+        """Return the objects that references lead to; None if some of them are by labels, or if there are too many."""
+        reach = self._find_reach(direct, templates, reader)
+        return None if reach.is_cut or not all(reference.name for reference in reach.references) else reach.objects
+
     def _find_reach(
         self, direct: tuple[DependentObjectReference, ...], templates: Mapping[Key, Document], reader: ReferenceReader
     ) -> Reach:
