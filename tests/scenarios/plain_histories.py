@@ -198,6 +198,8 @@ class PlainHistory:
         for team in TEAMS:
             for lane in LANES:
                 self.files |= self._add(team, lane)
+        if lacking:
+            self.files["writers/seal-blue.yaml"] = WRITER % {"name": "seal", "team": "blue", "lane": LANES[0], "number": 1}
         if "krake" in apis:
             self.files |= {f"krake/{name}.yaml": self._write_site(name) for name in SITES[:2]}
             self.files |= {f"krake/app{number}.yaml": self._write_application(number) for number in range(2)}
@@ -323,12 +325,13 @@ class PlainHistory:
 
     def _change_writer(self, lane: str) -> dict[str, Files]:
         """Return an ExternalSecret that comes, goes or writes another Secret, and an application that comes with one."""
-        dice, values = self._dice, {"team": self._dice.choice(TEAMS), "lane": lane, "number": self._dice.randrange(9)}
-        path = f"writers/{dice.choice(LACKING)}-{values['team']}.yaml"
-        text = WRITER % {**values, "name": dice.choice(LACKING)}
+        dice, name = self._dice, self._dice.choice(LACKING)
+        team, number = dice.choice(TEAMS), dice.randrange(9)
+        text = WRITER % {"team": team, "lane": lane, "number": number, "name": dice.choice(LACKING)}
+        own = {"team": team, "lane": lane, "number": number + 1, "name": f"own{number}", "more": CLIENT % (f"own{number}", "false")}
         return {
-            "writer": {path: dice.choice((None, text, text))},
-            "add with writer": {path: text, **self._add(str(values["team"]), lane)},
+            "writer": {f"writers/{name}-{team}.yaml": dice.choice((None, text, text))},
+            "add with writer": {f"{team}/own{number}.yaml": f"{DEPLOYMENT % own}---\n{WRITER % own}"},
         }
 
     def go_on(self, kind: str = "") -> Files:
