@@ -138,16 +138,26 @@ def _compare_inputs(
         _make_input(before, later, times, observed),
         _make_input(after, later, (totals.source_time, totals.now), Observations()),
     )
-    if any(key.group in reserved_groups for key in changes.by_key) and (changes.others or later.fetched.facts != Facts()):
+    is_moved = _differ_in_paths(before, after)
+    if any(key.group in reserved_groups for key in changes.by_key) and (
+        is_moved or changes.others or later.fetched.facts != Facts()
+    ):
         raise NeedsCompletePlan("policies differ, and so do observed values, facts or the order of documents")
 
     def read_decided() -> DecidedCommit:
+        if is_moved:
+            raise NeedsCompletePlan("the order of documents may be what moves workloads")
         decisions = _CounterfactualDecisions(context, later, cache, reader, (before, after))
         engines = _get_update(later).incremental.changes.engines or cache.engines
         counts = totals.document_count, totals.template_count
         return DecidedCommit(plan.outcomes, decisions.templates, engines, *counts, decisions.decide_some)
 
     return ComparedInputs(changes, (policy_names, _name_policies(context, later)), read_decided)
+
+
+def _differ_in_paths(before: Documents, after: Documents) -> bool:
+    """Return whether a document is in another file, so that the order of documents may differ."""
+    return any(before[key].origin.path != after[key].origin.path for key in before.keys() & after.keys())  # type: ignore[union-attr]
 
 
 def _name_policies(context: RunContext, planned: PlannedCommit) -> PolicyNames:
@@ -202,7 +212,7 @@ class _SourceComparer:
         self._reader = SourceReader(self._repository, context.caches.files, config, strict=config.source.strict)
 
     def read_changes(self, before: str, after: str) -> tuple[Documents, Documents]:
-        """Return the documents of the files that differ, of both trees. Raise NeedsCompletePlan if anything else differs."""
+        """Return the documents of the files that differ, of both trees. Raise NeedsCompletePlan if others may differ."""
         header = self._cache.header
         changed = [] if before == after else self._repository.changed_paths(before, after)
         if len(changed) > 2 * find_limit(header.totals.workload_count):
@@ -213,10 +223,7 @@ class _SourceComparer:
                 header.reading_rules, self._repository, header.totals.config.source.ignore, header.source_tree, after
             )
             paths = [path for path in changed if selection.includes(path)]
-        old, new = (self._read_documents(tree, paths) for tree in (before, after))
-        if any(old[key].origin.path != new[key].origin.path for key in old.keys() & new.keys()):  # type: ignore[union-attr]
-            raise NeedsCompletePlan("the order of documents differs")
-        return old, new
+        return self._read_documents(before, paths), self._read_documents(after, paths)
 
     def _read_documents(self, tree: str, paths: Iterable[str]) -> Documents:
         found, order, scopes = FileDocuments(), list[Key | None](), self._cache.header.totals.kind_scopes
@@ -251,6 +258,8 @@ class _CounterfactualDecisions:
         tree = later.fetched.source.tree
         self._find = reader.make_finder(tree).find
         before, after = reader.read_changes(cache.header.source_tree, tree)
+        if _differ_in_paths(before, after):
+            raise NeedsCompletePlan("the order of documents differs from that of the last run")
         self._compared = compared[0].keys() | compared[1].keys()
         # The documents that may differ, in the later commit and in the state. Where the state has the same file, it has the same documents.
         self._after = {**after, **compared[1]}
