@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import each_row
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "gitsched"
 CORE = ("diff", "simulate", "decide", "apis", "schedule", "manifests", "render", "report", "kinds", "model")
@@ -56,7 +58,7 @@ def test_imports_only_go_down_the_layers() -> None:
     assert "kept" in run.stdout
 
 
-@pytest.mark.parametrize("path", core_modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+@each_row("path", core_modules())
 def test_the_core_has_no_input_output_clock_or_randomness(path: Path) -> None:
     assert offences(path.read_text(encoding="utf-8")) == []
 

@@ -14,6 +14,7 @@ from gitsched.cli.export import CONSUMERS
 from gitsched.model.explanation import Explanation
 from gitsched.report.review import Review
 from gitsched.report.serialization import serialize_explanation, serialize_findings, serialize_review
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "cli.md").read_text()
@@ -52,7 +53,7 @@ def shared(verb: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(
+@each_row(
     "verb",
     [
         *(verb for verb in COMMANDS if verb not in ("export", "apply")),
@@ -83,7 +84,7 @@ def test_exit_codes_in_the_documentation_equal_those_of_the_program(page: str) -
         assert {int(code): meaning for code, meaning in rows} == exit_codes.MEANINGS
 
 
-@pytest.mark.parametrize("page", ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+@each_row("page", ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
 def test_commands_in_the_documentation_use_existing_options(page: str) -> None:
     shown = re.findall(r"gitsched ([\w-]+)((?: [^`\n#;|]+)?)", (ROOT / page).read_text())
     for verb, rest in shown:

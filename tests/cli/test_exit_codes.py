@@ -15,6 +15,7 @@ import gitsched.cli
 from gitsched.cli.exit_codes import FailOn, get_error_code, get_run_code
 from gitsched.model.errors import Conflict, Permanent, Temporary
 from gitsched.model.finding import Finding
+from tests.tables import each_row
 
 ERROR, WARNING = Finding("error", "x", "x"), Finding("warning", "x", "x")
 
@@ -28,7 +29,7 @@ def test_every_exception_has_an_exit_code(error: BaseException, code: int) -> No
     assert get_error_code(error) == code
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("findings", "fail_on", "pending", "refused", "changes", "code"),
     [
         ([], "error", 0, False, False, 0),

@@ -10,14 +10,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from gitsched.apis.ocm.cel.checker import TypeEnvironment, infer_type
 from gitsched.apis.ocm.cel.cluster_expressions import PER_CALL_LIMIT
 from gitsched.apis.ocm.cel.interpreter import Activation, _compile  # Program returns only whether the value is true
 from gitsched.apis.ocm.cel.parser import parse
 from gitsched.apis.ocm.cel.syntax import InvalidExpression
 from gitsched.apis.ocm.cel.types import EvaluationError, TypeValue, UInt
+from tests.tables import each_row
 
 Body = Mapping[str, Any]
 CASES = Path(__file__).with_name("cel")
@@ -87,7 +86,7 @@ def passes(case: Body) -> bool:
     return evaluate(case) == (("value", write(read(wanted["value"]))) if "value" in wanted else ("error", wanted["error"]))
 
 
-@pytest.mark.parametrize("name", sorted({case["name"].split("/")[0] for case in RECORDED}))
+@each_row("name", sorted({case["name"].split("/")[0] for case in RECORDED}))
 def test_expressions_have_the_results_of_the_specification(name: str) -> None:
     cases = [case for case in RECORDED if case["name"].startswith(f"{name}/") and case["name"] not in UNSUPPORTED_NAMES]
     assert cases

@@ -17,6 +17,7 @@ import pytest
 import re2
 
 from gitsched.apis.ocm.cel.regex import InvalidPattern, compile_pattern, search
+from tests.tables import each_row
 
 
 def recorded() -> list[Mapping[str, Any]]:
@@ -160,7 +161,7 @@ DIFFERENCES = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "go", "untranslated"), ACCEPTED, ids=[pattern[:40] for pattern, _, _ in ACCEPTED])
+@each_row(("pattern", "go", "untranslated"), ACCEPTED)
 def test_patterns_that_go_rejects_are_rejected(pattern: str, go: bool, untranslated: bool) -> None:
     assert accepts(pattern) is go
     assert re2_accepts(pattern) is untranslated
@@ -172,7 +173,7 @@ def test_known_differences_from_go_are_current(pattern: str, go: bool, accepted:
     assert accepts(pattern) is accepted is not go
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "text", "found"),
     [
         (r"\B", "aé1😀b", []),  # RE2 itself finds two, between the bytes of a character

@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import gitsched
 from gitsched.model.time import parse_time
+from tests.tables import each_row
 
 FLAGS = ("evictionPurgeMode", "enableEmptyWorkloadPropagation")
 """Upstream flags that go by the same name in `config.karmada`."""
@@ -88,7 +87,7 @@ def rebalancing(status: Body) -> tuple[list[dict[str, str]], bool]:
     return seen, bool(status.get("finishTime") or status.get("finished"))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+@each_row("case", CASES)
 def test_the_outcome_equals_that_of_karmadas_scheduler(case: Case) -> None:
     result = gitsched.schedule(case["resources"], previous=case["previous"], now=parse_time(case["now"]), config=settings_of(case))
     documents = {identify(body["kind"], body["metadata"]): body for body in result.documents}
@@ -105,7 +104,7 @@ def test_the_outcome_equals_that_of_karmadas_scheduler(case: Case) -> None:
     assert bound.isdisjoint(case["expect"].get("unmatched", ())), "bound, though no policy selects it"
 
 
-@pytest.mark.parametrize("case", REBALANCING, ids=lambda case: case["id"])
+@each_row("case", REBALANCING)
 def test_a_rebalance_runs_once(case: Case) -> None:
     now, settings = parse_time(case["now"]), settings_of(case)
     first = gitsched.schedule(case["resources"], previous=case["previous"], now=now, config=settings)

@@ -11,16 +11,15 @@ import lzma
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import gitsched
 from gitsched.model.time import parse_time
+from tests.tables import each_row
 
 with lzma.open(Path(__file__).with_name("karmada-core.jsonl.xz"), "rt", encoding="utf-8") as lines:
     CASES = [json.loads(line) for line in lines]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+@each_row("case", CASES)
 def test_the_decision_equals_that_of_karmadas_core(case: dict[str, Any]) -> None:
     settings = {"missingFacts": "strict", "taintEviction": False, "enableEmptyWorkloadPropagation": case["emptyWorkloads"]}
     now = parse_time(case["now"])

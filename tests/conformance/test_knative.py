@@ -18,10 +18,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import gitsched
 from gitsched.model.time import parse_time
+from tests.tables import each_row
 
 DEFECTS = frozenset(
     [
@@ -88,7 +87,7 @@ def decided(result: gitsched.Schedule, case: Case) -> Placements:
     return placements(shown)
 
 
-@pytest.mark.parametrize("case", DECIDED, ids=lambda case: case["id"])
+@each_row("case", DECIDED)
 def test_vreplicas_are_placed_as_by_knative(case: Case) -> None:
     result = run(case)
     got, expect = decided(result, case), case["expect"]
@@ -106,7 +105,7 @@ def test_vreplicas_are_placed_as_by_knative(case: Case) -> None:
         assert marked == {eviction["pod"] for eviction in expect["evictions"]}
 
 
-@pytest.mark.parametrize("case", WIDE, ids=lambda case: case["id"])
+@each_row("case", WIDE)
 def test_a_complete_run_equals_upstream(case: Case) -> None:
     result, expect = run(case), case["expect"]
     assert decided(result, case) == placements(expect["vpods"])
@@ -146,7 +145,7 @@ def assert_sane(got: Placements, case: Case) -> None:
         assert all(number <= max(case["config"]["capacity"], before[pod]) for pod, number in load.items())
 
 
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["id"])
+@each_row("case", REFUSED)
 def test_policies_that_knative_rejects_are_rejected(case: Case) -> None:
     result = run(case)
     assert [finding.code for finding in result.findings if finding.severity == "error"] == ["knative-policy"]

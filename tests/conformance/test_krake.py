@@ -18,6 +18,7 @@ import pytest
 import gitsched
 from gitsched.apis.krake import parse_label_constraint, parse_metric_constraint
 from gitsched.model.time import parse_time
+from tests.tables import each_row
 
 Case = Mapping[str, Any]
 FORMULAS = {"document": ("score_seed", "ties_seed_formula"), "krake": ("score", "ties")}
@@ -114,12 +115,12 @@ def check_candidates(schedule: Any, want: Mapping[str, Any], score: str) -> Iter
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
-@pytest.mark.parametrize("case", DECISIONS, ids=lambda case: case["id"])
+@each_row("case", DECISIONS)
 def test_a_decision_equals_that_of_krake(case: Case, formula: str) -> None:
     assert list(list_differences(case, formula)) == []
 
 
-@pytest.mark.parametrize("case", CONSTRAINTS, ids=lambda case: case["id"])
+@each_row("case", CONSTRAINTS)
 def test_a_constraint_is_parsed_as_by_krake(case: Case) -> None:
     parse: Any = parse_label_constraint if case["lang"] == "label" else parse_metric_constraint
     if not case["valid"] and "seed_differs" not in case:

@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import gitsched
 from gitsched.decide.python_api import Schedule
 from gitsched.model.time import parse_time
+from tests.tables import each_row
 
 Body = Mapping[str, Any]
 PLACEMENT = "cluster.open-cluster-management.io/placement"
@@ -79,7 +78,7 @@ def observed(result: Schedule, namespace: str, name: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+@each_row("case", CASES)
 def test_the_outcome_equals_that_of_the_placement_controller(case: Body) -> None:
     result = run(case)
     errors = list_errors(result)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import each_row
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "gitsched"
 ROW = re.compile(r"^\| (?P<question>[^|]+) \| `(?P<path>[^`]+)` \| (?:`(?P<name>[^`]+)`)? ?\| (?P<word>[^|]+) \|$", re.MULTILINE)
@@ -37,7 +39,7 @@ def test_the_documentation_answers_at_least_thirty_questions() -> None:
     assert len({row["question"] for row in ROWS}) == len(ROWS)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["question"])
+@each_row("row", ROWS)
 def test_every_answer_names_a_definition_that_a_search_finds(row: dict[str, str]) -> None:
     path = PACKAGE / row["path"]
     assert path.is_file()

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
 HEADER = "| # | statement | state | shown by |"
@@ -55,7 +55,7 @@ def test_the_rows_of_a_document_are_numbered_in_their_order() -> None:
         assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.section} {row.number}")
+@each_row("row", ROWS)
 def test_a_row_says_what_holds_and_names_a_test_that_exists(row: Row) -> None:
     state = STATE.fullmatch(row.state)
     assert state, row.state

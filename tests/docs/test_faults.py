@@ -7,7 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
 TEST = re.compile(r"`(?P<path>tests/[\w/]+\.py)::(?P<name>test_\w+)`")
@@ -29,7 +29,7 @@ def test_the_faults_are_numbered() -> None:
     assert len(ROWS) >= 34
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"fault {row[0]}")
+@each_row("row", ROWS)
 def test_a_fault_has_an_effect_and_tests_that_exist(row: list[str]) -> None:
     _, fault, effect, tests = row
     assert fault

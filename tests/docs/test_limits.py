@@ -8,7 +8,7 @@ import re
 from functools import reduce
 from pathlib import Path
 
-import pytest
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(
@@ -61,13 +61,13 @@ def test_every_limit_of_the_code_is_on_the_page() -> None:
     assert sorted(UNLISTED & listed | UNLISTED - constants) == [], "remove these from the list"
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["what"])
+@each_row("row", ROWS)
 def test_a_limit_is_that_of_the_code(row: dict[str, str]) -> None:
     module = importlib.import_module("gitsched." + row["path"].removesuffix(".py").replace("/", "."))
     assert reduce(getattr, row["name"].split("."), module) == read_number(row["limit"])
 
 
-@pytest.mark.parametrize("test", sorted({row["test"] for row in ROWS if row["test"]}))
+@each_row("test", sorted({row["test"] for row in ROWS if row["test"]}))
 def test_a_named_test_exists(test: str) -> None:
     path, _, name = test.partition("::")
     functions = {node.name for node in ast.walk(ast.parse((ROOT / path).read_text())) if isinstance(node, ast.FunctionDef)}

@@ -14,6 +14,7 @@ import yaml
 
 import gitsched
 from tests.cli.finding_codes import find_codes
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -74,13 +75,13 @@ def test_a_broken_link_fails_the_build_of_the_site() -> None:
     assert {"not_found", "anchors"} <= validation["links"].keys()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@each_row("page", PAGES)
 def test_every_page_begins_with_its_title(page: Path) -> None:
     assert re.match(r"# \S.*\n\n", page.read_text())
     assert len(re.findall(r"^# ", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL), re.MULTILINE)) == 1
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@each_row("page", PAGES)
 def test_no_page_links_outside_of_the_site(page: Path) -> None:
     assert re.findall(r"\]\(\.\./[^)]*\)", page.read_text()) == []
 
@@ -95,13 +96,13 @@ def test_every_finding_code_on_a_page_exists(page: Path) -> None:
     assert {word for word in named if not any(fnmatchcase(word, code) for code in codes)} == set()
 
 
-@pytest.mark.parametrize("page", ALL, ids=name)
+@each_row("page", ALL)
 def test_every_manifest_on_a_page_is_valid(page: Path) -> None:
     findings = [finding for shown in manifests(page) for finding in gitsched.validate([shown])]
     assert [str(found) for found in findings if found.severity != "info" and found.code not in NEEDS_A_SETTING] == []
 
 
-@pytest.mark.parametrize("page", ALL, ids=name)
+@each_row("page", ALL)
 def test_every_kind_of_a_policy_api_on_a_page_has_a_schema(page: Path) -> None:
     groups = {path.name for path in (ROOT / "schemas").iterdir() if path.is_dir()}
     for shown in manifests(page):

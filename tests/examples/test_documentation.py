@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Key
 from gitsched.model.rollouts import RolloutRecord
 from gitsched.render.run_metadata import BuildRecord, RunMetadata, write_run_metadata
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
@@ -30,7 +30,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@each_row("page", PAGES)
 def test_every_relative_link_has_an_existing_target(page: Path) -> None:
     for target in re.findall(r"\]\((?!https://)([^)\s]+)\)", page.read_text()):
         path, _, anchor = target.partition("#")
@@ -39,7 +39,7 @@ def test_every_relative_link_has_an_existing_target(page: Path) -> None:
         assert not anchor or anchor in anchors(file), target
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@each_row("page", PAGES)
 def test_every_yaml_block_is_yaml(page: Path) -> None:
     for block in re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
         assert list(yaml.safe_load_all(block))
@@ -53,7 +53,7 @@ def settings(schema: dict[str, Any], path: str = "") -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("setting", [s for s in settings(CONFIG) if s.split(".")[0] not in LATER])
+@each_row("setting", [s for s in settings(CONFIG) if s.split(".")[0] not in LATER])
 def test_every_setting_is_documented(setting: str) -> None:
     section, _, key = setting.partition(".")
     page = (ROOT / "docs" / "configuration.md").read_text()

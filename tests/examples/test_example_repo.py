@@ -14,6 +14,7 @@ import yaml
 
 import gitsched
 from tests import fork_server
+from tests.tables import each_row
 
 REPO = Path(__file__).parents[2] / "examples" / "repo"
 POLICIES = sorted((REPO / "policies").rglob("*.yaml"))
@@ -79,14 +80,14 @@ def test_no_object_is_defined_twice() -> None:
     assert [identity for identity, count in identities.items() if count > 1] == []
 
 
-@pytest.mark.parametrize("path", POLICIES, ids=lambda path: str(path.relative_to(REPO)))
+@each_row("path", POLICIES)
 def test_every_policy_begins_with_a_comment(path: Path) -> None:
     comment = re.match(r"(?:# .+\n)+", path.read_text())
     assert comment is not None
     assert len(comment[0].split()) >= 20
 
 
-@pytest.mark.parametrize("path", POLICIES, ids=lambda path: str(path.relative_to(REPO)))
+@each_row("path", POLICIES)
 def test_every_policy_names_clusters_that_exist(path: Path) -> None:
     names = set(values(CLUSTERS, "metadata", "name"))
     spec = yaml.safe_load(path.read_text())["spec"]

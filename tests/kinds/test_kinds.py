@@ -15,6 +15,7 @@ from gitsched.kinds.health import interpret_health
 from gitsched.kinds.table import find_kind, is_namespaced, load_table
 from gitsched.kinds.written_objects import KYVERNO_POLICIES, WRITERS, may_write
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group
+from tests.tables import each_row
 
 HERE = Path(__file__).parent
 SCOPES = yaml.safe_load((HERE / "upstream-scopes.yaml").read_text())
@@ -58,7 +59,7 @@ def test_every_kind_with_an_interpreter_of_karmada_is_in_the_table_and_has_a_cas
     assert interpreted <= cases
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_row("case", CASES)
 def test_references(case: dict[str, Any]) -> None:
     document = template(case["object"])
     found = [format_reference(r.kind, r.namespace, r.name) for r in read_references(document)]
@@ -70,7 +71,7 @@ def test_references(case: dict[str, Any]) -> None:
     assert (secret.name if secret else None) == case.get("writes")
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_row("case", CASES)
 def test_replicas(case: dict[str, Any]) -> None:
     document = template(case["object"])
     found = read_replica_requirements(document, {})
@@ -81,7 +82,7 @@ def test_replicas(case: dict[str, Any]) -> None:
         assert revise_copy(document, found, 2) == ()
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_row("case", CASES)
 def test_health(case: dict[str, Any]) -> None:
     document = template(case["object"])
     row = find_kind(document.key.group, document.key.kind)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 import yaml
 
 from gitsched.kinds.persistent_data import list_claim_names, list_data
+from tests.tables import each_row
 
 CLAIM = "{accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 10Gi}}}"
 CASES = {
@@ -91,7 +91,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_row("name", CASES)
 def test_the_data_of_a_manifest(name: str) -> None:
     text, expected = CASES[name]
     assert list(map(str, list_data(yaml.safe_load(text)))) == expected

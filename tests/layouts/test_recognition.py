@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gitsched.layouts.layout import Layout, Target
 from gitsched.layouts.proposal import describe_layout, list_cluster_metadata, write_bundles, write_source_settings
 from gitsched.layouts.recognition import recognize_layout
+from tests.tables import each_row
 
 BASE = "resources: [web.yaml]"
 OVERLAY = "resources: [../base]\nnamespace: shop"
@@ -258,7 +259,7 @@ def read_bundles(layout: Layout) -> dict[str, dict[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@each_row("case", CASES)
 def test_a_layout_is_recognized(case: Case) -> None:
     layout = recognize_layout({path: text.encode() for path, text in case.tree.items()})
     assert read_bundles(layout) == case.bundles

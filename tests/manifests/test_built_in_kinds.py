@@ -18,6 +18,7 @@ from gitsched.apis.built_in_schemas import load_built_in_kinds, read_built_in_sc
 from gitsched.decide.validation import validate_document, validate_source_document
 from gitsched.manifests.parser import parse_file
 from gitsched.manifests.schema import get_schema_key
+from tests.tables import each_row
 
 DEPLOYMENT = """\
 apiVersion: apps/v1
@@ -88,7 +89,7 @@ def test_what_an_api_server_accepts_has_no_findings(text: str) -> None:
     assert find(text) == []
 
 
-@pytest.mark.parametrize(("text", "old", "new", "expected"), MISTAKES)
+@each_row(("text", "old", "new", "expected"), MISTAKES)
 def test_a_mistake_is_found_at_its_field(text: str, old: str, new: str, expected: list[str]) -> None:
     assert text.count(old) >= 1
     found = find(text.replace(old, new, 1))

@@ -9,6 +9,7 @@ import pytest
 
 from gitsched.decide.validation import validate_document
 from gitsched.manifests.parser import ParsedFile, parse_file
+from tests.tables import each_row
 
 QUIET = {
     "a chart's template": """
@@ -74,7 +75,7 @@ def read_text(text: str, path: str = "dir/a.yaml") -> ParsedFile:
     return parse_file(dedent(text).encode(), path=path, validate=None)
 
 
-@pytest.mark.parametrize("text", QUIET.values(), ids=QUIET)
+@each_row("text", QUIET.values())
 def test_a_file_of_another_tool_gives_no_finding(text: str) -> None:
     file = read_text(text)
     assert (file.status, file.documents, file.issues, file.unreadable) == ("not-a-resource", (), (), False)
@@ -99,7 +100,7 @@ def test_krakes_objects_have_api_instead_of_api_version() -> None:
     assert (file.status, len(file.documents), file.issues) == ("resources", 1, ())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "code", "line", "column"),
     [
         pytest.param("apiVersion: v1\nkind: A\nx: '{{ .name }}'\n y: 1\n", "yaml-syntax", 4, 2, id="braces in a broken object"),

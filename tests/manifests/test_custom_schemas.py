@@ -11,6 +11,7 @@ import yaml
 from gitsched.decide.catalog import make_raw_document
 from gitsched.decide.custom_resources import MAX_FINDINGS, check_custom_resources
 from gitsched.manifests.custom_schemas import MAX_NODES, make_custom_schema
+from tests.tables import each_row
 
 SCHEMA = """\
 type: object
@@ -44,7 +45,7 @@ def find(spec: str, schema: str = SCHEMA) -> list[str]:
     return [f"{issue.severity} {issue.code} {issue.message}" for issue in compiled.find_issues(body)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "spec",
     [
         "{size: 9}",  # a server fills in the mode
@@ -63,7 +64,7 @@ def test_what_an_api_server_accepts_has_no_findings(spec: str) -> None:
     assert find(spec) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "expected"),
     [
         ("{size: three}", "wrong-type 'size' must be an integer, not \"three\""),

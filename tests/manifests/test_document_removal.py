@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gitsched.manifests.document_removal import NotRemovable, remove_documents
 from gitsched.manifests.parser import parse_file
 from tests.search_depth import count_examples
+from tests.tables import each_row
 
 OLD = ("apps.karmada.io", "WorkloadRebalancer", "", "old")
 DOC = "apiVersion: apps.karmada.io/v1alpha1\nkind: WorkloadRebalancer\nmetadata:\n  name: old # done\nspec:\n  workloads: []\n  # none\n"
@@ -41,7 +42,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("before", "after"), CASES.values(), ids=CASES)
+@each_row(("before", "after"), CASES.values())
 def test_only_the_document_is_removed(before: str, after: str | None) -> None:
     removed = remove_documents(before.encode(), "all.yaml", {OLD})
     assert (removed.decode() if removed is not None else None) == after

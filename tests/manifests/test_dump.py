@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gitsched.manifests import dump
 from gitsched.manifests.dump import DumpedObject, DumpEnd, read_dump
+from tests.tables import each_row
 
 SECRET = "c2VjcmV0"
 OBJECTS = [
@@ -80,9 +81,7 @@ def test_a_cut_dump_has_only_whole_objects(text: str, data: st.DataObject) -> No
     assert cut or len(found) == len(whole)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "\n", "[]", "{}", "a: b\n", "items:\n", "{", "items:\n- 3\n- [\nkind: List\n", "\x00\n", '{"items": [3]}']
-)
+@each_row("text", ["", "\n", "[]", "{}", "a: b\n", "items:\n", "{", "items:\n- 3\n- [\nkind: List\n", "\x00\n", '{"items": [3]}'])
 def test_no_text_raises_an_error(text: str) -> None:
     read(text)
 

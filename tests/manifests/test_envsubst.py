@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.manifests.envsubst import SubstitutionError, VariableValues, substitute_variables
+from tests.tables import each_row
 
 VALUES = {
     "HOST": "shop.example.com",
@@ -52,7 +53,7 @@ EXAMPLES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "expected"), EXAMPLES)
+@each_row(("text", "expected"), EXAMPLES)
 def test_a_text_is_substituted_as_flux_does_it(text: str, expected: str | None) -> None:
     if expected is None:
         with pytest.raises(SubstitutionError):

@@ -18,6 +18,7 @@ from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.kustomize_graph import KustomizeGraph, SourceObject, describe_changes, resolve_path
 from gitsched.manifests.parser import parse_file
 from gitsched.model.document import parse_api_group
+from tests.tables import each_row
 
 OBJECTS = """\
 apiVersion: apps/v1
@@ -182,7 +183,7 @@ def test_cycles_and_paths_outside_of_the_repository_are_problems_with_a_position
     assert list_changed(files, "b/x.yaml") == set()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "[]",

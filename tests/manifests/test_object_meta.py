@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gitsched.manifests.object_meta import validate_object_meta
 from gitsched.manifests.parser import parse_file
+from tests.tables import each_row
 
 
 def codes(metadata: dict[str, Any], version: str = "v1", kind: str = "ConfigMap") -> list[tuple[str, tuple[str | int, ...]]]:
@@ -24,7 +25,7 @@ def test_valid_names(name: str) -> None:
     assert codes({"name": name}) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "",
@@ -83,7 +84,7 @@ def test_valid_namespaces(namespace: str | None) -> None:
     assert codes({"name": "a", "namespace": namespace}) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("member", "value", "pointer"),
     [
         ("labels", ["a"], ("metadata", "labels")),

@@ -2,11 +2,10 @@
 
 import random
 
-import pytest
-
 from gitsched.manifests.parser import parse_file
 from gitsched.manifests.record_parser import RecordParser
 from gitsched.render.yaml import dump
+from tests.tables import each_row
 
 OBJECT = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
 RECORD = {
@@ -38,7 +37,7 @@ def test_equal_parts_of_records_are_one_object() -> None:
     assert list(first) == list(second) == list(RECORD)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [
         *(b"", b"\xff", b"\xef\xbb\xbfkind: A\n", b"kind: [\n", b"kind: A\nkind: B\n", b"kind: A\n", b"- a\n", b"kind: A\x00\n"),

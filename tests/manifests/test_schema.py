@@ -17,6 +17,7 @@ from referencing import Registry
 
 from gitsched.manifests.parser import parse_file
 from gitsched.manifests.schema import SchemaPruner, SchemaValidator, get_schema_key
+from tests.tables import each_row
 
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -59,7 +60,7 @@ def check(spec: object) -> list[tuple[str, str, str]]:
     return [(i.severity, ".".join(map(str, i.pointer)), i.message) for i in SCHEMAS.validate(body).issues]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "place", "message"),
     [
         (
@@ -256,7 +257,7 @@ def _compile(key: tuple[str, str, str]) -> tuple[SchemaPruner, Draft202012Valida
 ALL = SchemaValidator({**SHIPPED, KEY: SCHEMA})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("version", "kind", "message"),
     [
         ("policy.karmada.io/v1", "PropagationPolicy", "error: PropagationPolicy is read as policy.karmada.io/v1alpha1, not as"),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gitsched.manifests.parser import ParsedDocument, ParsedFile, locate_field, parse_file
 from gitsched.model.document import SERVER_OWNED, SourceSpans, remove_server_owned
+from tests.tables import each_row
 
 
 def read_text(text: str, marks: tuple[str, ...] = ("spec.replicas",)) -> ParsedFile:
@@ -83,7 +84,7 @@ def test_server_owned_fields_of_a_kubectl_dump_are_located() -> None:
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "gone"),
     [
         pytest.param(HEAD, [], id="nothing to cut"),
@@ -225,7 +226,7 @@ PLACES = dedent("""\
     """)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pointer", "place"),
     [
         ((), (5, 3)),

@@ -13,6 +13,7 @@ from gitsched.manifests.parser import parse_file
 from gitsched.manifests.yaml_subset import is_common_yaml
 from gitsched.model.document import Body
 from tests.fuzz.yaml_agreement import Difference, compare, mutate
+from tests.tables import each_row
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OBJECT = "apiVersion: v1\nkind: A\nmetadata:\n  name: a\n"
@@ -71,12 +72,12 @@ def list_cells(table: str) -> list[str]:
     return [cell.strip() for line in table.strip().splitlines() for cell in line.split(" | ")]
 
 
-@pytest.mark.parametrize("value", [*list_cells(SCALARS), "|\n    a\n\n     b", ">-\n    a\n    b", "|+ # c\n    a\n\n"])
+@each_row("value", [*list_cells(SCALARS), "|\n    a\n\n     b", ">-\n    a\n    b", "|+ # c\n    a\n\n"])
 def test_it_reads_what_manifests_contain(value: str) -> None:
     assert compare(f"{OBJECT}data:\n  a: {value}\n") is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         *list_cells(OTHER_SCALARS),

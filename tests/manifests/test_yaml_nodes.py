@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gitsched.manifests.parser import ParsedFile, parse_file
+from tests.tables import each_row
 
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
@@ -21,7 +22,7 @@ def value_of(text: str) -> Any:
     return file.documents[0].body["value"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         *[(word, True) for word in ("true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y")],
@@ -90,7 +91,7 @@ def test_a_scalar_has_the_value_of_go_yaml(text: str, value: object) -> None:
     assert type(found) is type(value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "members"),
     [
         ("{True: 1}", {"true": 1}),
@@ -117,7 +118,7 @@ def test_a_key_that_turns_into_a_boolean_is_a_warning(word: str, name: str) -> N
     assert [(p.severity, p.code, p.line, p.column) for p in file.issues] == [("warning", "boolean-key", 4, 9)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "code", "message"),
     [
         (".nan", "not-in-json", ".nan is a number that JSON cannot hold"),

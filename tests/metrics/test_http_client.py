@@ -16,6 +16,7 @@ from gitsched.metrics.queries import ProviderUnreachable
 from gitsched.model.allow_list import AllowList, HostRule
 from tests.local import PATIENCE
 from tests.metrics.conftest import Response, Server, documents, find_error, key, vector
+from tests.tables import each_row
 
 
 def test_a_response_has_a_maximum_size(server: Server) -> None:
@@ -51,7 +52,7 @@ def test_a_redirect_loop_ends(server: Server) -> None:
     assert "too often" in find_error(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=PATIENCE))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [
         "169.254.169.254",

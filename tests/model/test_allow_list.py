@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gitsched.model.allow_list import METRICS, STATUSES, AllowList, parse_host_rule, parse_remote, parse_token_rule
+from tests.tables import each_row
 
 HOSTS = """
     url                             | allowed                     | verdict
@@ -51,7 +52,7 @@ def read_rows(table: str) -> list[list[str]]:
     return [[column.strip() for column in line.split("|")] for line in table.strip().splitlines()[1:]]
 
 
-@pytest.mark.parametrize("row", read_rows(HOSTS), ids="-".join)
+@each_row("row", read_rows(HOSTS))
 def test_only_hosts_of_the_list_are_contacted_and_only_over_https(row: list[str]) -> None:
     url, allowed, verdict = row
     rules = tuple(map(parse_host_rule, allowed.split()))
@@ -60,7 +61,7 @@ def test_only_hosts_of_the_list_are_contacted_and_only_over_https(row: list[str]
     assert AllowList(metrics=rules).find_host_refusal(url, STATUSES), "a host is allowed for one purpose"
 
 
-@pytest.mark.parametrize("row", read_rows(TOKENS), ids="-".join)
+@each_row("row", read_rows(TOKENS))
 def test_only_tokens_of_the_list_are_read_and_sent_to_their_hosts(row: list[str]) -> None:
     (kind, name), url, allowed, verdict = row[0].split(), *row[1:]
     found = AllowList(tokens=tuple(map(parse_token_rule, allowed.split()))).find_token_refusal({kind: name}, url)
@@ -79,9 +80,7 @@ def test_the_refusal_says_which_option_and_which_line_would_allow_it() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "text", ["", "*", "*prom", "a b", "prom/x", "ftp://prom", "prom:0", "prom:70000", "prom:x", "[::1]:x", "user@prom"]
-)
+@each_row("text", ["", "*", "*prom", "a b", "prom/x", "ftp://prom", "prom:0", "prom:70000", "prom:x", "[::1]:x", "user@prom"])
 def test_a_malformed_host_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"\S"):
         parse_host_rule(text)

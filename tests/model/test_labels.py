@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from gitsched.model.labels import is_label_key, is_label_value, parse_selector, parse_selector_text
+from tests.tables import each_row
 
 MATCHES = """
 - {selector: {},                                                                 selects: [none, a1, a2, b1]}
@@ -49,14 +50,14 @@ REFUSED = """
 LABELS = {"none": {}, "a1": {"a": "1"}, "a2": {"a": "2"}, "b1": {"b": "1"}}
 
 
-@pytest.mark.parametrize("case", yaml.safe_load(MATCHES), ids=lambda case: str(case["selector"]))
+@each_row("case", yaml.safe_load(MATCHES))
 def test_a_selector_matches_as_in_kubernetes(case: dict[str, Any]) -> None:
     selector = parse_selector(case["selector"])
     assert selector is not None
     assert [name for name, labels in LABELS.items() if selector.matches(labels)] == case["selects"]
 
 
-@pytest.mark.parametrize("value", yaml.safe_load(REFUSED), ids=str)
+@each_row("value", yaml.safe_load(REFUSED))
 def test_a_selector_that_kubernetes_rejects_is_none(value: Any) -> None:
     assert parse_selector(value) is None
 
@@ -67,7 +68,7 @@ def test_equal_selectors_compare_equal_however_they_are_written() -> None:
     assert parse_selector(one) == parse_selector(other)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "valid"),
     [
         ("a", True),
@@ -103,7 +104,7 @@ def test_a_label_value(text: Any, valid: bool) -> None:
     assert is_label_value(text) is valid
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "requirements"),
     [
         ("app=web", [("app", "In", ("web",))]),

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.model.quantity import Quantity, add_quantities, parse_quantity
+from tests.tables import each_row
 
 # What apimachinery's resource.Quantity prints after parsing.
 CANONICAL = """
@@ -48,14 +49,14 @@ REFUSED = [
 REFUSED += [".", "+", "0x10", "1_000", "١", "1" * 65, "NaN", "inf"]
 
 
-@pytest.mark.parametrize(("text", "canonical"), PAIRS)
+@each_row(("text", "canonical"), PAIRS)
 def test_a_quantity_is_formatted_canonically(text: str, canonical: str) -> None:
     quantity = parse_quantity(text)
     assert quantity is not None
     assert str(quantity) == canonical
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@each_row("text", REFUSED)
 def test_other_texts_are_not_quantities(text: str) -> None:
     assert parse_quantity(text) is None
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from gitsched.model.taints import Taint, Toleration, parse_taint, parse_toleration
+from tests.tables import each_row
 
 TAINT = {"key": "power", "value": "off", "effect": "NoExecute"}
 TABLE = """
@@ -29,7 +30,7 @@ TABLE = """
 """
 
 
-@pytest.mark.parametrize("case", yaml.safe_load(TABLE), ids=lambda case: str(case["toleration"]))
+@each_row("case", yaml.safe_load(TABLE))
 def test_a_toleration_tolerates(case: dict[str, Any]) -> None:
     assert parse_toleration(case["toleration"]).tolerates(parse_taint(TAINT)) is case["tolerates"]
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.model.time import EPOCH, format_time, parse_duration, parse_time
+from tests.tables import each_row
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def test_a_timestamp_is_parsed_as_utc(text: str, written: str) -> None:
     assert format_time(time) == written
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("", "2026-01-02", "2026-01-02 03:04:05Z", "2026-01-02T03:04:05", "2026-01-02T03:04Z", "2026-1-2T03:04:05Z"),
@@ -73,7 +74,7 @@ def test_a_go_duration_is_parsed(text: str, seconds: float) -> None:
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["", "10", "m", "10 m", " 10m", "10m ", "1d", "10M", "1h-5m", "-5m", "1h:30m", "9" * 30 + "h", None, 10, True, ["10m"]]
 )
 def test_anything_else_is_not_a_duration(text: Any) -> None:

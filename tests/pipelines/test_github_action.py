@@ -18,6 +18,7 @@ import yaml
 from tests import fork_server
 from tests.forge.fake_forge import FakeForge
 from tests.scenarios.conftest import cluster, deployment
+from tests.tables import each_row
 
 from .conftest import TOKEN, Hub, git
 from .runner import ROOT, Done, run_action
@@ -317,7 +318,7 @@ def test_an_unknown_mode_is_refused(hub: Hub, action: Action) -> None:
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 
 
-@pytest.mark.parametrize("step", ACTION["runs"]["steps"], ids=lambda step: step["name"])
+@each_row("step", ACTION["runs"]["steps"])
 def test_no_external_value_is_inserted_into_a_script(step: dict[str, Any]) -> None:
     assert "${{" not in step.get("run", "")
 

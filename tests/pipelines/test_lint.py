@@ -15,6 +15,8 @@ import jsonschema
 import pytest
 import yaml
 
+from tests.tables import each_row
+
 from .runner import ROOT, evaluate
 
 PAGE = (ROOT / "docs" / "ci.md").read_text()
@@ -141,7 +143,7 @@ def test_no_parameter_is_inserted_into_a_script(task: dict[str, Any]) -> None:
     assert [step["name"] for step in task["spec"]["steps"] if "$(params." in step["script"]] == []
 
 
-@pytest.mark.parametrize("name", scripts())
+@each_row("name", scripts())
 def test_every_script_is_valid_in_its_shell(name: str) -> None:
     shell, text = scripts()[name]
     done = subprocess.run([shell, "-n"], input=text, capture_output=True, text=True)

@@ -12,6 +12,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.tables import each_row
+
 from .runner import ROOT
 from .test_lint import check
 
@@ -54,7 +56,7 @@ def test_an_action_that_can_be_moved_is_found(text: str) -> None:
     assert len(find_unpinned_actions(text)) == 1
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+@each_row("file", FILES)
 def test_actions_are_pinned_by_commit(file: Path) -> None:
     assert find_unpinned_actions(file.read_text()) == []
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.render.commit_message import format_line, write_commit_message
+from tests.tables import each_row
 
 OID = "a" * 40
 OURS = [f"Gitsched-Source: {OID}", "Gitsched-Version: 0.1.0", "Gitsched-Cause: source"]
@@ -45,7 +45,7 @@ def test_complete_commit_message() -> None:
     assert trailers(text) == OURS
 
 
-@pytest.mark.parametrize("attempt", ATTEMPTS)
+@each_row("attempt", ATTEMPTS)
 def test_input_cannot_forge_a_trailer(attempt: str) -> None:
     for summary, lines in [(attempt, []), ("x", [attempt]), (attempt, [attempt, "y", attempt])]:
         message = write_commit_message(summary, lines, source=OID, version="0.1.0", cause="source")

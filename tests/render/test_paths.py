@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gitsched.model.document import Key
 from gitsched.render.output_files import cluster_path, escape_segment, kept_path, object_path, placement_path, status_path
+from tests.tables import each_row
 
 NAMES = st.from_regex(r"\A[a-z0-9]([a-z0-9.-]{0,12}[a-z0-9])?\Z") | st.text(max_size=8) | st.text("aA-._:/", max_size=6)
 GROUPS = st.sampled_from(["", "apps", "core", "batch", "a.io", "a.io-b", "a-b.io", "a.b", "a.b-c.io", "cert-manager.io", "a.b-c"])
@@ -67,7 +68,7 @@ def test_a_kept_file_has_its_source_path_below_kept() -> None:
     assert kept_path("../.git/Config") == "kept/_2e./_2egit/_43onfig"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "escaped"),
     [
         ("", "_"),

@@ -13,6 +13,7 @@ from gitsched.model.markdown import format_code
 from gitsched.model.time import EPOCH
 from gitsched.render.readme import write_readme
 from gitsched.render.readme_content import DecisionRow, FleetRow, ReadmeContent
+from tests.tables import each_row
 
 OID = "a" * 40
 HOSTILE = [
@@ -111,7 +112,7 @@ def test_at_most_two_hundred_rows_are_shown_and_the_rest_is_counted(clusters: in
     assert len(text) < 65_536
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("text", HOSTILE)
 def test_markup_in_names_does_not_break_table_cells(text: str) -> None:
     row = FleetRow(text, text, text, 1, 1)
     lines = write(ReadmeContent(OID, "0.1.0", EPOCH, [row], [DecisionRow(text, text, [(text, 1)])])).splitlines()

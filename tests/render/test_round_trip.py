@@ -15,6 +15,7 @@ from gitsched.model.document import Body, Document, Key, Origin, parse_api_group
 from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob, PatchedBlob, PlannedFile
 from gitsched.render.output_files import plan_manifest
 from gitsched.render.yaml import dump
+from tests.tables import each_row
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
     ["yes", "1e3", "012", "0o17", "a\nb\n", "~", "1:30", "2026-01-02"]
@@ -113,7 +114,7 @@ def test_gitsched_reads_back_what_it_writes(spec: dict[str, Any]) -> None:
     assert bodies(dump(body).encode()) == [body]
 
 
-@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+@each_row("source", SOURCES.values())
 def test_every_document_of_a_file_is_extracted_completely(source: str) -> None:
     found = documents(source)
     assert found

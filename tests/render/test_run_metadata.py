@@ -13,6 +13,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.model.urls import strip_credentials
 from gitsched.render.run_metadata import GITATTRIBUTES, RunMetadata, parse_run_metadata, write_hydrator_metadata, write_run_metadata
+from tests.tables import each_row
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 VALUES = st.none() | st.text(max_size=8) | st.integers() | st.dictionaries(st.text(max_size=8), st.booleans(), max_size=3)
@@ -112,7 +113,7 @@ def test_hydrator_metadata_has_the_documented_members() -> None:
     assert "repoURL" not in json.loads(write_hydrator_metadata("a" * 40, None, "s", "a", NOON).data)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "shown"),
     [
         ("https://github.com/a/b.git", "https://github.com/a/b.git"),

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.render.yaml import Fragment, dump, dump_fragment, quote
+from tests.tables import each_row
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 LINES = st.lists(st.one_of(TEXT, st.sampled_from(["", " ", "  x", "\tx", "x ", "# x", "---", "- x", "a: b"])), max_size=5).map(
@@ -103,15 +104,13 @@ MARKS = "- ? : --- ... # ! & * | > % @ ` a:"
 UNSAFE = ["", " a", "a ", "a b: c", "a #b", "a  b", "- a", "a\tb", "\ufeff", "\x85", "\u2028", "\x7f", "x\r\ny", "\u202eevil", "é"]
 
 
-@pytest.mark.parametrize("text", [*NUMBERS.split(), *WORDS.split(), *MARKS.split(), *UNSAFE])
+@each_row("text", [*NUMBERS.split(), *WORDS.split(), *MARKS.split(), *UNSAFE])
 def test_ambiguous_strings_are_quoted(text: str) -> None:
     assert quote(text).startswith('"')
     assert yaml.load(f"k: {quote(text)}", Loader=yaml.CSafeLoader) == {"k": text}
 
 
-@pytest.mark.parametrize(
-    "text", ["web", "nginx:1.25", "/etc/app", "10Gi", "500m", "30s", "a b, c", "${X}", "apps/v1", "k=v", "https://x.y/z?a"]
-)
+@each_row("text", ["web", "nginx:1.25", "/etc/app", "10Gi", "500m", "30s", "a b, c", "${X}", "apps/v1", "k=v", "https://x.y/z?a"])
 def test_unambiguous_strings_are_plain(text: str) -> None:
     assert quote(text) == text
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
-import pytest
 import yaml
 
 from gitsched.apis.gitsched.config import Config
@@ -15,6 +14,7 @@ from gitsched.decide.pod_amounts import PodAmounts
 from gitsched.decide.tenants.tenant_amounts import Amounts, TenantUse, find_exceeded_limit, measure_outcome
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome, TargetCluster
+from tests.tables import each_row
 
 CONTAINER = "{name: c, image: x, resources: {requests: {cpu: 2}}}"
 POD = f"{{containers: [{CONTAINER}]}}"
@@ -75,7 +75,7 @@ def measure(api: str, kind: str, spec: Any, annotations: Any = None) -> Amounts:
     return measure_outcome(outcome, Document(key, api, body), {}, Config())
 
 
-@pytest.mark.parametrize(("name", "case"), read_cases().items(), ids=list(read_cases()))
+@each_row(("name", "case"), read_cases().items())
 def test_pods_count(name: str, case: dict[str, Any]) -> None:
     found = measure(case["of"], case.get("kind", name), case["spec"], case.get("annotations"))
     target = measure("apps/v1", "Deployment", {"replicas": 1, "selector": {"a": "b"}, "template": yaml.safe_load(TEMPLATE)})

@@ -13,6 +13,7 @@ from gitsched.decide.decisions import decide
 from gitsched.decide.unmatched_selectors import list_unmatched
 from gitsched.model.time import EPOCH
 from gitsched.model.variants import BUNDLE_KIND
+from tests.tables import each_row
 
 CLUSTERS = """\
 apiVersion: cluster.karmada.io/v1alpha1
@@ -55,7 +56,7 @@ def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"matchExpressions": [{"key": key, "operator": operator, **({"values": list(values)} if values else {})}]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("affinity", "message"),
     [
         (

@@ -12,6 +12,7 @@ from gitsched.model.scheduling import Affinity, AffinityGroup, Assignment, Reque
 from gitsched.schedule.estimator import Capacity
 from gitsched.schedule.fleet import Candidate, Fleet
 from gitsched.schedule.pipeline import schedule
+from tests.tables import each_row
 
 ANY = (AffinityGroup("", None),)
 
@@ -31,7 +32,7 @@ def assignments(**replicas: int) -> tuple[Assignment, ...]:
 FLEET = fleet({"a": 10, "b": 20, "c": 30})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("workload", "expected"),
     [
         pytest.param(request(12), {"a": 2, "b": 4, "c": 6}, id="in proportion to capacity"),

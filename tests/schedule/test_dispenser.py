@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gitsched.schedule.dispenser import dispense, prefers_descending
+from tests.tables import each_row
 
 votes = st.lists(st.integers(0, 60) | st.integers(0, 10**6), max_size=12)
 totals = st.integers(0, 40) | st.integers(0, 2000)
@@ -83,7 +84,7 @@ def test_one_more_replica_never_reduces_a_share(total: int, votes: list[int], de
     assert all(after >= before for before, after in zip(fewer, more, strict=True))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("total", "votes", "descending", "seats"),
     [
         (5, [1, 1], False, [3, 2]),

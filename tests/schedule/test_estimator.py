@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.schedule.estimator import UNLIMITED, Capacity, Estimator, ModelGrade, ResourceRequest, estimate_replicas
+from tests.tables import each_row
 
 ONE_CORE = (("cpu", 1000),)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("capacity", "resource_request", "fits"),
     [
         pytest.param(None, ONE_CORE, UNLIMITED, id="nothing is known"),

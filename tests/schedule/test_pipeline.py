@@ -14,6 +14,7 @@ from gitsched.model.taints import Taint, Toleration
 from gitsched.schedule.estimator import Capacity
 from gitsched.schedule.fleet import Candidate, Fleet
 from gitsched.schedule.pipeline import explain_group, schedule, schedule_in_group
+from tests.tables import each_row
 
 ANY = AffinityGroup("", None)
 COLD = Taint("cold", "", "NoSchedule")
@@ -40,7 +41,7 @@ def names(decided: Any) -> list[str]:
     return [target.name for target in decided.assignments]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("members", "fitting"),
     [
         pytest.param({}, ["a", "c"], id="taints refuse"),

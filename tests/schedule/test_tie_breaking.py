@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.schedule.tie_breaking import go_sort_descending
+from tests.tables import each_row
 
 RECORDED = json.loads(Path(__file__).with_name("go_sort.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("recorded", RECORDED, ids=lambda recorded: f"{len(recorded['weights'])} elements")
+@each_row("recorded", RECORDED)
 def test_equal_weights_have_the_order_of_gos_sort(recorded: dict[str, list[int]]) -> None:
     assert go_sort_descending(recorded["weights"]) == recorded["order"]
 

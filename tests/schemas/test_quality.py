@@ -13,6 +13,8 @@ import jsonschema_rs
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.tables import each_row
+
 ROOT = Path(__file__).parents[2] / "schemas"
 FILES = sorted(ROOT.glob("*/*/*.json"))
 SCHEMAS = [pytest.param(json.loads(file.read_text("utf-8")), id=file.stem) for file in FILES]
@@ -90,7 +92,7 @@ def test_every_kind_is_there() -> None:
     ]
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@each_row("file", FILES)
 def test_a_schema_describes_the_kind_of_its_path(file: Path) -> None:
     schema = json.loads(file.read_text("utf-8"))
     group, version, _ = file.relative_to(ROOT).parts

@@ -23,6 +23,7 @@ from gitsched.watch.http_server import HttpServer, format_address, listen
 from gitsched.watch.prometheus_metrics import PrometheusMetrics
 from tests.local import PATIENCE
 from tests.search_depth import count_examples
+from tests.tables import each_row
 
 SECRET = "0123456789abcdef"
 
@@ -270,9 +271,7 @@ def test_every_form_of_an_address_is_accepted(open_site: Open, address: str) -> 
         assert format_address(site.sockets[0]) == f"[::1]:{site.port}"
 
 
-@pytest.mark.parametrize(
-    "address", ["", "8080", "host", "::1:80", "[::1]", "a:b", "a:99999", "http://a:80", "[::1]x:80", "no such host:1"]
-)
+@each_row("address", ["", "8080", "host", "::1:80", "[::1]", "a:b", "a:99999", "http://a:80", "[::1]x:80", "no such host:1"])
 def test_an_invalid_address_is_rejected(address: str) -> None:
     with pytest.raises(Permanent, match="cannot listen on"):
         listen(address)

@@ -22,6 +22,7 @@ from gitsched.apis.karmada.settings import FailbackConfig
 from gitsched.apis.knative.settings import SETTINGS as KNATIVE
 from gitsched.apis.krake.settings import SETTINGS as KRAKE
 from gitsched.model.delivery import ArgoSettings, DeliveryConfig, FluxSettings, SourceAddress
+from tests.tables import each_row
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas/gitsched.io/v1alpha1/Config.json").read_text("utf-8"))
 FULL = """
@@ -129,7 +130,7 @@ def test_seconds_are_a_number_or_a_duration(text: object, seconds: float) -> Non
     assert config.observations.timeout == (seconds if seconds <= 600 else 1)
 
 
-@pytest.mark.parametrize("text", ["", "soon", "1h 30m", "1:30", "-60s", "1d", "60 s", "999999999999h", True, [60]])
+@each_row("text", ["", "soon", "1h 30m", "1:30", "-60s", "1d", "60 s", "999999999999h", True, [60]])
 def test_other_durations_are_rejected(text: object) -> None:
     with pytest.raises(SettingError, match="rescheduleAfter"):
         parse_config({"krake": {"rescheduleAfter": text}})
@@ -160,7 +161,7 @@ def test_unknown_settings_are_ignored() -> None:
     assert parse_config({"later": 1, "karmada": {"later": []}}) == Config()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "place"),
     [
         ("source: []", "spec/source"),

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 import gitsched
+from tests.tables import each_row
 
 CONFIG = "{apiVersion: gitsched.io/v1alpha1, kind: Config, metadata: {name: %s}, spec: {karmada: {taintEviction: %s}}}"
 DOWN = """
@@ -112,7 +113,7 @@ def test_types_are_exported_and_loaded_when_they_are_used() -> None:
     assert done.stdout == "1 False\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "message"),
     [
         (lambda: gitsched.schedule(None), "`documents` is None, not a list of documents"),

@@ -23,6 +23,7 @@ from gitsched.apis.policy_api import SchemaKey
 from gitsched.apis.schemas import shipped_schemas
 from gitsched.manifests.schema import SchemaPruner
 from gitsched.model.finding import Issue
+from tests.tables import each_row
 
 HERE = Path(__file__).parent
 VECTORS = HERE.parents[1] / "conformance" / "karmada-invalid.jsonl"
@@ -70,7 +71,7 @@ def make(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-@pytest.mark.parametrize("case", ALONE, ids=lambda case: f"{case['id']}-{case['tags'][0]}")
+@each_row("case", ALONE)
 def test_validation_gives_the_verdict_of_karmada(case: dict[str, Any]) -> None:
     assert (errors(case["object"]) == []) is case["expect"]["allowed"], case["expect"]
 
@@ -91,7 +92,7 @@ def rows() -> Iterator[Any]:
             yield pytest.param(kind, {"placement": placement}, refused, id=f"{kind}-{name}")
 
 
-@pytest.mark.parametrize(("kind", "spec", "refused"), list(rows()))
+@each_row(("kind", "spec", "refused"), list(rows()))
 def test_values_close_to_the_recorded_cases(kind: str, spec: dict[str, Any], refused: str | None) -> None:
     assert errors(make(kind, spec)) == ([refused] if refused else [])
 
@@ -167,7 +168,7 @@ def test_the_metadata_of_a_cluster(metadata: dict[str, Any], refused: str | None
     assert errors(body) == ([refused] if refused else [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "allowed"),
     [
         ("[]", True),

@@ -11,6 +11,7 @@ import yaml
 
 from gitsched.apis.karmada.defaulting import apply_defaults
 from gitsched.decide.validation import validate_document
+from tests.tables import each_row
 
 CASES = (Path(__file__).parents[2] / "conformance" / "karmada-invalid.jsonl").read_text("utf-8").splitlines()
 STORED = [case for case in map(json.loads, CASES) if "stored" in case["expect"] and "oldObject" not in case]
@@ -23,7 +24,7 @@ def make(text: str) -> dict[str, Any]:
     return {"apiVersion": f"{group}.karmada.io/{'v1alpha2' if group == 'work' else 'v1alpha1'}", "metadata": {"name": "x"}, **body}
 
 
-@pytest.mark.parametrize("case", STORED, ids=lambda case: f"{case['id']}-{case['object']['kind']}")
+@each_row("case", STORED)
 def test_a_document_is_defaulted_as_karmada_stored_it(case: dict[str, Any]) -> None:
     spec = apply_defaults(case["object"])["spec"]
     spec.get("placement", {}).get("clusterAffinity", {}).pop(UNKNOWN, None)
@@ -44,7 +45,7 @@ def test_the_recorded_documents_are_complete() -> None:
     assert {case["object"]["kind"] for case in STORED} >= {"PropagationPolicy", "ClusterPropagationPolicy", "Cluster"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         pytest.param(
@@ -136,7 +137,7 @@ def test_a_cluster_without_models_has_nine_grades() -> None:
     assert models[1]["ranges"] == [{"name": "cpu", "min": "1", "max": "2"}, {"name": "memory", "min": "4Gi", "max": "16Gi"}]
 
 
-@pytest.mark.parametrize("case", STORED, ids=lambda case: case["id"])
+@each_row("case", STORED)
 def test_a_document_with_all_defaults_is_not_copied(case: dict[str, Any]) -> None:
     body = apply_defaults(case["object"])
     again = apply_defaults(body)

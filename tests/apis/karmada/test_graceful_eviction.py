@@ -17,6 +17,7 @@ from gitsched.apis.karmada.failover.graceful_eviction import (
 from gitsched.model.scheduling import Assignment
 from gitsched.model.taints import parse_taint, parse_toleration
 from gitsched.model.time import format_time, parse_time
+from tests.tables import each_row
 
 NOW = datetime.fromisoformat("2026-01-01T12:00:00+00:00")
 TIMEOUT = timedelta(minutes=10)
@@ -60,7 +61,7 @@ def seconds_after(time: datetime | None) -> Any:
     return "last day" if time.year == 9999 else (time - NOW).total_seconds()
 
 
-@pytest.mark.parametrize("case", (ends := yaml.safe_load(ENDS)).values(), ids=ends)
+@each_row("case", (ends := yaml.safe_load(ENDS)).values())
 def test_when_a_workload_is_evicted(case: dict[str, Any]) -> None:
     entries = [{"effect": "NoExecute", **entry} for entry in case["taints"]]
     taints = [
@@ -70,7 +71,7 @@ def test_when_a_workload_is_evicted(case: dict[str, Any]) -> None:
     assert seconds_after(find_eviction_time(taints, tuple(map(parse_toleration, case["tolerations"])), NOW)) == case["end"]
 
 
-@pytest.mark.parametrize("case", (tasks := yaml.safe_load(TASKS)).values(), ids=tasks)
+@each_row("case", (tasks := yaml.safe_load(TASKS)).values())
 def test_when_an_eviction_task_ends(case: dict[str, Any]) -> None:
     task = {"fromCluster": "m1", **case["task"]}
     if (created := task.pop("created", None)) is not None:

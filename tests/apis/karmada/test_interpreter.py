@@ -10,6 +10,7 @@ import yaml
 from gitsched.apis.karmada.interpreter import WorkloadPaths, read_replica_requirements, revise_replicas
 from gitsched.model.document import Document, Key, parse_api_group
 from gitsched.model.scheduling import Assignment
+from tests.tables import each_row
 
 REPLICAS = """
 {kind: Deployment, apiVersion: apps/v1, spec: {replicas: 3}}: 3
@@ -88,7 +89,7 @@ def parse_pairs(text: str) -> list[tuple[dict[str, Any], int | None]]:
     ]
 
 
-@pytest.mark.parametrize(("body", "replicas"), parse_pairs(REPLICAS), ids=lambda value: str(value))
+@each_row(("body", "replicas"), parse_pairs(REPLICAS))
 def test_replicas_by_kind(body: dict[str, Any], replicas: int | None) -> None:
     assert read_replica_requirements(template(body), {}).replicas == replicas
 

@@ -16,6 +16,7 @@ from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, Patche
 from gitsched.apis.karmada.overrides.overriders import apply_overriders, list_overriders, parse_image
 from gitsched.model.json_values import is_same_json
 from gitsched.render.yaml import dump
+from tests.tables import each_row
 
 DEPLOYMENT = """
 apiVersion: apps/v1
@@ -51,7 +52,7 @@ def override(kind: str, overriders: Any) -> Any:
     return draft.root
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+@each_row("case", CASES)
 def test_an_overrider_changes_only_what_it_names(case: Any) -> None:
     kind = case.get("to", "Deployment")
     expected = PatchedObject(yaml.safe_load(DEPLOYMENT if kind == "Deployment" else CONFIG))
@@ -64,7 +65,7 @@ def test_an_overrider_changes_only_what_it_names(case: Any) -> None:
         assert is_same_json(override(kind, case["overriders"]), OBJECTS[kind])
 
 
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["why"])
+@each_row("case", REFUSED)
 def test_an_overrider_that_cannot_be_applied_says_where_and_why(case: Any) -> None:
     with pytest.raises(InapplicablePatch) as caught:
         override(case["to"], case["overriders"])
@@ -93,7 +94,7 @@ def test_an_image_name_has_a_registry_only_with_a_dot_a_port_or_localhost(text: 
     assert str(parse_image(text)) == text.partition("@")[0] or "@" in text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["", "Nginx", "a b", ":1", "a/", "/a", "a@sha256:12", f"a@md5:{'ab' * 32}", "a:", "x" * 256, "${IMAGE}", "a" * 5000]
 )
 def test_an_invalid_image_name_is_rejected(text: str) -> None:

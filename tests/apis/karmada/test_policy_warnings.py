@@ -7,6 +7,7 @@ import pytest
 import gitsched
 from gitsched.decide.workload_explanation import list_near_selections
 from gitsched.model.document import Body
+from tests.tables import each_row
 
 
 def cluster(name: str) -> Body:
@@ -73,7 +74,7 @@ HERE = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("selectors", "messages"),
     [
         (["apps/v1 Deployment"], ""),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-import pytest
 import yaml
 
 from gitsched.apis.karmada.dependencies.references import format_references, read_references
 from gitsched.apis.karmada.names import depended_by_label
 from gitsched.model.document import Document, Key, parse_api_group
+from tests.tables import each_row
 
 
 def document(text: str) -> Document:
@@ -27,7 +27,7 @@ def named(template: Document, path: tuple[str, ...] = ()) -> list[str]:
     return [f"{r.kind}/{r.name}" for r in read_references(template, path)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "expected"),
     [
         ("{containers: [{envFrom: [{configMapRef: {name: a}}]}]}", ["ConfigMap/a"]),
@@ -62,7 +62,6 @@ def named(template: Document, path: tuple[str, ...] = ()) -> list[str]:
         ("{containers: [{envFrom: [{configMapRef: {name: ''}}, {configMapRef: null}, 3], env: no}], volumes: {a: b}}", []),
         ("[not, a, pod]", []),
     ],
-    ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_a_pod_refers_to(spec: str, expected: list[str]) -> None:
     assert named(pod(spec)) == expected
@@ -71,7 +70,7 @@ def test_a_pod_refers_to(spec: str, expected: list[str]) -> None:
 PODS = "spec: {imagePullSecrets: [{name: a}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         (f"apiVersion: apps/v1\nkind: Deployment\nspec: {{template: {{{PODS}}}}}", ["Secret/a", "PersistentVolumeClaim/data"]),
@@ -97,18 +96,6 @@ PODS = "spec: {imagePullSecrets: [{name: a}], volumes: [{name: v, persistentVolu
         ),
         (f"apiVersion: v1\nkind: ConfigMap\nspec: {{template: {{{PODS}}}}}", []),
         (f"apiVersion: example.com/v1\nkind: Farm\nspec: {{template: {{{PODS}}}}}", []),
-    ],
-    ids=[
-        "deployment",
-        "daemonset",
-        "statefulset",
-        "claim-templates",
-        "job",
-        "cronjob",
-        "ingress",
-        "import",
-        "needed-kind",
-        "custom",
     ],
 )
 def test_a_kind_refers_to(text: str, expected: list[str]) -> None:

@@ -12,6 +12,7 @@ from gitsched.apis.karmada.binding.resource_binding import find_schedule_trigger
 from gitsched.apis.karmada.interpreter import ReplicaRequirements
 from gitsched.apis.karmada.policy.propagation_policy import has_placement_changed, parse_policy, serialize_placement
 from gitsched.model.document import Body, Document, Key
+from tests.tables import each_row
 
 CHANGES = """
 the same:
@@ -116,7 +117,7 @@ an unreadable annotation:   {{placement: {DIVIDED}, replicas: 3, clusters: {{m1:
 """
 
 
-@pytest.mark.parametrize("case", (changes := yaml.safe_load(CHANGES)).values(), ids=changes)
+@each_row("case", (changes := yaml.safe_load(CHANGES)).values())
 def test_placement_changes_that_reschedule(case: dict[str, Any]) -> None:
     observed = case.get("observed", "")
     assert has_placement_changed(case["after"], json.dumps(case["before"]), observed) is case["changed"]
@@ -132,7 +133,7 @@ def test_an_unreadable_annotation(applied: str | None, changed: bool) -> None:
     assert has_placement_changed({"clusterAffinity": {"clusterNames": ["m1"]}}, applied, "") is changed
 
 
-@pytest.mark.parametrize("case", (triggers := yaml.safe_load(TRIGGERS)).values(), ids=triggers)
+@each_row("case", (triggers := yaml.safe_load(TRIGGERS)).values())
 def test_schedule_triggers(case: dict[str, Any]) -> None:
     body = {"kind": "PropagationPolicy", "apiVersion": "policy.karmada.io/v1alpha1", "metadata": {"name": "p"}}
     spec = {"resourceSelectors": [], "placement": case["placement"]}

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.apis.karmada.failover.state_preservation import evaluate_jsonpath
+from tests.tables import each_row
 
 VALUE = yaml.safe_load("""
 job: {id: f00d, done: true, count: 3, share: 0.5, none: null, parts: [a, {b: c}]}
@@ -51,13 +52,13 @@ far too long:                [long, more than]
 """
 
 
-@pytest.mark.parametrize("case", (texts := yaml.safe_load(TEXTS)).values(), ids=texts)
+@each_row("case", (texts := yaml.safe_load(TEXTS)).values())
 def test_evaluate_jsonpath(case: list[str]) -> None:
     template, text = case
     assert evaluate_jsonpath(template, VALUE) == text
 
 
-@pytest.mark.parametrize("case", (faults := yaml.safe_load(FAULTS)).values(), ids=faults)
+@each_row("case", (faults := yaml.safe_load(FAULTS)).values())
 def test_a_jsonpath_without_a_value_says_why(case: list[str]) -> None:
     template, why = case
     with pytest.raises(ValueError, match=why):

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from gitsched.apis.knative.scheduler_policies import read_profile
+from tests.tables import each_row
 
 LONG = "1" * 5000
 
@@ -35,7 +36,7 @@ def test_arguments_are_parsed_as_in_go(args: str, value: int) -> None:
     assert read("EvenPodSpread", args) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     "args",
     [
         None,
@@ -52,7 +53,6 @@ def test_arguments_are_parsed_as_in_go(args: str, value: int) -> None:
         '{"MaxSkew": ' + "[" * 5000 + "]" * 5000 + "}",
         '{"NumPartitions": 2}',
     ],
-    ids=lambda args: str(args)[:30],
 )
 def test_invalid_arguments_are_rejected(args: object) -> None:
     assert str(read("EvenPodSpread", args)).startswith("EvenPodSpread: Args ")

@@ -13,6 +13,7 @@ from gitsched.apis.krake import parse_label_constraint, parse_metric_constraint
 from gitsched.apis.krake.constraints import ConstraintError
 from gitsched.metrics.queries import list_metric_queries
 from tests.builders.krake import Body, ScheduleRuns, application, cluster, codes, weigh
+from tests.tables import each_row
 
 TEXT = Path(__file__).with_name("design-document.yaml").read_text()
 PLACEHOLDER = "<metrics provider name>"
@@ -85,14 +86,14 @@ def test_label_constraints_match_as_documented(text: str, results: list[bool]) -
     assert [constraint.match(labels) for labels in ({"location": "DE"}, {"location": "SK"}, {})] == results
 
 
-@pytest.mark.parametrize(("text", "results"), METRICS.items())
+@each_row(("text", "results"), METRICS.items())
 def test_metric_constraints_match_as_documented(text: str, results: str) -> None:
     constraint = parse_metric_constraint(text)
     assert [constraint.match({"load": value}) for value in (4.0, 5.0, 6.0)] == [word == "yes" for word in results.split()]
     assert not constraint.match({})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parse", "text", "position"),
     [
         pytest.param(parse_label_constraint, "", 0, id="nothing"),

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 import gitsched
@@ -26,6 +25,7 @@ from tests.builders.krake import (
     metric,
     weigh,
 )
+from tests.tables import each_row
 
 PAGE = (Path(__file__).parents[3] / "docs" / "krake.md").read_text(encoding="utf-8")
 GROUPS = {"Cloud": "infrastructure", "Project": "openstack", "MagnumCluster": "openstack"}
@@ -61,7 +61,7 @@ def build_document(kind: str, fields: str) -> Body:
     return body
 
 
-@pytest.mark.parametrize(("command", "kind", "fields"), list(list_rows()))
+@each_row(("command", "kind", "fields"), list(list_rows()))
 def test_the_document_of_a_command_is_valid(command: str, kind: str, fields: str) -> None:
     body = build_document(kind, fields)
     assert gitsched.validate([body]) == [], command
@@ -73,7 +73,7 @@ def test_the_document_of_a_command_is_valid(command: str, kind: str, fields: str
     assert [value for value in values if value not in json.dumps(body)] == [], "each value of the command is in the document"
 
 
-@pytest.mark.parametrize("command", DOCUMENTED)
+@each_row("command", DOCUMENTED)
 def test_each_command_of_the_design_document_has_a_row(command: str) -> None:
     pattern = ".*".join(map(re.escape, re.split(r" (?=--?[A-Za-z])", command)))
     assert [row for row, _, _ in list_rows() if re.match(pattern, row)]
@@ -94,7 +94,7 @@ def list_option_fields() -> list[str]:
     return sorted(set(re.findall(r"`((?:spec|metadata|status)\.[\w.]+)`", table)))
 
 
-@pytest.mark.parametrize("field", list_option_fields())
+@each_row("field", list_option_fields())
 def test_the_field_of_an_option_is_in_a_schema(field: str) -> None:
     kinds = [*(("kubernetes", kind) for kind in ("Application", "Cluster")), *((group, kind) for kind, group in GROUPS.items())]
     schemas = [shipped_schemas()[group, "krake", kind] for group, kind in kinds]

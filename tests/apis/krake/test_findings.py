@@ -20,12 +20,13 @@ from tests.builders.krake import (
     metric,
     weigh,
 )
+from tests.tables import each_row
 
 MISSING_CLOUD = {"api": "infrastructure", "kind": "Cloud", "namespace": NAMESPACE, "name": "gone"}
 CLUSTER_ONE = {"api": "kubernetes", "kind": "Cluster", "namespace": NAMESPACE, "name": "one"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("documents", "expected_codes"),
     [
         pytest.param(

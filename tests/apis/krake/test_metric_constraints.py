@@ -6,6 +6,7 @@ import pytest
 
 import gitsched
 from tests.builders.krake import Body, application, cluster, find, later, measure, metric, weigh
+from tests.tables import each_row
 
 METRICS = [*measure(load=5, steps=2)[:1], metric("load", 0, 10), metric("steps", 0, 5, 2, 4, 9)]
 RAW, NORMALISED, WEIGHTED = "raw", "normalised", "weighted"
@@ -50,7 +51,7 @@ def test_a_rejection_shows_the_compared_value(mode: str, text: str) -> None:
     assert (result.reason, text in message) == (text, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "constraint", "reason"),
     [
         (RAW, "load > 10", "the values of load are from 0 to 10"),

@@ -21,6 +21,7 @@ from tests.builders.krake import (
     measure,
     project,
 )
+from tests.tables import each_row
 
 
 def test_a_constraint_error_has_its_position() -> None:
@@ -142,7 +143,7 @@ SECRET = "canary-3b0e"
 KUBECONFIG_USER = "spec.kubeconfig.users[0].user"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("document", "fields"),
     [
         (user(token=SECRET), [f"{KUBECONFIG_USER}.token"]),

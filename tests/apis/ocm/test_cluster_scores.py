@@ -13,6 +13,7 @@ from gitsched.apis.policy_api import ScoreInput
 from gitsched.model.document import Body
 from gitsched.model.time import format_time
 from tests.builders.ocm import addon_scores
+from tests.tables import each_row
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_clusters_without_a_score_or_with_a_dot_have_no_document() -> None:
     assert found == [addon_scores("ash", {"cpu": -100, "memory": 100}, valid_until="2026-03-02T08:30:00Z")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("exact", "previous", "score"),
     [
         (72.4, None, 70),

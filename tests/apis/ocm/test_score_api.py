@@ -14,6 +14,7 @@ import gitsched
 from tests.apis.ocm.chosen_clusters import NOW, list_chosen
 from tests.builders.ocm import GROUP, Body, add_on, addon_scores, bound_global_set, built_in, managed_cluster, placement
 from tests.search_depth import count_examples
+from tests.tables import each_row
 
 CLUSTERS = ("ash", "bru", "cph")
 FLEET = [*bound_global_set("ns"), *map(managed_cluster, CLUSTERS)]
@@ -93,7 +94,7 @@ def test_a_valid_prioritizer_is_accepted(configuration: str) -> None:
     assert list_problems(*SCORED, old_placement(configuration)) == []
 
 
-@pytest.mark.parametrize("line", INVALID_PRIORITIZERS.splitlines())
+@each_row("line", INVALID_PRIORITIZERS.splitlines())
 def test_an_invalid_prioritizer_is_refused(line: str) -> None:
     configuration, message = line.split(" | ")
     (found,) = list_problems(*SCORED, old_placement(configuration))

@@ -12,6 +12,7 @@ from gitsched.apis.ocm.cel.cluster_expressions import ClusterExpression, Express
 from gitsched.apis.ocm.cel.syntax import InvalidExpression
 from gitsched.model.document import Key
 from gitsched.schedule.fleet import Candidate, Fleet
+from tests.tables import each_row
 
 CLUSTER: dict[str, Any] = {
     "apiVersion": "cluster.open-cluster-management.io/v1",
@@ -151,17 +152,17 @@ INVALID = {
 }
 
 
-@pytest.mark.parametrize("text", MATCHING)
+@each_row("text", MATCHING)
 def test_an_expression_matches(text: str) -> None:
     assert matches(text)
 
 
-@pytest.mark.parametrize("text", NOT_MATCHING)
+@each_row("text", NOT_MATCHING)
 def test_errors_and_values_other_than_true_do_not_match(text: str) -> None:
     assert not matches(text)
 
 
-@pytest.mark.parametrize("text", INVALID)
+@each_row("text", INVALID)
 def test_invalid_expressions_are_rejected_with_their_location(text: str) -> None:
     found = compile_one(text)
     assert isinstance(found, InvalidExpression)
