@@ -361,7 +361,8 @@ def test_files_come_and_go_beside_hidden_ones_lists_and_definitions(
 
 def test_tenants_are_planned_from_the_last_state(fleet: Fleet, tmp_path: Path) -> None:
     history, variants, complete = TenantHistory(Random(9), lenient=True), ThreeVariants(fleet, tmp_path), set()
-    fleet.commit(history.files | {"blue/kustomization.yaml": "resources: [own.yaml]\n"})
+    refused = settings_of("refused", 1, "red")
+    fleet.commit(history.files | {"blue/kustomization.yaml": "resources: [own.yaml]\n", "blue/refused.yaml": refused})
     for step, kind in enumerate(("first", "second", *KEPT_RULES)):
         if step > 1:
             fleet.commit(history.go_on(kind), hour=step)

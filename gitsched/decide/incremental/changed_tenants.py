@@ -11,7 +11,7 @@ from gitsched.decide.incremental.changed_namespaces import NAMESPACE
 from gitsched.decide.incremental.continued_views import find_document_owner
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.renames import RENAMED_FROM
-from gitsched.decide.tenants.tenant_admission import check_object
+from gitsched.decide.tenants.tenant_admission import check_object, is_about_one_document
 from gitsched.decide.tenants.tenant_amounts import exceeds_limits, has_limits, measure_outcome
 from gitsched.decide.tenants.tenant_outcomes import obeys_rules
 from gitsched.decide.tenants.tenant_views import TenantClusters
@@ -35,13 +35,17 @@ if TYPE_CHECKING:
 
 
 def keeps_tenants(decisions: DecisionSet, findings: tuple[Finding, ...]) -> bool:
-    """Return whether the next plan may continue one with tenants: no Tenant refuses anything, now or then, and each workload is a template
-    that its owner's engines decide alone. `findings` are all of the plan."""
-    tenancy = decisions.tenancy
+    """Return whether the next plan may continue one with tenants: a Tenant refuses at most documents that break a rule by themselves, and
+    each workload is a template that its owner's engines decide alone. `findings` are all of the plan."""
+    tenancy, decided = decisions.tenancy, frozenset(decisions.findings)
     return (tenancy is None or tenancy.paths.has_settled) and not (
         decisions.refused
         or decisions.own_workloads
-        or any(finding.code.startswith("tenant-") and finding.code != TENANT_CHANGED for finding in findings)
+        or any(
+            finding.code.startswith("tenant-") and (finding in decided or not is_about_one_document(finding))
+            for finding in findings
+            if finding.code != TENANT_CHANGED
+        )
         or any(_is_escaped_namespace(key) for key in decisions.catalog.templates)
         or any(policy_apis[engine.name].shared_workloads is not None for engine in decisions.engines)
     )

@@ -16,7 +16,7 @@ from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
 from gitsched.model.delivery import DELIVERING_KINDS
 from gitsched.model.document import Document, Key, get_field, is_namespaced, is_unread_kind, parse_api_group
 from gitsched.model.finding import Finding, locate_origin
-from gitsched.model.tenants import TENANT_KIND
+from gitsched.model.tenants import TENANT, TENANT_KIND
 from gitsched.model.tool_groups import ARGO_GROUP, KUSTOMIZE_GROUP, OTHER_DELIVERY_GROUPS, TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND, MANIFESTS
 from gitsched.render.output_files import relative_path
@@ -29,6 +29,7 @@ _DELIVERY_KINDS: Final = {
     "argocd": ((ARGO_GROUP, "Application"),),
 }
 """The kinds that deliver Bundles, by spec.delivery."""
+_DOCUMENT_CODES: Final = ("tenant-kind", "tenant-namespace")
 _ARGO_KINDS: Final = frozenset(("Application", "ApplicationSet", "AppProject"))
 
 
@@ -132,6 +133,13 @@ def _admit_parts(
                 continue
             owners.setdefault(key, owned.owner)
         yield part
+
+
+def is_about_one_document(finding: Finding) -> bool:
+    """Return whether a finding says that a Tenant refuses a document, whatever else the source has: what the document is does not depend
+    on others, and nothing else does on a document that does not count."""
+    kind = finding.resource[0] if finding.resource is not None else TENANT
+    return finding.code in _DOCUMENT_CODES and finding.location is not None and kind not in (*DEFINITION_KINDS, TENANT)
 
 
 class _TenantScopes:

@@ -11,7 +11,7 @@ from gitsched.apis.gitsched.tenant import Tenant
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.catalog import RawDocument, read_declared_scopes
 from gitsched.decide.plan_input import SourceTree
-from gitsched.decide.tenants.tenant_admission import OwnedDocument, admit
+from gitsched.decide.tenants.tenant_admission import OwnedDocument, admit, is_about_one_document
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.sourceignore import IGNORE_FILE
 from gitsched.model.document import Key
@@ -56,8 +56,8 @@ class OwnedFiles(NamedTuple):
 
 class TenantTree(NamedTuple):
     """The files of a source with tenants without parts of kustomizations, the restored ones, and the source tree of what counts. It
-    `is_plain` if nothing is built, no tenant hides files, and nothing is found about Tenants but changes. `kustomized` are the trees of the
-    owners that have kustomizations or files that are not read."""
+    `is_plain` if nothing is built, no tenant hides files, and nothing is found about Tenants but changes and single documents that they do
+    not allow. `kustomized` are the trees of the owners that have kustomizations or files that are not read."""
 
     files: Mapping[str, SourceFile]
     restored: Mapping[str, RestoredFile]
@@ -120,7 +120,8 @@ def read_tenant_files(
         for path, file in source.restored.items()
         if path in remaining and (remaining[path].broken or not source.files[path].broken)  # else only a part was broken
     }
-    is_allowed = all(finding.code == TENANT_CHANGED for finding in findings)
+    refusals = frozenset(filter(is_about_one_document, admission.findings))
+    is_allowed = all(finding.code == TENANT_CHANGED or finding in refusals for finding in findings)
     is_plain = source is given and is_allowed and all(one.is_unchanged for one in made.values())
     return TenantTree(remaining, restored, tree, is_plain, tuple(made.values()))
 
