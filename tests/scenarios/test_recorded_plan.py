@@ -24,9 +24,11 @@ from gitsched.reconcile.run import make_review
 from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_run
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
+from tests.scenarios.histories import Files
 from tests.scenarios.plain_histories import PlainHistory
+from tests.scenarios.test_incremental_comparison import DependentHistory, OtherApisHistory
 
-STEPS = 4
+STEPS = 5
 FILES = {
     "clusters/first.yaml": cluster("first"),
     "clusters/second.yaml": cluster("second"),
@@ -68,22 +70,32 @@ def report(found: RunResult) -> tuple[object, ...]:
     return write_run(review, 160), serialize_review(review), format_outputs(review), codes, review.next_wakeup, found.plan.findings
 
 
-@pytest.mark.parametrize("seed", [1])
+HISTORIES: dict[str, tuple[Callable[[Random], Any], tuple[float, ...], int, int]] = {
+    "independent workloads": (partial(PlainHistory, lenient=True), (), 1, 2),
+    "workloads that bring others along": (DependentHistory, (0.9,), 3, 2),
+    "an autoscaler that waits": (OtherApisHistory, (), 4, 0),
+}
+"""With the arguments of a step, a seed, and how often at least the output branch says that there is nothing to do."""
+
+
+@pytest.mark.parametrize("name", HISTORIES)
 def test_what_the_branch_records_is_what_a_complete_run_says(
-    runner: Runner, seed: int, caplog: pytest.LogCaptureFixture, tmp_path: Path
+    runner: Runner, name: str, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     caplog.set_level(logging.CRITICAL)
-    assert play(runner, seed, PlainHistory(Random(seed), lenient=True), STEPS, tmp_path / "kept") > 1
+    make, arguments, seed, wanted = HISTORIES[name]
+    history = make(Random(seed))
+    assert play(runner, seed, history.files, partial(history.go_on, *arguments), tmp_path / "kept") >= wanted
 
 
-def play(runner: Runner, seed: int, history: PlainHistory, steps: int, kept: Path) -> int:
+def play(runner: Runner, seed: int, files: Files, go_on: Callable[[], Files], kept: Path, steps: int = STEPS) -> int:
     """Run a history; return how often the output branch said that there is nothing to do."""
     dice, hour, found, fleet = Random(seed), 0.0, 0, runner.fleet
-    fleet.commit(history.files)
+    fleet.commit(files)
     for step in range(steps):
         if step:
             hour += dice.choice((0, 0.1, 2))
-            fleet.commit(history.go_on(), hour=hour)
+            fleet.commit(go_on(), hour=hour)
         runs = [runner.run(hour, cache=kept, output_branch="kept"), runner.run(hour, output_branch="placements")]
         assert runs[0].after == runs[1].after, f"step {step}: the trailers of an incremental and of a complete plan differ"
         if dice.random() < 0.5:
@@ -234,16 +246,18 @@ def test_a_run_plans_once_something_is_due(runner: Runner) -> None:
     assert not is_recorded(runner.run(2, reads_record=True, preview=True))
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"apps/broken.yaml": "kind: ["},
-        {"base/kustomization.yaml": "resources: []"},
-    ],
-    ids=["broken", "kustomize"],
-)
-def test_a_commit_has_no_key_where_files_depend_on_others(runner: Runner, more: dict[str, str]) -> None:
-    runner.fleet.commit(FILES | more)
+def test_where_kustomizations_list_files_only_the_same_tree_has_the_same_plan(runner: Runner) -> None:
+    runner.fleet.commit(FILES | {"apps/kustomization.yaml": "resources: [web.yaml]\n"})
+    runner.run(0)
+    found = runner.run(1, reads_record=True, preview=True)
+    assert is_recorded(found)
+    assert report(found) == report(runner.run(1, preview=True))
+    runner.fleet.commit({"README.md": "not read"}, hour=2)
+    assert not is_recorded(runner.run(2, reads_record=True, preview=True))
+
+
+def test_a_commit_has_no_key_where_a_file_is_broken(runner: Runner) -> None:
+    runner.fleet.commit(FILES | {"apps/broken.yaml": "kind: ["})
     runner.run(0)
     assert PLAN_KEY not in runner.fleet.trailers()
 

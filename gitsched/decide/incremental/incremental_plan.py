@@ -144,6 +144,7 @@ def make_incremental_plan(
         withheld=changes.withheld,
         withheld_wakeups=changes.withheld_wakeups,
     )
+    wakeups = totals.engine_wakeups or ()
     if not is_idle:
         own = (outcome for key, outcome in changes.outcomes.items() if key in changes.own)
         has_news = any(finding.is_change for finding in new.engine_findings) or not all(
@@ -169,7 +170,7 @@ def make_incremental_plan(
         changes.outcomes.values(),
         moves.moves,
         dict(list_changed_files(changes, new, {**with_namespaces, **cluster_rows}, copies)),
-        wakeups=(*(new.engine_wakeups or ()), *(copy.until for copy in new.retained if copy.until is not None)),
+        wakeups=(*wakeups, *(copy.until for copy in new.retained if copy.until is not None)),
         deadlines=(copy.until for copy in retention.ended if copy.until is not None),
     )._replace(
         withheld=changes.withheld,

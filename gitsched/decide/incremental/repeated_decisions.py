@@ -20,12 +20,11 @@ if TYPE_CHECKING:
     from gitsched.model.scheduling import Outcome
 
 
-def find_unstable(decisions: DecisionSet, *, with_dependents: bool = False) -> frozenset[Key] | None:
+def find_unstable(decisions: DecisionSet) -> frozenset[Key] | None:
     """Return the workloads that the next plan of the same source may decide in another way; None if its engines must be new ones.
 
-    A decision that changed a record is made again with this record. It is stable if the outcome is the same. Where decisions depend on
-    each other, all with changed records count as unstable, unless `with_dependents` asks to decide these and what depends on them again:
-    an incremental plan cannot. Afterwards the engines have the records of this plan as the previous ones.
+    A decision that changed a record is made again with this record, and so is what depends on it. It is stable if the outcome is the
+    same. Afterwards the engines have the records of this plan as the previous ones.
     """
     if decisions.input is None or not decisions.unstable:
         return decisions.unstable
@@ -33,11 +32,11 @@ def find_unstable(decisions: DecisionSet, *, with_dependents: bool = False) -> f
     written.update(decisions.engine_records)
     previous = {key: read_back(body) for key, body in written.items()}
     snapshot = decisions.input._replace(previous=previous).make_snapshot()
-    return _decide_again(decisions.engines, snapshot, decisions.unstable, decisions.templates, decisions.outcomes, with_dependents)
+    return _decide_again(decisions.engines, snapshot, decisions.unstable, decisions.templates, decisions.outcomes)
 
 
 def find_unstable_changes(incremental: IncrementalPlan) -> frozenset[Key] | None:
-    """As `find_unstable`, for an incremental plan."""
+    """As `find_unstable`, for an incremental plan. All are unstable if something depends on them that it has not decided."""
     decided, snapshot = incremental.decided, incremental.decided.snapshot
     if not decided.unstable or not decided.unstable <= decided.outcomes.keys():
         return decided.unstable
@@ -45,9 +44,7 @@ def find_unstable_changes(incremental: IncrementalPlan) -> frozenset[Key] | None
     before = (key for row in decided.removed.values() for key in row.record_keys)
     previous = ChangedRecords(snapshot.previous, {**dict.fromkeys(before), **written})
     snapshot = snapshot._replace(previous=previous)
-    return _decide_again(
-        decided.continued.engines, snapshot, decided.unstable, decided.documents, decided.outcomes, with_dependents=False
-    )
+    return _decide_again(decided.continued.engines, snapshot, decided.unstable, decided.documents, decided.outcomes)
 
 
 def _decide_again(
@@ -56,13 +53,10 @@ def _decide_again(
     known: frozenset[Key],
     documents: Mapping[Key, Document],
     outcomes: Mapping[Key, Outcome],
-    with_dependents: bool,
 ) -> frozenset[Key] | None:
     """Return those of the `known` workloads, and of the others whose decisions depend on them, whose outcome is another one in a snapshot;
     all that are known if this cannot be said. `documents` were decided, with these outcomes."""
     trackers = list_dependency_trackers(engines)
-    if not with_dependents and any(tracker.decision_inputs(documents[key]) for tracker in trackers for key in known):
-        return known
     findings = [engine.findings for engine in engines]
     records = list_engine_records(engines)
     if not all(engine.update(snapshot) for engine in engines):
@@ -75,7 +69,7 @@ def _decide_again(
     affected = known.union(*(tracker.affected_by(known) for tracker in trackers))
     if revisions != [tracker.revision for tracker in trackers]:
         return known  # others depend on each other than when they were decided
-    if not affected <= (documents.keys() if with_dependents else known):
+    if not affected <= documents.keys():
         return known
     # Where several APIs could select a workload, another one may claim it.
     repeating = engines[0] if len(engines) == 1 and isinstance(engines[0], Repeating) else None

@@ -257,7 +257,7 @@ def make_complete_state(
     elif len(totals.unstable) > MAX_UNSTABLE:
         from gitsched.decide.incremental.repeated_decisions import find_unstable  # few commits change many records
 
-        unstable = find_unstable(decisions, with_dependents=True)
+        unstable = find_unstable(decisions)
         if unstable is None:
             return None
         totals = totals._replace(unstable=unstable)

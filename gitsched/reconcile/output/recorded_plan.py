@@ -57,7 +57,7 @@ def find_recorded_plan(
     guard = GuardRecord(config.guard)
     if (read_guard_record(record.guard) if record.guard else GuardRecord()) != guard:
         return None
-    if trailers[PLAN_KEY] != _compute_key(context, fetched):
+    if trailers[PLAN_KEY] not in (_compute_key(context, fetched), _compute_key(context, fetched, fetched.source.tree)):
         return None
     times = compute_plan_times(fetched.time, record.time, now)
     plan = Plan(
@@ -98,19 +98,18 @@ def find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, writt
     )
     if not is_plain or totals.cluster_count != _count_clusters(fetched, written.tree) or _loses_kind(fetched, planned, written):
         return ""
-    return _compute_key(context, fetched) if _is_settled(planned) else ""
+    rules = _find_rules(planned)
+    if (rules is not None and rules.settled) or not _is_settled(planned):
+        return ""
+    return _compute_key(context, fetched, "" if _reads_documents_alone(rules) else fetched.source.tree)
 
 
 def _is_settled(planned: Planned) -> bool:
-    """Return whether the next plan of the same source makes the same decisions. Source files must not concern others, as those do that
-    kustomize reads."""
+    """Return whether the next plan of the same source makes the same decisions."""
     state, plan = planned.state, planned.plan
     if isinstance(state, StateUpdate):
-        incremental = state.incremental
-        if not _is_plain(state.cache.header.reading_rules) or incremental.totals.has_new_records:
-            return False
-        return find_unstable_changes(incremental) == frozenset()
-    if not isinstance(state, CompleteState) or not _is_plain(state.reading_rules) or plan.details is None:
+        return not state.incremental.totals.has_new_records and find_unstable_changes(state.incremental) == frozenset()
+    if not isinstance(state, CompleteState) or plan.details is None:
         return False
     decisions, rendered, *_ = plan.details
     if has_new_records(plan.totals, state.previous) or not can_continue(decisions, rendered, plan.totals, state.previous):
@@ -118,9 +117,14 @@ def _is_settled(planned: Planned) -> bool:
     return find_unstable(decisions) == frozenset()
 
 
-def _is_plain(rules: ReadingRules | None) -> bool:
-    """Return whether nothing depends on files that can have no documents, nor on earlier versions of files."""
-    return rules is not None and not (rules.links or rules.is_searched or rules.references or rules.charts or rules.settled)
+def _find_rules(planned: Planned) -> ReadingRules | None:
+    state = planned.state
+    return state.cache.header.reading_rules if isinstance(state, StateUpdate) else state.reading_rules if state else None
+
+
+def _reads_documents_alone(rules: ReadingRules | None) -> bool:
+    """Return whether nothing depends on files that can have no documents. Otherwise only the same source tree has the same plan."""
+    return rules is not None and not (rules.links or rules.is_searched or rules.references or rules.charts)
 
 
 def _has_plain_options(context: RunContext, fetched: Fetched) -> bool:
@@ -151,9 +155,10 @@ def _is_repeated(context: RunContext, fetched: Fetched, record: RunMetadata, now
     )
 
 
-def _compute_key(context: RunContext, fetched: Fetched) -> str:
+def _compute_key(context: RunContext, fetched: Fetched, tree: str = "") -> str:
+    """Return the key of a plan, which counts for all sources with the same documents, or for a source tree alone."""
     settings = context.settings
-    parts = (compute_package_digest(settings.cache), fetched.prefix, str(settings.strict), *settings.paths)
+    parts = (compute_package_digest(settings.cache), fetched.prefix, str(settings.strict), tree, *settings.paths)
     return sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
