@@ -26,9 +26,9 @@ from gitsched.report.text import write_run
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.histories import Files
 from tests.scenarios.plain_histories import PlainHistory
+from tests.scenarios.tenant_histories import TenantHistory
 from tests.scenarios.test_incremental_comparison import DependentHistory, OtherApisHistory
 
-STEPS = 5
 FILES = {
     "clusters/first.yaml": cluster("first"),
     "clusters/second.yaml": cluster("second"),
@@ -70,12 +70,13 @@ def report(found: RunResult) -> tuple[object, ...]:
     return write_run(review, 160), serialize_review(review), format_outputs(review), codes, review.next_wakeup, found.plan.findings
 
 
-HISTORIES: dict[str, tuple[Callable[[Random], Any], tuple[float, ...], int, int]] = {
-    "independent workloads": (partial(PlainHistory, lenient=True), (), 1, 2),
-    "workloads that bring others along": (DependentHistory, (0.9,), 3, 2),
-    "an autoscaler that waits": (OtherApisHistory, (), 4, 0),
+HISTORIES: dict[str, tuple[Callable[[Random], Any], tuple[float, ...], int, int, int]] = {
+    "independent workloads": (partial(PlainHistory, lenient=True), (), 1, 4, 2),
+    "workloads that bring others along": (DependentHistory, (0.9,), 3, 4, 2),
+    "tenants": (partial(TenantHistory, lenient=True), (), 3, 3, 1),
+    "an autoscaler that waits": (OtherApisHistory, (), 4, 5, 0),
 }
-"""With the arguments of a step, a seed, and how often at least the output branch says that there is nothing to do."""
+"""With the arguments of a step, a seed, the number of steps, and how often at least the output branch says that there is nothing to do."""
 
 
 @pytest.mark.parametrize("name", HISTORIES)
@@ -83,12 +84,12 @@ def test_what_the_branch_records_is_what_a_complete_run_says(
     runner: Runner, name: str, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     caplog.set_level(logging.CRITICAL)
-    make, arguments, seed, wanted = HISTORIES[name]
+    make, arguments, seed, steps, wanted = HISTORIES[name]
     history = make(Random(seed))
-    assert play(runner, seed, history.files, partial(history.go_on, *arguments), tmp_path / "kept") >= wanted
+    assert play(runner, seed, history.files, partial(history.go_on, *arguments), tmp_path / "kept", steps) >= wanted
 
 
-def play(runner: Runner, seed: int, files: Files, go_on: Callable[[], Files], kept: Path, steps: int = STEPS) -> int:
+def play(runner: Runner, seed: int, files: Files, go_on: Callable[[], Files], kept: Path, steps: int) -> int:
     """Run a history; return how often the output branch said that there is nothing to do."""
     dice, hour, found, fleet = Random(seed), 0.0, 0, runner.fleet
     fleet.commit(files)

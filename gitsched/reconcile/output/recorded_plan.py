@@ -70,7 +70,7 @@ def find_recorded_plan(
         files={},
         guard=guard,
     )
-    return Planned(plan, config, None)
+    return Planned(plan, config, None, tenants=record.tenants)
 
 
 def find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> str:
@@ -79,7 +79,8 @@ def find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, writt
     is_plain = (
         _has_plain_options(context, fetched)
         and bool(fetched.source.oid)
-        and not (planned.builds != NOTHING_BUILT or planned.kept_files or planned.tenants or planned.message)
+        and not (planned.builds != NOTHING_BUILT or planned.kept_files or planned.message)
+        and planned.tenants == (fetched.record.tenants if fetched.record is not None else ())
         and not (planned.setting_changes or written.refused or written.findings)
         and not (
             totals.held
@@ -148,7 +149,7 @@ def _is_repeated(context: RunContext, fetched: Fetched, record: RunMetadata, now
         and (times.source_time == record.time or record.next_wakeup is None)
         and (record.next_wakeup is None or record.next_wakeup > now)
         and not (record.observations or record.observed_at or record.facts or record.retiring or record.retained)
-        and not (record.rollouts or record.adopted or record.tenants or record.kept_files or record.builds != NOTHING_BUILT)
+        and not (record.rollouts or record.adopted or record.kept_files or record.builds != NOTHING_BUILT)
         and _has_plain_options(context, fetched)
         and read_releases(context, fetched) is None
         and not list_allowed_changes(context, fetched)
