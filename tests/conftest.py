@@ -26,7 +26,7 @@ from tests.search_depth import count_examples
 
 # The health check that measures time fails on a busy machine, so it is off.
 _STEADY = [HealthCheck.too_slow]
-settings.register_profile("default-run", derandomize=True, deadline=None, max_examples=30, suppress_health_check=_STEADY)
+settings.register_profile("default-run", derandomize=True, deadline=None, max_examples=15, suppress_health_check=_STEADY)
 settings.register_profile("deep", deadline=None, max_examples=count_examples(100), print_blob=True, suppress_health_check=_STEADY)
 _PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default-run")
 settings.load_profile(_PROFILE)

@@ -128,7 +128,7 @@ NAMES = st.from_regex(r"[a-z0-9]([a-z0-9.:-]{0,30}[a-z0-9])?", fullmatch=True)
 GROUPS = st.sampled_from(("", "apps", "batch", "example.com", "cert-manager.io", "a.b-c.io", "no-domain", "x"))
 
 
-@settings(max_examples=count_examples(40))
+@settings(max_examples=count_examples(20))
 @given(GROUPS, st.sampled_from(("Deployment", "Job", "ConfigMap")), st.one_of(st.just(""), NAMES), NAMES)
 def test_the_path_of_a_record_leads_back_to_its_workload(group: str, kind: str, namespace: str, name: str) -> None:
     path = placement_path(Key(group, kind, namespace, name)).removeprefix("placements/")

@@ -63,7 +63,7 @@ def test_a_document_that_cannot_be_separated_stays(text: str, reason: str) -> No
 comments = st.lists(st.sampled_from(["# a comment\n", "\n", "   # indented\n"]), max_size=3).map("".join)
 
 
-@settings(max_examples=count_examples(150), deadline=None)
+@settings(max_examples=count_examples(75), deadline=None)
 @given(parts=st.lists(st.tuples(comments, st.booleans(), comments), min_size=1, max_size=5), marked=st.booleans())
 def test_the_other_documents_and_their_bytes_stay(parts: list[tuple[str, bool, str]], marked: bool) -> None:
     bodies = [

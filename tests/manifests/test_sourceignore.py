@@ -112,7 +112,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return at
 
 
-@settings(max_examples=count_examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=count_examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.lists(LINES, min_size=1, max_size=3), paths=PATHS)
 def test_what_git_ignores_is_ignored(empty: Path, lines: list[str], paths: list[str]) -> None:
     text = "\n".join(lines) + "\n"

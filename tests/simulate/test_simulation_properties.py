@@ -73,7 +73,7 @@ def test_no_workload_stays_on_a_lost_cluster_and_each_replica_is_counted_once(ba
     assert sum(overload.waiting for overload in found.overloaded) == found.waiting
 
 
-@settings(max_examples=count_examples(30))
+@settings(max_examples=count_examples(15))
 @given(baselines(), st.sampled_from(NAMES), st.sampled_from(NAMES))
 def test_simulations_are_independent_of_each_other(baseline: Baseline, name: str, other: str) -> None:
     scenario = Scenario(lose=(FailureDomain("cluster", name),))

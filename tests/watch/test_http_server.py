@@ -221,7 +221,7 @@ def test_a_malformed_request_gets_a_response_and_the_server_continues(site: Site
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=count_examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=count_examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_no_bytes_stop_the_server(site: Site, data: bytes) -> None:
     site.send(data)
     assert site.send_request("GET", "/healthz")[0] == 200

@@ -94,7 +94,7 @@ def summarize(decided: DecisionSet) -> dict[Key, Any]:
     return {key: outcome._replace(time=START, previous_targets=()) for key, outcome in decided.outcomes.items()}
 
 
-@settings(max_examples=count_examples(50), deadline=None)
+@settings(max_examples=count_examples(25), deadline=None)
 @given(repositories(), st.integers(0, 90))
 def test_an_updated_engine_decides_as_a_new_one(commits: list[tuple[RawDocument, ...]], minutes: int) -> None:
     cache = DecisionCache()

@@ -309,7 +309,7 @@ def test_a_malformed_pod_template_requests_nothing(run: Any, value: Any) -> None
 # Late and punctual
 
 
-@settings(max_examples=count_examples(60))
+@settings(max_examples=count_examples(30))
 @given(
     tolerated=st.tuples(*[st.none() | st.integers(0, 900)] * 3),
     added=st.tuples(*[st.integers(0, 900)] * 3),

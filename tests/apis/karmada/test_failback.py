@@ -345,7 +345,7 @@ def test_explain_says_when_and_why_a_workload_returns(run: Any) -> None:
 STATES = st.sampled_from(["abc", "bc", "ac", "ab", "a", "b", "c", ""])
 
 
-@settings(max_examples=count_examples(40), deadline=None)
+@settings(max_examples=count_examples(20), deadline=None)
 @given(
     history=st.lists(st.tuples(STATES, st.integers(1, 60)), min_size=1, max_size=5),
     wait=st.sampled_from(["0s", "5m", "10m", "25m", None]),

@@ -71,7 +71,7 @@ def repository(policy: str, health: dict[str, str], fast: dict[str, str]) -> str
     patience=st.sampled_from([0, 60, 300]),
     mode=st.sampled_from(["Gracefully", "Directly", "Never"]),
 )
-@settings(max_examples=count_examples(40), deadline=None)
+@settings(max_examples=count_examples(20), deadline=None)
 def test_a_late_run_gives_the_result_of_punctual_ones(
     run: Any, events: list[Any], looks: list[int], division: str, patience: int, mode: str
 ) -> None:

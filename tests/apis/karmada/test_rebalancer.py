@@ -442,7 +442,7 @@ def test_an_invalid_rebalancer_keeps_its_record_and_is_not_repeated_when_fixed(r
 # Any history
 
 
-@settings(max_examples=count_examples(50), deadline=None)
+@settings(max_examples=count_examples(25), deadline=None)
 @given(
     ttl=st.none() | st.integers(0, 7200),
     named=st.lists(st.sampled_from(["web", "api", "ghost"]), min_size=1, max_size=4),

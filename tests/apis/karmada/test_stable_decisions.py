@@ -80,7 +80,7 @@ def remember(held: dict[str, int]) -> str:
 
 
 @given(clusters=CLUSTERS, placement=PLACEMENTS, replicas=st.integers(0, 6), held=HELD)
-@settings(max_examples=count_examples(60), deadline=None)
+@settings(max_examples=count_examples(30), deadline=None)
 def test_a_second_run_changes_nothing(
     run: Any, clusters: dict[str, Any], placement: dict[str, Any], replicas: int, held: dict[str, int]
 ) -> None:

@@ -68,7 +68,7 @@ def locations(value: Any) -> list[tuple[Any, Any]]:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=count_examples(100))
+@settings(deadline=None, max_examples=count_examples(50))
 def test_invalid_documents_raise_no_exception(data: st.DataObject) -> None:
     case = copy.deepcopy(data.draw(st.sampled_from(SMALL)))
     for documents in (case["resources"], case.get("previous") or []):

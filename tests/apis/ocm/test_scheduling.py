@@ -46,7 +46,7 @@ def fleets(draw: st.DrawFn) -> list[Body]:
 
 
 @given(fleets(), st.randoms(use_true_random=False))
-@settings(deadline=None, max_examples=count_examples(60))
+@settings(deadline=None, max_examples=count_examples(30))
 def test_the_order_of_documents_does_not_matter_and_a_second_run_changes_nothing(
     documents: list[Body], order: random.Random
 ) -> None:
@@ -62,7 +62,7 @@ def test_the_order_of_documents_does_not_matter_and_a_second_run_changes_nothing
 
 
 @given(st.lists(st.integers(-100, 100), min_size=1, max_size=10, unique=True), st.integers(1, 10), st.integers(1, 10))
-@settings(deadline=None, max_examples=count_examples(60))
+@settings(deadline=None, max_examples=count_examples(30))
 def test_a_negative_weight_reverses_the_order_of_clusters(values: list[int], weight: int, number: int) -> None:
     fleet = bound_global_set("ns")
     for at, value in enumerate(values):
@@ -76,7 +76,7 @@ def test_a_negative_weight_reverses_the_order_of_clusters(values: list[int], wei
 
 
 @given(NAMES, st.lists(st.sampled_from(["a", "c05x", "zz"]), min_size=1, unique=True), st.integers(1, 8))
-@settings(deadline=None, max_examples=count_examples(60))
+@settings(deadline=None, max_examples=count_examples(30))
 def test_a_new_cluster_does_not_evict_workloads_with_steady_only(names: list[str], newcomers: list[str], number: int) -> None:
     fleet = [*bound_global_set("ns"), placement("p", "ns", number, [built_in("Steady")]), *map(managed_cluster, names)]
     before = gitsched.schedule(fleet, now=NOW)
@@ -128,7 +128,7 @@ def test_without_the_annotation_the_spread_policy_has_no_effect() -> None:
     st.integers(1, 12),
     st.integers(1, 3),
 )
-@settings(deadline=None, max_examples=count_examples(60))
+@settings(deadline=None, max_examples=count_examples(30))
 def test_zones_differ_by_max_skew_at_most(clusters: list[tuple[str, int]], number: int, skew: int) -> None:
     fleet = bound_global_set("ns")
     for at, (zone, value) in enumerate(clusters):

@@ -115,7 +115,7 @@ VALUES = st.fixed_dictionaries({cluster: st.integers(-100, 100) for cluster in C
 
 
 @given(VALUES, VALUES, st.integers(-10, 10), st.integers(-10, 10))
-@settings(deadline=None, max_examples=count_examples(40))
+@settings(deadline=None, max_examples=count_examples(20))
 def test_the_final_score_is_the_sum_of_weighted_scores(
     cpu: Mapping[str, int], memory: Mapping[str, int], cpu_weight: int, memory_weight: int
 ) -> None:

@@ -13,7 +13,7 @@ from tests.search_depth import count_examples
 from .vreplica_builders import adapters, choose_slowly, profiles, shares
 
 
-@settings(max_examples=count_examples(120))
+@settings(max_examples=count_examples(60))
 @given(adapters(), st.booleans().flatmap(profiles), shares(), st.dictionaries(st.integers(0, 7), st.integers(0, 5)))
 def test_adding_agrees_with_a_comparison_of_all_pods(
     adapter: AdapterStatefulSet, profile: Profile, held: VreplicasByOrdinal, taken: VreplicasByOrdinal
@@ -37,7 +37,7 @@ def test_adding_agrees_with_a_comparison_of_all_pods(
         free[expected] -= 1
 
 
-@settings(max_examples=count_examples(120))
+@settings(max_examples=count_examples(60))
 @given(adapters(), st.booleans().flatmap(profiles), shares(), st.randoms())
 def test_removing_agrees_with_a_comparison_of_all_pods(
     adapter: AdapterStatefulSet, profile: Profile, held: VreplicasByOrdinal, random: object
