@@ -65,7 +65,7 @@ metadata: {name: gitsched}
 spec:
   output: {overlap: %(overlap)s%(output)s}
   assumed: [{kind: Secret, name: known%(assumed)s}]
-  guard:
+  guard:%(freeze)s
     fleet: {removed: %(removed)d, moved: %(moved)d, replicasLost: %(lost)d, replicasAdded: 1000}
     namespace: {removed: 99}
     cluster: {removed: 100}
@@ -76,8 +76,9 @@ kind: WorkloadRebalancer
 metadata: {name: again%d}
 spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, name: %s, namespace: %s}]}
 """
+SCOPE = "  kinds: [{apiVersion: example.com/v1, kind: Thing, scope: %s}]\n"
 VREPLICAS = "  knative: {capacity: 4, cluster: events, autoscaler: {attemptScaleDown: true}}\n"
-PLAIN = {"output": "", "assumed": "", "lost": 100, "removed": 100, "moved": 100, "overlap": "0s", "more": ""}
+PLAIN = {"freeze": "", "output": "", "assumed": "", "lost": 100, "removed": 100, "moved": 100, "overlap": "0s", "more": ""}
 STRICT = {"removed": 5, "moved": 10, "lost": 60}
 """Limits of the guard that many random commits exceed."""
 NAMESPACE = """\
@@ -300,7 +301,11 @@ class PlainHistory:
                     for kind in ("Secret", "ConfigMap")
                     if self._lacking
                 ),
-                {"lost": dice.choice((90, 99))},
+                (
+                    {"lost": dice.choice((90, 99))},
+                    {"freeze": "\n    freeze: audit"},
+                    {"more": f"{self._settings['more']}{SCOPE % ('Cluster', 'Namespaced')[number % 2]}"},
+                )[number % 3],
             )
         )
         return {"gitsched.yaml": dice.choice(("", "# settings\n")) + SETTINGS % {**self._settings, **values}} if known else {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gitsched.apis.gitsched.config import GROUP, KIND, parse_config
 from gitsched.decide.incremental.changed_documents import ChangedSettings, FileDocuments, identify_documents
 from gitsched.decide.relations.reference_findings import NOT_IN_SOURCE
+from gitsched.model.document import parse_api_group
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
@@ -25,9 +26,11 @@ def read_changed_settings(before: SourceFile, after: SourceFile, totals: Totals)
     if old == new:
         return ChangedSettings(totals.config, old_document, new_document)
     changed = {name for name in old._fields if getattr(old, name) != getattr(new, name)}
-    if not changed <= {"assumed", "guard", "output"} or totals.held:
+    if not changed <= {"assumed", "guard", "kinds", "output"} or totals.held:
         return None
-    if "guard" in changed and new.guard._replace(limits=old.guard.limits) != old.guard:
+    if new.guard.hold_stateful != old.guard.hold_stateful:
+        return None
+    if "kinds" in changed and not _keeps_scopes(old, new, totals):
         return None
     if "output" in changed and not _keeps_output(old, new, totals):
         return None
@@ -52,6 +55,18 @@ def _keeps_output(old: Config, new: Config, totals: Totals) -> bool:
     if not totals.retiring and not totals.retained:
         kept = kept._replace(overlap=new.output.overlap, retire_after=new.output.retire_after)
     return kept == new.output
+
+
+def _keeps_scopes(old: Config, new: Config, totals: Totals) -> bool:
+    """Return whether all objects keep their scope: changed kinds have none, or get the scope that they have without a setting."""
+    if totals.owners or totals.varied:
+        return False
+    sides = [{(parse_api_group(kind.api_version), kind.kind): kind.namespaced for kind in config.kinds} for config in (old, new)]
+    changed = {kind for kind in {**sides[0], **sides[1]} if sides[0].get(kind) != sides[1].get(kind)}
+    return all(
+        kind not in totals.kind_scopes or (totals.kind_scopes[kind] == sides[1].get(kind) and kind not in totals.guessed_kinds)
+        for kind in changed
+    )
 
 
 def _assumes_more(old: Config, new: Config, totals: Totals) -> bool:
