@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine, Snapshot
     from gitsched.model.document import Document, Key
     from gitsched.model.explanation import ProposedChange
+    from gitsched.model.placement_groups import PlacementGroups
     from gitsched.model.scheduling import Outcome
     from gitsched.model.template_index import TemplateIndex
     from gitsched.schedule.estimator import Capacity
@@ -45,7 +46,8 @@ class SnapshotChanges(NamedTuple):
     `api_documents` are those of policy APIs, of all groups; `templates` are all others. `template_index` has what selectors read of every
     template of the last plan; `read_outcome` returns the outcome of a workload in the last plan, without its records and bodies, None if
     no policy selected it. Reading all templates of the snapshot costs as much as a complete plan. `concerns_all` says that something else
-    differs, too: the records that the last plan wrote, observations, or which objects kustomizations change.
+    differs, too: the records that the last plan wrote, observations, or which objects kustomizations change. `groups` are the workloads
+    of `template_index`, None if they are not grouped yet.
     """
 
     api_documents: Mapping[Key, DocumentPair]
@@ -53,6 +55,7 @@ class SnapshotChanges(NamedTuple):
     template_index: TemplateIndex
     read_outcome: Callable[[Key], Outcome | None]
     concerns_all: bool = False
+    groups: PlacementGroups | None = None
 
 
 class Continuation(NamedTuple):

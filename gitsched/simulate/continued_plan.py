@@ -13,6 +13,7 @@ from gitsched.decide.incremental.template_entries import make_template_index
 from gitsched.decide.named_templates import pair_changed
 from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.errors import GitschedError
+from gitsched.model.placement_groups import PlacementGroups
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
@@ -62,13 +63,8 @@ class ContinuedPlan:
         return self._list_templates()
 
     @cached_property
-    def _placed(self) -> Mapping[str, Collection[Key]]:
-        """The workloads by the clusters that they are placed in."""
-        found: dict[str, list[Key]] = {}
-        for key, entry in self._index.items():
-            for cluster in entry.placement.clusters if entry.placement is not None else ():
-                found.setdefault(cluster, []).append(key)
-        return found
+    def _groups(self) -> PlacementGroups:
+        return PlacementGroups(self._index)
 
     def find_affected(self, snapshot: Snapshot, catalog: Catalog, left: Collection[str] | None = None) -> AffectedWorkloads | None:
         """Return the engines for the snapshot of a changed catalog, and what the change can affect; None if only new engines can tell.
@@ -90,7 +86,7 @@ class ContinuedPlan:
         if any(None in pair for pair in templates.values()):
             return None
         self._restore_relations()
-        changes = SnapshotChanges(documents, templates, self._index, self._read_outcome, concerns_all=True)
+        changes = SnapshotChanges(documents, templates, self._index, self._read_outcome, True, self._groups)
         engines: list[PolicyEngine] = []
         affected = {*self._unsettled, *templates}
         for engine in self._engines:
@@ -100,7 +96,7 @@ class ContinuedPlan:
                 self._related = frozenset(affected)
                 return None
             engines.append(found.engine)
-        affected.update(key for name in left or () for key in self._placed.get(name, ()))
+        affected.update(key for name in left or () for key in self._groups.placed.get(name, ()))
         dirty = frozenset(affected)
         for tracker in list_dependency_trackers(engines):
             dirty |= tracker.affected_by(dirty)

@@ -60,7 +60,8 @@ class KarmadaState:
     `snapshot` and `reschedule_triggers` are replaced when the engine is updated; everything else depends only on documents that make a
     new state necessary. No other object keeps a reference to the snapshot: the engine is cached on disk without it.
 
-    A state that continues another one (`before`) reads no template: companions follow as before, and `autoscalers` are given.
+    A state that continues another one (`before`) reads no template: companions follow as before, and `autoscalers` are given. With
+    `keeps_policies` no policy has changed.
     """
 
     __slots__ = (
@@ -91,7 +92,12 @@ class KarmadaState:
     )
 
     def __init__(
-        self, snapshot: Snapshot, before: KarmadaState | None = None, autoscalers: AutoscalerIndex = NO_AUTOSCALERS
+        self,
+        snapshot: Snapshot,
+        before: KarmadaState | None = None,
+        autoscalers: AutoscalerIndex = NO_AUTOSCALERS,
+        *,
+        keeps_policies: bool = False,
     ) -> None:
         settings = snapshot.config.settings_of(SETTINGS)
         self.parts = SharedParts()
@@ -131,12 +137,16 @@ class KarmadaState:
         self._failover: Failover | None = None
         kinds = (names.POLICY, names.CLUSTER_POLICY)
         placements: KnownPlacements = {}
-        self.policies = PolicyIndex(
-            [
-                parse_policy(document, placements)
-                for kind in kinds
-                for document in snapshot.documents.get((names.POLICY_GROUP, kind), ())
-            ]
+        self.policies: PolicyIndex = (
+            before.policies
+            if before is not None and keeps_policies
+            else PolicyIndex(
+                [
+                    parse_policy(document, placements)
+                    for kind in kinds
+                    for document in snapshot.documents.get((names.POLICY_GROUP, kind), ())
+                ]
+            )
         )
         policies = self.policies.policies.values()
         self.has_dependencies = any(

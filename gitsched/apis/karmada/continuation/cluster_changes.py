@@ -22,26 +22,43 @@ from gitsched.apis.karmada.continuation.policy_changes import make_selectable
 from gitsched.apis.karmada.overrides.override_policy import OverrideIndex, OverridePolicy
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.model.document import Document, Key
-from gitsched.model.template_index import PlacementSummary, TemplateEntry, TemplateIndex
+from gitsched.model.placement_groups import PlacementGroups
+from gitsched.model.template_index import PlacementSummary, TemplateEntry
 
 if TYPE_CHECKING:
+    from gitsched.apis.capabilities import SnapshotChanges
     from gitsched.apis.karmada.state import KarmadaState
 
 
-def find_affected_by_clusters(before: KarmadaState, after: KarmadaState, entries: TemplateIndex) -> Iterator[Key]:
+def find_affected_by_clusters(before: KarmadaState, after: KarmadaState, changes: SnapshotChanges) -> Iterator[Key]:
     """Yield the workloads that the Clusters of another commit can affect."""
     changed = list_changed_clusters(before, after)
     if not changed:
         return
     sides = FleetSide(before, changed), FleetSide(after, changed)
+    groups, entries = changes.groups or PlacementGroups(changes.template_index), changes.template_index
     comparison, overrides = _FleetComparison(sides, after, changed), _find_changed_overrides(sides, after, changed)
-    for key, entry in entries.items():
-        placement = entry.placement
-        if placement is not None and (
-            comparison.affects(placement, (entry.api_version, key.kind))
-            or (overrides is not None and overrides.concern(key, entry, placement))
-        ):
-            yield key
+    for (absent, *api), keys in groups.alike.items():
+        concerning = comparison.list_concerning_elsewhere(absent, (api[0], api[1]))
+        if concerning is None:
+            yield from keys
+        elif concerning:
+            yield from (key for key in keys if not concerning.issubset(_list_clusters(entries[key])))
+        if overrides is not None and not absent.is_settled:
+            yield from (key for key in keys if overrides.policies.selects(make_selectable(key, entries[key])))
+    for name in changed:
+        for key in groups.placed.get(name, ()):
+            entry = entries[key]
+            if entry.placement is not None and comparison.affects_there(entry.placement, (entry.api_version, key.kind)):
+                yield key
+    for name in overrides.clusters if overrides is not None else ():
+        for key in groups.placed.get(name, ()):
+            if overrides is not None and overrides.policies.selects(make_selectable(key, entries[key])):
+                yield key
+
+
+def _list_clusters(entry: TemplateEntry) -> tuple[str, ...]:
+    return entry.placement.clusters if entry.placement is not None else ()
 
 
 class _FleetComparison:
@@ -56,40 +73,36 @@ class _FleetComparison:
         )  # an object may be where its own policy does not place it
         self._fails_back = after.settings.failback.mode != "Never"
         self._answers: dict[str, ClusterAnswers] = {}
-        self._verdicts: dict[tuple[int, str, str], bool] = {}
-        self._elsewhere: dict[tuple[str, str, bool, bool, str, str], list[str]] = {}
+        self._verdicts: dict[tuple[PlacementSummary, tuple[str, str]], bool] = {}
 
-    def affects(self, placement: PlacementSummary, api: tuple[str, str]) -> bool:
-        """Return whether the change can affect a workload of an API (apiVersion, kind); compared once for workloads that share a
-        summary, which the caller keeps."""
-        question = (id(placement), *api)
+    def affects_there(self, placement: PlacementSummary, api: tuple[str, str]) -> bool:
+        """Return whether the change of a Cluster can affect a workload of an API (apiVersion, kind) that is placed there; compared once for
+        workloads with equal summaries."""
+        question = placement, api
         known = self._verdicts.get(question)
         if known is None:
-            known = self._verdicts[question] = self._compare(placement, api)
+            known = self._verdicts[question] = self._compare_there(placement, api)
         return known
 
-    def _compare(self, placement: PlacementSummary, api: tuple[str, str]) -> bool:
-        policy = self._policies.get(placement.policy) if placement.api == names.API_NAME else None
-        if policy is None:  # it goes where its dependents go, or another API places it
-            return not placement.is_settled or any(self._comes_or_goes(name) for name in placement.clusters)
-        if policy.is_lazy:
-            return True  # its binding may have the placement of an earlier version of the policy
+    def _compare_there(self, placement: PlacementSummary, api: tuple[str, str]) -> bool:
+        policy = self._find_policy(placement)
         there = self._changed_names.intersection(placement.clusters)
-        if any(self._concerns(policy, placement, name, self._serves(name, api)) for name in there):
-            return True
-        return any(name not in there for name in self._list_concerning_elsewhere(policy, placement, api))
+        if policy is None:
+            return any(self._comes_or_goes(name) for name in there)
+        return any(self._concerns(policy, placement, name, self._serves(name, api)) for name in there)
 
-    def _list_concerning_elsewhere(
-        self, policy: PropagationPolicy, placement: PlacementSummary, api: tuple[str, str]
-    ) -> Collection[str]:
-        """Return the changed Clusters that can affect workloads of a policy and an API which are placed alike, but not there."""
-        kind = policy.key.title, placement.group, placement.is_settled, placement.assigned, *api
-        if kind not in self._elsewhere:
-            absent = placement._replace(clusters=())
-            self._elsewhere[kind] = [
-                name for name in self._changed if self._concerns(policy, absent, name, self._serves(name, api))
-            ]
-        return self._elsewhere[kind]
+    def list_concerning_elsewhere(self, absent: PlacementSummary, api: tuple[str, str]) -> frozenset[str] | None:
+        """Return the changed Clusters that can affect workloads of an API (apiVersion, kind) which have this summary, without clusters, and
+        are not placed there; None if all of these workloads are affected."""
+        policy = self._find_policy(absent)
+        if policy is None:  # it goes where its dependents go, or another API places it
+            return frozenset() if absent.is_settled else None
+        if policy.is_lazy:
+            return None  # its binding may have the placement of an earlier version of the policy
+        return frozenset(name for name in self._changed if self._concerns(policy, absent, name, self._serves(name, api)))
+
+    def _find_policy(self, placement: PlacementSummary) -> PropagationPolicy | None:
+        return self._policies.get(placement.policy) if placement.api == names.API_NAME else None
 
     def _concerns(self, policy: PropagationPolicy, placement: PlacementSummary, name: str, serves: tuple[bool, bool]) -> bool:
         """Return whether the change of one Cluster can affect a workload. `serves` says whether it serves the API of the workload, before
@@ -167,12 +180,6 @@ class _ChangedOverrides(NamedTuple):
 
     policies: OverrideIndex
     clusters: frozenset[str]
-
-    def concern(self, key: Key, entry: TemplateEntry, placement: PlacementSummary) -> bool:
-        """Return whether one of the policies may change the manifest of a workload where its rules differ."""
-        if placement.is_settled and self.clusters.isdisjoint(placement.clusters):
-            return False
-        return self.policies.selects(make_selectable(key, entry))
 
 
 def _find_changed_overrides(

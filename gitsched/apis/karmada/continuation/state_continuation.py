@@ -15,7 +15,7 @@ from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import AUTOSCALER_KINDS, NO_AUTOSCALERS, AutoscalerIndex
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.continuation.cluster_changes import find_affected_by_clusters
-from gitsched.apis.karmada.continuation.policy_changes import find_affected_by_overrides, find_affected_by_policies
+from gitsched.apis.karmada.continuation.policy_changes import POLICY_KINDS, find_affected_by_overrides, find_affected_by_policies
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Key
@@ -37,7 +37,8 @@ def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCh
     """Return the state for a snapshot and the workloads that its changes can affect; None if only a new engine can tell."""
     if not _can_continue(before, snapshot, changes):
         return None
-    after = KarmadaState(snapshot, before, _add_autoscalers(before, changes))
+    keeps_policies = not any(key[:2] in POLICY_KINDS for key in changes.api_documents)
+    after = KarmadaState(snapshot, before, _add_autoscalers(before, changes), keeps_policies=keeps_policies)
     triggers = after.reschedule_triggers
     if not _has_same_needs(before, after) or not triggers.names_only(snapshot.templates):
         return None
@@ -45,7 +46,7 @@ def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCh
     affected = {
         *find_affected_by_policies(before, after, changes),
         *find_affected_by_overrides(before, after, changes),
-        *find_affected_by_clusters(before, after, changes.template_index),
+        *find_affected_by_clusters(before, after, changes),
         *_find_bound(changes.template_index, bindings),
     }
     removed = {key for key, (_, template) in changes.templates.items() if template is None}
