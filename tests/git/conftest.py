@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 Git = Callable[..., str]
+IDENTITY = {"NAME": "Ada", "EMAIL": "ada@example.org", "DATE": "2024-05-01T12:00:00 +0200"}
+"""Who commits, and when."""
 
 
 @pytest.fixture(autouse=True)
@@ -25,9 +28,8 @@ def clean_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     for role in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{role}_NAME", "Ada")
-        monkeypatch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
-        monkeypatch.setenv(f"GIT_{role}_DATE", "2024-05-01T12:00:00 +0200")
+        for name, value in IDENTITY.items():
+            monkeypatch.setenv(f"GIT_{role}_{name}", value)
 
 
 @pytest.fixture
@@ -42,24 +44,34 @@ def git(tmp_path: Path) -> Git:
     return run
 
 
+@pytest.fixture(scope="session")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Repositories that tests get a copy of: a process of git takes several times as long."""
+    path = tmp_path_factory.mktemp("templates")
+    who = {f"GIT_{role}_{name}": value for role in ("AUTHOR", "COMMITTER") for name, value in IDENTITY.items()}
+
+    def run(*arguments: str) -> None:
+        subprocess.run(["git", *arguments], cwd=path, check=True, capture_output=True, env={**os.environ, **who})
+
+    run("init", "-q", "--bare", "-b", "main", "bare")
+    run("init", "-q", "-b", "main", "work")
+    (path / "work/apps").mkdir()
+    (path / "work/apps/web.yaml").write_text("kind: Deployment\n")
+    (path / "work/readme").write_text("hello\n")
+    run("-C", "work", "add", ".")
+    run("-C", "work", "commit", "-qm", "Start\n\nBecause.\n\nReviewed-by: Bob")
+    return path
+
+
 @pytest.fixture
-def work(tmp_path: Path, git: Git) -> Path:
+def work(tmp_path: Path, templates: Path) -> Path:
     """A worktree on `main` with one commit."""
-    path = tmp_path / "work"
-    git("init", "-q", "-b", "main", str(path))
-    (path / "apps").mkdir()
-    (path / "apps/web.yaml").write_text("kind: Deployment\n")
-    (path / "readme").write_text("hello\n")
-    git("add", ".", at=path)
-    git("commit", "-qm", "Start\n\nBecause.\n\nReviewed-by: Bob", at=path)
-    return path
+    return shutil.copytree(templates / "work", tmp_path / "work", symlinks=True)
 
 
 @pytest.fixture
-def bare(tmp_path: Path, git: Git) -> Path:
-    path = tmp_path / "bare.git"
-    git("init", "-q", "--bare", "-b", "main", str(path))
-    return path
+def bare(tmp_path: Path, templates: Path) -> Path:
+    return shutil.copytree(templates / "bare", tmp_path / "bare.git", symlinks=True)
 
 
 class Server:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_page(make_review(run), FleetView(clusters.facts, explained, clusters.sites))
 
 
+@cache
 def make_large_fleet() -> str:
     """A thousand workloads, each on three of a hundred clusters."""
     names = [f"cluster-{number:03}" for number in range(CLUSTERS)]
