@@ -27,6 +27,10 @@ _LOOPS = {"watch"}
 """Commands that set handlers of signals and may run until one comes."""
 
 
+_checked: list[str | None] = []
+"""The PATH of the last command: with another one, the version of git is checked again."""
+
+
 def can_run(arguments: Sequence[str]) -> bool:
     """Return whether a command can run in this process, which has one directory and one environment for all threads."""
     return threading.current_thread() is threading.main_thread() and not _LOOPS.intersection(arguments)
@@ -37,7 +41,9 @@ def run(arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], fil
     with ExitStack() as stack:
         for context in (_change_directory(cwd), _change_environment(environment), _replace_streams(files), _keep_logging()):
             stack.enter_context(context)
-        process._check_version.cache_clear()  # the git of another PATH
+        if _checked != (path := [os.environ.get("PATH")]):
+            process._check_version.cache_clear()
+            _checked[:] = path
         try:
             return main(list(arguments))
         except SystemExit as request:
