@@ -25,7 +25,7 @@ from gitsched.report.saved_plan import serialize_saved_plan
 from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_plan
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
-from tests.scenarios.histories import CLASS, PRIORITY, SCALER, TAINTS, TOLERANT, WORKLOADS, Files, History, settings_of
+from tests.scenarios.histories import CLASS, PRIORITY, REBALANCER, SCALER, TAINTS, TOLERANT, WORKLOADS, Files, History, settings_of
 from tests.scenarios.plain_histories import PlainHistory
 from tests.scenarios.test_dependencies import workload
 from tests.scenarios.test_overrides import UNFIT, mirror
@@ -282,3 +282,32 @@ def test_a_pull_request_is_planned_from_the_last_state(
     assert found.fleet is not None
     assert {move.key for move in found.review.moves} <= found.fleet.explanations.keys()
     assert found.review.moves
+
+
+BRINGING = policy(*PLACES[:2], more="  propagateDeps: true\n")
+BROUGHT: Files = {
+    **{f"clusters/{name}.yaml": cluster(name) for name in PLACES},
+    "policies/all.yaml": BRINGING,
+    "apps/web.yaml": workload("web", "configmap/conf"),
+    "apps/map.yaml": settings_of("conf", 1),
+}
+CHANGES: dict[str, Files] = {
+    "a file that moves": {"apps/map.yaml": None, "maps/map.yaml": settings_of("conf", 1)},
+    "a rebalancer": {"again.yaml": REBALANCER % (1, "web")},
+    "a policy, and a workload that brings another object along": {
+        "policies/all.yaml": BRINGING.replace(PLACES[1], PLACES[2]),
+        "apps/new.yaml": workload("new", "configmap/more"),
+        "apps/more.yaml": settings_of("more", 1),
+    },
+}
+
+
+@pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
+def test_a_pull_request_beside_objects_that_others_bring_along(fleet: Fleet, tmp_path: Path, changes: Files) -> None:
+    base = fleet.commit(BROUGHT)
+    fleet.reconcile()
+    fleet.reconcile(0.1)
+    settings = fleet.settings(0.1, revision=fleet.commit(changes, hour=0.1), trusted=False)
+    found, whole = compare_plans(settings, base), compare_plans(settings._replace(cache=tmp_path / "none"), base, complete=True)
+    assert not found.run.plan.complete
+    assert write_reports(found) == write_reports(whole)
