@@ -45,7 +45,7 @@ def undoes(change: Move | RecordChange, decided: DecisionSet) -> bool:
     return next(targets, ()) == change.before
 
 
-@settings(max_examples=count_examples(20), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=count_examples(10), suppress_health_check=[HealthCheck.too_slow])
 @given(pairs())
 def test_a_move_does_not_happen_without_its_causes(fleets: tuple[Fleet, Fleet]) -> None:
     check_moves(*fleets)
@@ -86,7 +86,7 @@ def measure(decided: DecisionSet, change: ImpactChange) -> tuple[int | None, boo
     return measure_impact(baseline, row, change.key)
 
 
-@settings(max_examples=count_examples(6), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=count_examples(4), suppress_health_check=[HealthCheck.too_slow])
 @given(pairs())
 def test_a_loss_has_its_earlier_impact_without_the_causes(fleets: tuple[Fleet, Fleet]) -> None:
     base, head = map(filled, fleets)

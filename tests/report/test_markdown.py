@@ -99,7 +99,7 @@ def test_the_comment_fits_the_limit_and_lists_omitted_parts(count: int) -> None:
         ]
 
 
-@settings(max_examples=count_examples(12), deadline=None)
+@settings(max_examples=count_examples(6), deadline=None)
 @given(st.integers(MIN_COMMENT_LIMIT, 40_000), st.integers(0, 120), texts)
 def test_the_comment_fits_any_limit_for_any_manifest(limit: int, count: int, text: str) -> None:
     written = write_markdown(review(count, text=text, name=text, diff=3), limit)

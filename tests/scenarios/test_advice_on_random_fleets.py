@@ -110,7 +110,7 @@ def start(directory: Path, *versions: dict[str, str]) -> Fleet:
 
 
 EXAMPLES = settings(
-    max_examples=12,
+    max_examples=6,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -43,7 +43,7 @@ from tests.scenarios.tenant_histories import KEPT_RULES, TenantHistory
 pytestmark = pytest.mark.usefixtures("bugs_are_raised")
 
 APIS = (("ocm",), (), ("ocm", "tenants"), ("knative",), ("ocm", "krake"), ("adopted",))
-STEPS = 9
+STEPS = 8
 RELEASED = ("default/store", "default/files, default/data", "default/nothing")
 
 

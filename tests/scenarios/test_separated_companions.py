@@ -12,6 +12,7 @@ from gitsched.decide.relations import companion_findings
 from gitsched.reconcile.output import output_commit
 from tests.scenarios.conftest import Fleet
 from tests.scenarios.test_incremental_plan import ThreeVariants
+from tests.search_depth import count_examples
 
 pytestmark = pytest.mark.usefixtures("bugs_are_raised")
 
@@ -139,7 +140,8 @@ def play(fleet: Fleet, where: Path, seed: int, steps: int = STEPS) -> int:
     return amended
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.search
+@pytest.mark.parametrize("seed", range(count_examples(1)))
 def test_findings_about_separated_companions_are_those_of_a_complete_plan(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
