@@ -126,7 +126,8 @@ class PlannedWorkloads:
         reporting = list_capacity_reporters(self._engines)
         found = {key for engine in reporting.values() for key in engine.list_concerned(self.index, clusters)}
         others = (key for key, entry in self.index.items() if entry.placement is not None and entry.placement.api not in reporting)
-        return frozenset(found.union(others, self._changes.workloads, self._own, self._dependent))
+        changed = (key for key, row in self._changes.workloads.items() if row is not None)
+        return frozenset(found.union(others, changed, self._own, self._dependent))
 
     def _list_affected(self, changed: Catalog) -> frozenset[Key]:
         """Return the workloads that added documents of policy APIs may affect. Raise NeedsCompletePlan if others changed as well since the
