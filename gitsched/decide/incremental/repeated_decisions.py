@@ -88,4 +88,5 @@ def _is_stable(
     again = decide_workload(document, engines, snapshot)
     if again is None or not is_unchanged(again, snapshot.previous):
         return False
-    return again._replace(previous_targets=outcome.previous_targets) == outcome
+    # An engine of an earlier run keeps the time at which it decided what did not change.
+    return again._replace(previous_targets=outcome.previous_targets, time=outcome.time) == outcome
