@@ -154,7 +154,7 @@ def interfere(dice: Random, fleet: Fleet, branches: list[str]) -> None:
             blob = fleet.git("hash-object", "-w", "--stdin", data=text.encode())
             fleet.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", environment=index)
         else:
-            fleet.git("rm", "-q", "--cached", path, environment=index)
+            fleet.git("rm", "-q", "-f", "--cached", path, environment=index)
         tree = fleet.git("write-tree", environment=index)
         commit = fleet.git("commit-tree", tree, "-p", branch, "-m", "By hand", environment=date)
         fleet.git("update-ref", f"refs/heads/{branch}", commit)

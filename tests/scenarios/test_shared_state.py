@@ -7,6 +7,7 @@ import logging
 import os
 import pickle
 import shutil
+import sqlite3
 import subprocess
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -244,6 +245,25 @@ def test_any_thread_may_close_a_cache_file(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         pool.submit(opened.close).result()
     assert opened.read("header", "") is None
+
+
+def test_a_row_whose_name_is_damaged_is_not_taken_for_one_that_never_was(tmp_path: Path) -> None:
+    path = tmp_path / "plan.sqlite3"
+    tmp_path.chmod(0o700)
+    PlanFile(path).create([("header", "", 0, b"x"), ("cluster", "second", 0, b"2"), ("cluster", "third", 0, b"3")])
+    file = PlanFile.open(path)
+    assert file is not None
+    assert file.update([("cluster", "second", 0, None), ("cluster", "fourth", 0, b"4"), ("cluster", "third", 0, b"33")], bool)
+    assert file.read("cluster", "second") is None
+    assert [name for name, _ in file.read_all("cluster")] == ["fourth", "third"]
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE rows SET name = 'thirt' WHERE name = 'third'")
+    for read in (lambda opened: opened.read("cluster", "third"), lambda opened: opened.read_all("cluster"), PlanFile.list_rows):
+        shutil.copy(path, copy := tmp_path / "copy.sqlite3")
+        opened = PlanFile.open(copy)
+        with pytest.raises(CorruptCacheError, match="another name than was written"):
+            read(opened)
+        assert not copy.exists()
 
 
 class Hostile:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -22,6 +24,8 @@ _log = logging.getLogger("gitsched.reconcile")
 _CREATE_TABLE = "CREATE TABLE rows (kind TEXT, name TEXT, position INTEGER, data BLOB, PRIMARY KEY (kind, name)) WITHOUT ROWID"
 _UPSERT = "INSERT INTO rows VALUES (?, ?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET data = excluded.data"
 _DELETE = "DELETE FROM rows WHERE kind = ? AND name = ?"
+_NAMES = "names"
+"""The kind of the rows that say which names the rows of each kind have: a checksum of a row cannot say that another one is missing."""
 Row = tuple[str, str, int, bytes | None]
 """Kind, name, position among the rows of this kind, and content; None to remove the row. The position of an existing row stays."""
 T = TypeVar("T")
@@ -58,6 +62,7 @@ class PlanFile:
         self.path = path
         self._connection: sqlite3.Connection | None = None
         self._version = 0
+        self._complete_kinds: set[str] = set()
 
     def close(self) -> None:
         """Close the file, which sqlite keeps open until then: a process has a limited number of open files."""
@@ -90,20 +95,32 @@ class PlanFile:
 
         def select(connection: sqlite3.Connection) -> bytes | None:
             found = connection.execute("SELECT data FROM rows WHERE kind = ? AND name = ?", (kind, name)).fetchone()
+            if found is None and kind not in self._complete_kinds:
+                _check_names(connection, kind)
+                self._complete_kinds.add(kind)
             return found[0] if found else None
 
         return self._query(select, None)
 
     def read_all(self, kind: str) -> list[tuple[str, bytes]]:
         """See `RowStore`."""
-        query = "SELECT name, data FROM rows WHERE kind = ? ORDER BY position, name"
-        return self._query(lambda connection: connection.execute(query, (kind,)).fetchall(), [])
+
+        def select(connection: sqlite3.Connection) -> list[tuple[str, bytes]]:
+            _check_names(connection, kind)
+            return connection.execute("SELECT name, data FROM rows WHERE kind = ? ORDER BY position, name", (kind,)).fetchall()
+
+        return self._query(select, [])
 
     def list_rows(self) -> list[Row]:
         """Return all rows of all kinds."""
-        query = "SELECT kind, name, position, data FROM rows"
+
+        def select(connection: sqlite3.Connection) -> list[Row]:
+            for (kind,) in connection.execute("SELECT name FROM rows WHERE kind = ?", (_NAMES,)).fetchall():
+                _check_names(connection, kind)
+            return connection.execute("SELECT kind, name, position, data FROM rows WHERE kind != ?", (_NAMES,)).fetchall()
+
         self._open_connection()
-        return self._query(lambda connection: connection.execute(query).fetchall(), [])
+        return self._query(select, [])
 
     def create(self, rows: Iterable[Row]) -> None:
         """Write a new file and rename it: other processes read either the old file or the new one. OSError if that fails."""
@@ -125,7 +142,9 @@ class PlanFile:
         temporary.chmod(0o600)
         for statement in (SET_PAGE_SIZE, "PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", _CREATE_TABLE, "BEGIN"):
             connection.execute(statement)
-        connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", rows)  # made one by one: all of them are many megabytes
+        sums = Counter[str]()
+        connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", _add_names(rows, sums))  # one by one: all are many megabytes
+        connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", _list_sums(sums))
         connection.execute("COMMIT")
         connection.close()
         temporary.replace(self.path)
@@ -138,6 +157,9 @@ class PlanFile:
             return self._update(rows, is_known)
         except sqlite3.Error as error:
             raise OSError(f"the cache {self.path} was not written: {error}") from error
+        except CorruptCacheError as error:
+            self.discard(error)
+            raise
 
     def _update(self, rows: Iterable[Row], is_known: Callable[[bytes | None], bool], /) -> bool:
         remove_temporary_files(self.path, replaced=False)
@@ -147,7 +169,7 @@ class PlanFile:
         known = is_known(found[0] if found else None)
         if known:
             written = list(rows)
-            connection.executemany(_UPSERT, [row for row in written if row[3] is not None])
+            connection.executemany(_UPSERT, [*_update_sums(connection, written), *(row for row in written if row[3] is not None)])
             connection.executemany(_DELETE, [row[:2] for row in written if row[3] is None])
         connection.execute("COMMIT")
         return known
@@ -177,12 +199,57 @@ class PlanFile:
         try:
             found = read(self._connection)
             version = _read_version(self._connection)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, CorruptCacheError) as error:
             self.discard(error)
             raise CorruptCacheError(str(error)) from error
         if version != self._version:
             raise CorruptCacheError("another process has changed these rows")
         return found
+
+
+def _add_names(rows: Iterable[Row], sums: Counter[str]) -> Iterator[Row]:
+    """Yield the rows, and add a number for each of their names to that of its kind."""
+    for row in rows:
+        sums[row[0]] += _hash_name(row[1])
+        yield row
+
+
+def _hash_name(name: str) -> int:
+    """Return a number of a name that is not 0, so that a name less is another sum."""
+    return zlib.crc32(name.encode("utf-8", "surrogatepass")) + (1 << 32)
+
+
+def _list_sums(sums: Mapping[str, int]) -> list[Row]:
+    return [(_NAMES, kind, 0, str(number).encode()) for kind, number in sums.items()]
+
+
+def _update_sums(connection: sqlite3.Connection, rows: Iterable[Row]) -> list[Row]:
+    """Return the rows about names as they are after some rows are written."""
+    sums = Counter[str]()
+    for (kind, name), data in {row[:2]: row[3] for row in rows}.items():
+        known = connection.execute("SELECT 1 FROM rows WHERE kind = ? AND name = ?", (kind, name)).fetchone() is not None
+        sums[kind] += ((data is not None) - known) * _hash_name(name)
+    return _list_sums({kind: number + _read_sum(connection, kind) for kind, number in sums.items() if number})
+
+
+def _read_sum(connection: sqlite3.Connection, kind: str) -> int:
+    """Return what the file says about the names of a kind. Raise CorruptCacheError if that is damaged."""
+    found = connection.execute("SELECT data FROM rows WHERE kind = ? AND name = ?", (_NAMES, kind)).fetchone()
+    try:
+        return int(found[0]) if found is not None else 0
+    except (TypeError, ValueError) as error:
+        raise CorruptCacheError(f"the names of {kind} rows are not what was written") from error
+
+
+def _check_names(connection: sqlite3.Connection, kind: str) -> None:
+    """Raise CorruptCacheError unless the rows of a kind have the names that were written."""
+    names = connection.execute("SELECT name FROM rows WHERE kind = ?", (kind,)).fetchall()
+    try:
+        number = sum(_hash_name(name) for (name,) in names)
+    except (AttributeError, UnicodeError) as error:
+        raise CorruptCacheError(f"a name of a {kind} row is not what was written") from error
+    if number != _read_sum(connection, kind):
+        raise CorruptCacheError(f"a {kind} row is missing, or has another name than was written")
 
 
 def _connect(path: Path) -> sqlite3.Connection:
