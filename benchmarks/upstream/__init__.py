@@ -22,7 +22,10 @@ def build(program: str, checkout: Path, directory: Path) -> Path:
         click.ClickException: Go is missing or refuses the program.
     """
     overlay = directory / "overlay.json"
-    overlay.write_text(json.dumps({"Replace": {str(checkout / "cmd" / "gitsched-rate" / "main.go"): str(PROGRAMS / program)}}))
+    command_directory = checkout / "cmd" / "gitsched-rate"
+    overlay.write_text(
+        json.dumps({"Replace": {str(command_directory / name): str(PROGRAMS / name) for name in ("common.go", program)}})
+    )
     binary = directory / "rate"
     command = ["go", "build", "-mod=vendor", "-overlay", str(overlay), "-o", str(binary), "./cmd/gitsched-rate"]
     try:

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"syscall"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,25 +25,6 @@ import (
 )
 
 const rounds = 3
-
-func check(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func decode[T any](document json.RawMessage) *T {
-	object := new(T)
-	check(json.Unmarshal(document, object))
-	return object
-}
-
-func cpuSeconds() float64 {
-	var usage syscall.Rusage
-	check(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
-}
 
 // newBinding describes the binding that Karmada's detector makes for a Deployment and its policy.
 func newBinding(deployment *appsv1.Deployment, policy *policyv1alpha1.PropagationPolicy) *workv1alpha2.ResourceBindingSpec {

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -37,25 +36,6 @@ const (
 	// After a call that takes so many seconds, there is no further one.
 	longCall = 2
 )
-
-func check(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func decode[T any](document []byte) *T {
-	object := new(T)
-	check(json.Unmarshal(document, object))
-	return object
-}
-
-func cpuSeconds() float64 {
-	var usage syscall.Rusage
-	check(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
-}
 
 // source is a KafkaSource as the scheduler sees it.
 type source struct {

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,25 +32,6 @@ import (
 )
 
 const rounds = 3
-
-func check(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func decode[T any](document json.RawMessage) *T {
-	object := new(T)
-	check(json.Unmarshal(document, object))
-	return object
-}
-
-func cpuSeconds() float64 {
-	var usage syscall.Rusage
-	check(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
-}
 
 // newIndexer returns a store as the informers of the controller make it.
 func newIndexer() cache.Indexer {
