@@ -21,9 +21,8 @@ class PlacementGroups:
     def __init__(self, index: TemplateIndex) -> None:
         alike: dict[tuple[PlacementSummary, str, str], list[Key]] = {}
         placed: dict[str, list[Key]] = {}
-        groups: dict[
-            tuple[int, str, str], tuple[PlacementSummary, list[Key]]
-        ] = {}  # by identity, which costs less than the summary
+        # By identity, which costs less than the summary.
+        groups: dict[tuple[int, str, str], tuple[PlacementSummary, list[Key]]] = {}
         for key, entry in index.items():
             placement = entry.placement
             if placement is None:

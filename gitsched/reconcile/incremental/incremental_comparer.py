@@ -157,7 +157,11 @@ def _compare_inputs(
 
 def _differ_in_paths(before: Documents, after: Documents) -> bool:
     """Return whether a document is in another file, so that the order of documents may differ."""
-    return any(before[key].origin.path != after[key].origin.path for key in before.keys() & after.keys())  # type: ignore[union-attr]
+    return any(_find_path(before[key]) != _find_path(after[key]) for key in before.keys() & after.keys())
+
+
+def _find_path(document: Document) -> str:
+    return document.origin.path if document.origin is not None else ""
 
 
 def _name_policies(context: RunContext, planned: PlannedCommit) -> PolicyNames:
