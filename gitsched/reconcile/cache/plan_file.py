@@ -96,7 +96,7 @@ class PlanFile:
         def select(connection: sqlite3.Connection) -> bytes | None:
             found = connection.execute("SELECT data FROM rows WHERE kind = ? AND name = ?", (kind, name)).fetchone()
             if found is None and kind not in self._complete_kinds:
-                _check_names(connection, kind)
+                _check_names(connection, kind, _select_names(connection, kind))
                 self._complete_kinds.add(kind)
             return found[0] if found else None
 
@@ -106,8 +106,9 @@ class PlanFile:
         """See `RowStore`."""
 
         def select(connection: sqlite3.Connection) -> list[tuple[str, bytes]]:
-            _check_names(connection, kind)
-            return connection.execute("SELECT name, data FROM rows WHERE kind = ? ORDER BY position, name", (kind,)).fetchall()
+            rows = connection.execute("SELECT name, data FROM rows WHERE kind = ? ORDER BY position, name", (kind,)).fetchall()
+            _check_names(connection, kind, (name for name, _ in rows))
+            return rows
 
         return self._query(select, [])
 
@@ -115,8 +116,8 @@ class PlanFile:
         """Return all rows of all kinds."""
 
         def select(connection: sqlite3.Connection) -> list[Row]:
-            for (kind,) in connection.execute("SELECT name FROM rows WHERE kind = ?", (_NAMES,)).fetchall():
-                _check_names(connection, kind)
+            for kind in _select_names(connection, _NAMES):
+                _check_names(connection, kind, _select_names(connection, kind))
             return connection.execute("SELECT kind, name, position, data FROM rows WHERE kind != ?", (_NAMES,)).fetchall()
 
         self._open_connection()
@@ -241,11 +242,14 @@ def _read_sum(connection: sqlite3.Connection, kind: str) -> int:
         raise CorruptCacheError(f"the names of {kind} rows are not what was written") from error
 
 
-def _check_names(connection: sqlite3.Connection, kind: str) -> None:
-    """Raise CorruptCacheError unless the rows of a kind have the names that were written."""
-    names = connection.execute("SELECT name FROM rows WHERE kind = ?", (kind,)).fetchall()
+def _select_names(connection: sqlite3.Connection, kind: str) -> list[str]:
+    return [name for (name,) in connection.execute("SELECT name FROM rows WHERE kind = ?", (kind,))]
+
+
+def _check_names(connection: sqlite3.Connection, kind: str, names: Iterable[str]) -> None:
+    """Raise CorruptCacheError unless the rows of a kind, which have these names, are those that were written."""
     try:
-        number = sum(_hash_name(name) for (name,) in names)
+        number = sum(map(_hash_name, names))
     except (AttributeError, UnicodeError) as error:
         raise CorruptCacheError(f"a name of a {kind} row is not what was written") from error
     if number != _read_sum(connection, kind):
