@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gitsched.model.observation import MetricQuery
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision
+    from gitsched.model.template_index import PlacementSummary
     from gitsched.model.variants import TemplateVariants
 
 
@@ -153,6 +154,11 @@ class PolicyEngine(ABC):
     def evaluate_candidate(self, template: Document, cluster: str, /) -> CandidateResult | None:
         """Return the result of one cluster for a workload; None for a cluster that the API does not have, or without a policy."""
         return next((result for result in self.evaluate_candidates(template) if result.name == cluster), None)
+
+    def evaluates_alike(self, placement: PlacementSummary, /) -> bool:  # noqa: ARG002 - optional
+        """Return whether a cluster has the same result for all settled workloads with this summary, apiVersion and kind that do not run
+        there, whatever clusters they have."""
+        return False
 
     def evaluate_own(self, kind: str, name: str, namespace: str, /) -> list[CandidateResult] | None:  # noqa: ARG002 - optional
         """Return the result of every candidate for one of the API's own documents, by name; None when there is no such document."""

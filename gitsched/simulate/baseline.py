@@ -72,6 +72,25 @@ class RelevantClusters(Mapping[Key, frozenset[str] | None]):
         return len(self._decided.outcomes)
 
 
+class RunningReplicas(Mapping[Key, Mapping[str, "int | None"]]):
+    """The replicas by cluster of every workload of a plan before it is carried out: those of `changed` ones, and for the others what their
+    outcomes have. They are read on demand."""
+
+    def __init__(self, outcomes: Mapping[Key, Outcome], changed: Mapping[Key, Mapping[str, int | None]]) -> None:
+        self._outcomes, self._changed = outcomes, changed
+
+    def __getitem__(self, key: Key) -> Mapping[str, int | None]:
+        if key in self._changed:
+            return self._changed[key]
+        return {target.cluster: target.replicas for target in self._outcomes[key].targets if not target.evicting}
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._outcomes)
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+
 class Baseline(NamedTuple):
     """A plan that is assumed to be carried out: `records` are the records that it writes, `time` is the time of the simulated event.
 
@@ -129,7 +148,7 @@ class SimulationResult(NamedTuple):
 def make_baseline(decided: DecisionSet, config: Config, time: datetime, observations: Mapping[Any, Any]) -> Baseline:
     """Return the baseline of simulations on a plan."""
     outcomes = decided.outcomes
-    running = _list_running(outcomes, is_first=True)
+    running = list_running(outcomes, is_first=True)
     return Baseline(
         decided,
         config,
@@ -138,12 +157,12 @@ def make_baseline(decided: DecisionSet, config: Config, time: datetime, observat
         PlannedRecords(decided),
         running,
         RelevantClusters(decided),
-        list_started(outcomes),
+        list_started(outcomes, running),
         continued=continue_plan(decided),
     )
 
 
-def _list_running(outcomes: Mapping[Key, Outcome], *, is_first: bool) -> dict[Key, Mapping[str, int | None]]:
+def list_running(outcomes: Mapping[Key, Outcome], *, is_first: bool) -> dict[Key, Mapping[str, int | None]]:
     """Return the replicas by cluster before a plan is carried out. `is_first` says that the output branch has no other placements."""
     if is_first and not any(outcome.previous_targets for outcome in outcomes.values()):
         return {key: outcome.replicas_by_cluster for key, outcome in outcomes.items()}
@@ -153,9 +172,10 @@ def _list_running(outcomes: Mapping[Key, Outcome], *, is_first: bool) -> dict[Ke
     }
 
 
-def list_started(outcomes: Mapping[Key, Outcome], *, is_first: bool = True) -> tuple[tuple[Key, str, int], ...]:
-    """Return the replicas that a plan with these outcomes starts, by workload and cluster; see `_list_running`."""
-    running = _list_running(outcomes, is_first=is_first)
+def list_started(
+    outcomes: Mapping[Key, Outcome], running: Mapping[Key, Mapping[str, int | None]]
+) -> tuple[tuple[Key, str, int], ...]:
+    """Return the replicas that a plan with these outcomes starts besides the running ones, by workload and cluster."""
     return tuple(
         (key, cluster, more)
         for key, outcome in outcomes.items()

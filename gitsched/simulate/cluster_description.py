@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Body, Key, get_field, read_labels
 from gitsched.model.explanation import AbsenceReason, ClusterExplanation, ClusterWorkload, EligibleWorkload, FreeResource
@@ -12,8 +13,9 @@ from gitsched.model.finding import Finding
 from gitsched.model.quantity import format_resource_amount
 from gitsched.model.scheduling import Outcome
 from gitsched.model.taints import parse_taint
+from gitsched.model.template_index import PlacementSummary, TemplateIndex
 from gitsched.schedule.estimator import Capacity
-from gitsched.simulate.baseline import Baseline, count_copies, list_capacity_reporters
+from gitsched.simulate.baseline import Baseline, list_capacity_reporters
 from gitsched.simulate.capacity_check import count_fitting_replicas
 from gitsched.simulate.scenario import index_clusters
 
@@ -23,14 +25,25 @@ FITS = "could run there, and run elsewhere"
 """The reason for an eligible workload that runs on other clusters."""
 
 
-def describe_cluster(baseline: Baseline, cluster: str, findings: Iterable[Finding] = ()) -> ClusterExplanation:
-    """Describe a cluster of the plan. Of `findings`, those about the cluster are included."""
+class KnownPlacements(NamedTuple):
+    """The workloads of a baseline: those that run as the last plan decided, with their entries, and the others."""
+
+    settled: TemplateIndex
+    others: Collection[Key]
+
+
+def describe_cluster(
+    baseline: Baseline, cluster: str, findings: Iterable[Finding] = (), known: KnownPlacements | None = None
+) -> ClusterExplanation:
+    """Describe a cluster of the plan. Of `findings`, those about the cluster are included. Of the workloads that are `known` to be
+    settled, only those are read that run on the cluster or could."""
     entries = index_clusters(baseline.decisions.catalog)[cluster]
     bodies = [document.body for _, document, _ in entries]
     origin = entries[0][1].origin
     resources = {document.key.resource for _, document, _ in entries}
     locations = [location for _, _, location in entries]
-    remaining, reasons = _measure_free_capacity(baseline, cluster), _explain_absences(baseline, cluster)
+    remaining = _measure_free_capacity(baseline, cluster)
+    standing = _compare_placements(baseline, cluster, known or KnownPlacements({}, baseline.decisions.outcomes.keys()))
     return ClusterExplanation(
         name=cluster,
         location=f"{origin.path}:{origin.line}" if origin else "",
@@ -39,10 +52,10 @@ def describe_cluster(baseline: Baseline, cluster: str, findings: Iterable[Findin
         zones=next((location.zones for location in locations if location.zones), ()),
         labels={name: text for body in bodies for name, text in read_labels(body).items()},
         remarks=(*_list_remarks(bodies), *(finding.message for finding in findings if finding.resource in resources)),
-        running=tuple(_list_workloads(baseline, cluster)),
+        running=tuple(_list_workloads(baseline, cluster, standing.present)),
         free_resources=None if remaining is None else tuple(_list_resources(remaining.capacity, remaining.planned)),
-        eligible=tuple(_list_candidates(baseline, reasons, remaining)),
-        absence_reasons=_group_absences(reasons),
+        eligible=tuple(_list_candidates(baseline, standing, remaining)),
+        absence_reasons=_group_absences(standing.absence_reasons),
     )
 
 
@@ -54,10 +67,9 @@ def _list_remarks(bodies: Iterable[Body]) -> Iterator[str]:
             yield f"taint {parse_taint(taint)}"
 
 
-def _list_workloads(baseline: Baseline, cluster: str) -> Iterator[ClusterWorkload]:
-    for key, outcome in sorted(
-        baseline.decisions.outcomes.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0])
-    ):
+def _list_workloads(baseline: Baseline, cluster: str, present: Iterable[Key]) -> Iterator[ClusterWorkload]:
+    for key in sorted(present, key=workload_sort_key):
+        outcome = baseline.decisions.outcomes[key]
         for target in outcome.targets:
             if target.cluster == cluster:
                 known = cluster in baseline.running_replicas.get(key, {})
@@ -81,9 +93,10 @@ def _measure_free_capacity(baseline: Baseline, cluster: str) -> RemainingCapacit
         if capacity is None:
             continue
         reserved: dict[str, int] = {}
-        for key, outcome in baseline.decisions.outcomes.items():
-            more = _count_increase(outcome, baseline.running_replicas.get(key, {}), cluster) if outcome.api == api else 0
-            for name, amount in engine.resource_request(baseline.decisions.templates[key], cluster) if more else ():
+        decisions = baseline.decisions
+        starting = ((key, more) for key, name, more in baseline.started if name == cluster and decisions.outcomes[key].api == api)
+        for key, more in starting:
+            for name, amount in engine.resource_request(decisions.templates[key], cluster):
                 reserved[name] = reserved.get(name, 0) + amount * more
         return RemainingCapacity(api, cluster, capacity, reserved)
     return None
@@ -94,38 +107,78 @@ def _list_resources(capacity: Capacity, reserved: Mapping[str, int]) -> Iterator
         yield FreeResource(name, _format_amount(name, amount), _format_amount(name, amount - reserved.get(name, 0)))
 
 
-def _list_candidates(
-    baseline: Baseline, reasons: Mapping[Key, str], remaining: RemainingCapacity | None
-) -> Iterator[EligibleWorkload]:
+def _list_candidates(baseline: Baseline, standing: _Standing, remaining: RemainingCapacity | None) -> Iterator[EligibleWorkload]:
     """Yield the workloads that run on the cluster, and those that could."""
-    for key, outcome in sorted(
-        baseline.decisions.outcomes.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0])
-    ):
-        runs = key not in reasons
-        if not runs and reasons[key] != FITS:
-            continue
-        more = None
+    eligible = (key for key, reason in standing.absence_reasons.items() if reason == FITS)
+    for key in sorted((*standing.present, *eligible), key=workload_sort_key):
+        outcome, more = baseline.decisions.outcomes[key], None
         if remaining is not None and outcome.api == remaining.api and outcome.replicas is not None:
             engine = list_capacity_reporters(baseline.decisions.engines)[remaining.api]
             more = count_fitting_replicas(
                 remaining.capacity, remaining.planned, engine.resource_request(baseline.decisions.templates[key], remaining.cluster)
             )[0]
-        yield EligibleWorkload(key, runs, more)
-
-
-def _count_increase(outcome: Outcome, running: Mapping[str, int | None], cluster: str) -> int:
-    return max(count_copies(outcome.replicas_by_cluster, cluster) - count_copies(running, cluster), 0)
+        yield EligibleWorkload(key, key not in standing.absence_reasons, more)
 
 
 def _format_amount(resource: str, count: int) -> str:
     return format_resource_amount(resource, count, binary=resource in ("memory", "ephemeral-storage"))
 
 
-def _explain_absences(baseline: Baseline, cluster: str) -> dict[Key, str]:
-    """Return the reason for each workload that does not run on the cluster."""
-    outcomes = baseline.decisions.outcomes.items()
-    absent = ((key, outcome) for key, outcome in outcomes if all(target.cluster != cluster for target in outcome.targets))
-    return {key: _explain_absence(baseline, key, outcome, cluster) for key, outcome in absent}
+class _Standing(NamedTuple):
+    """The workloads that a cluster has, and for the others the reason why it does not."""
+
+    present: Collection[Key]
+    absence_reasons: Mapping[Key, str]
+
+
+def _compare_placements(baseline: Baseline, cluster: str, known: KnownPlacements) -> _Standing:
+    outcomes, present, reasons = baseline.decisions.outcomes, list[Key](), dict[Key, str]()
+    shared: dict[tuple[PlacementSummary, str, str], str | None] = {}
+    absences = _Absences(baseline, cluster)
+    for key, entry in known.settled.items():
+        placement = entry.placement
+        assert placement is not None, "it is settled"
+        if cluster in placement.clusters:
+            present.append(key)
+            continue
+        alike = placement._replace(clusters=()), entry.api_version, key.kind
+        if alike not in shared:
+            shared[alike] = absences.explain(key, outcomes[key]) if absences.are_alike(placement) else None
+        reasons[key] = shared[alike] or absences.explain(key, outcomes[key])
+    for key in known.others:
+        if any(target.cluster == cluster for target in outcomes[key].targets):
+            present.append(key)
+        else:
+            reasons[key] = absences.explain(key, outcomes[key])
+    return _Standing(present, reasons)
+
+
+class _Absences:
+    """Explains why workloads do not run on a cluster."""
+
+    def __init__(self, baseline: Baseline, cluster: str) -> None:
+        self._cluster, self._templates = cluster, baseline.decisions.templates
+        self._engines = {engine.name: engine for engine in baseline.decisions.engines}
+        groups = {document.key.group for _, document, _ in index_clusters(baseline.decisions.catalog)[cluster]}
+        self._apis = frozenset(api.name for api in policy_apis.values() if not groups.isdisjoint(api.groups))
+
+    def are_alike(self, placement: PlacementSummary) -> bool:
+        """Return whether the reason is the same for all settled workloads with a summary, apiVersion and kind."""
+        return placement.api not in self._apis or self._engines[placement.api].evaluates_alike(placement)
+
+    def explain(self, key: Key, outcome: Outcome) -> str:
+        """Return the reason for a workload."""
+        engine = self._engines[outcome.api]
+        verdicts = engine.evaluate_own(key.kind, key.name, key.namespace)
+        if verdicts:
+            verdict = next((verdict for verdict in verdicts if verdict.name == self._cluster), None)
+        else:
+            verdict = engine.evaluate_candidate(self._templates[key], self._cluster)
+        if verdict is not None:
+            return verdict.reason or (FITS if verdict.eligible else "no reason reported")
+        if outcome.api not in self._apis:
+            return f"decided by {outcome.api}, which has no such cluster"
+        return outcome.reason if outcome.state != "placed" else "decided among other clusters"
 
 
 def _group_absences(reasons: Mapping[Key, str]) -> tuple[AbsenceReason, ...]:
@@ -134,23 +187,3 @@ def _group_absences(reasons: Mapping[Key, str]) -> tuple[AbsenceReason, ...]:
         by_reason.setdefault(reason, []).append(key)
     found = [AbsenceReason(reason, len(keys), tuple(sorted(keys)[:MAX_EXAMPLES])) for reason, keys in by_reason.items()]
     return tuple(sorted(found, key=lambda absence: (-absence.workloads, absence.reason)))
-
-
-def _explain_absence(baseline: Baseline, key: Key, outcome: Outcome, cluster: str) -> str:
-    engine = next(engine for engine in baseline.decisions.engines if engine.name == outcome.api)
-    verdicts = engine.evaluate_own(*_make_reference(key))
-    if verdicts:
-        verdict = next((verdict for verdict in verdicts if verdict.name == cluster), None)
-    else:
-        verdict = engine.evaluate_candidate(baseline.decisions.templates[key], cluster)
-    if verdict is None:
-        groups = next(api.groups for api in policy_apis.values() if api.name == outcome.api)
-        known = any(document.key.group in groups for _, document, _ in index_clusters(baseline.decisions.catalog)[cluster])
-        if not known:
-            return f"decided by {outcome.api}, which has no such cluster"
-        return outcome.reason if outcome.state != "placed" else "decided among other clusters"
-    return verdict.reason or (FITS if verdict.eligible else "no reason reported")
-
-
-def _make_reference(key: Key) -> tuple[str, str, str]:
-    return key.kind, key.name, key.namespace

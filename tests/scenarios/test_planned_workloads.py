@@ -98,7 +98,8 @@ def query(settings: RunSettings, dice: Random, objects: list[tuple[str, str, str
     kind, namespace, name = dice.choice(objects)
     shown = show(settings, dice.choice((name, *clusters)))
     explained = explain(settings, dice.choice((kind, kind.lower())), name, namespace, why_not=why_not)
-    return [explained, simulate(settings, scenario), shown]
+    described = explain(settings, "cluster", dice.choice((*clusters, "fourth")), why_not=())
+    return [explained, described, simulate(settings, scenario), shown]
 
 
 def play(fleet: Fleet, where: Path, history: PolicyHistory | History, dice: Random, steps: int) -> None:
@@ -136,7 +137,8 @@ def test_what_the_last_run_has_placed_is_explained_without_a_complete_plan(
 
     def answer(settings: RunSettings) -> list[object]:
         shown = [show(settings, word) for word in ("api", "first")]
-        return [explain(settings, "deployment", "api", why_not=()), simulate(settings, scenario), *shown]
+        explained = [explain(settings, kind, name, why_not=()) for kind, name in (("deployment", "api"), ("cluster", "first"))]
+        return [*explained, simulate(settings, scenario), *shown]
 
     whole = answer(settings._replace(cache=tmp_path / "none"))
     assert not any(isinstance(one, str) for one in whole)

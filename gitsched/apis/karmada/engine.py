@@ -38,7 +38,7 @@ from gitsched.schedule.estimator import Capacity
 if TYPE_CHECKING:
     from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
     from gitsched.apis.karmada.continuation.state_continuation import ContinuedState
-    from gitsched.model.template_index import TemplateIndex
+    from gitsched.model.template_index import PlacementSummary, TemplateIndex
 
 
 class KarmadaEngine(PolicyEngine):
@@ -326,6 +326,11 @@ class KarmadaEngine(PolicyEngine):
         from gitsched.apis.karmada.simulation import list_concerned
 
         return list_concerned(self.state, index, clusters)
+
+    def evaluates_alike(self, placement: PlacementSummary, /) -> bool:
+        from gitsched.apis.karmada.simulation import evaluates_alike
+
+        return evaluates_alike(self.state, placement)
 
     def make_rescheduling_document(self, templates: Iterable[Document]) -> Document:
         from gitsched.apis.karmada.simulation import make_rescheduling_document

@@ -55,6 +55,15 @@ def find_relevant_clusters(state: KarmadaState, template: Document, attachment: 
     return frozenset(bound) | (_list_matching_clusters(fleet, policy) if policy is not None else frozenset())
 
 
+def evaluates_alike(state: KarmadaState, placement: PlacementSummary) -> bool:
+    """Return whether what decides about a cluster that a settled workload does not have follows from its summary, apiVersion and kind."""
+    if state.has_reported_bindings or state.snapshot.variants:
+        return False
+    kind, *namespace, name = placement.policy.split("/") if "/" in placement.policy else ("", placement.policy)
+    policy = state.policies.policies.get(Key(names.POLICY_GROUP, kind, "".join(namespace), name))
+    return policy is not None and not policy.is_lazy
+
+
 def list_concerned(state: KarmadaState, index: TemplateIndex, clusters: frozenset[str]) -> frozenset[Key]:
     """Return the workloads of the last plan to which one of some clusters may be relevant."""
     policies = state.policies.policies.values()

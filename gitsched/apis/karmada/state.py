@@ -192,6 +192,11 @@ class KarmadaState:
         """Whether a cluster or a reported binding can evict a workload."""
         return self._may_evict
 
+    @property
+    def has_reported_bindings(self) -> bool:
+        """Whether the source has bindings with which clusters report the health of workloads."""
+        return bool(self._reported_bindings)
+
     def find_failover(self, current: PreviousState) -> Failover | None:
         """Return what evicts a workload; None if nothing can evict it, and no earlier eviction or failback is left to handle."""
         is_evicted = current.eviction_tasks or PRESERVED_STATE in current.annotations

@@ -25,7 +25,16 @@ from gitsched.reconcile.incremental.planned_records import list_planned_records
 from gitsched.reconcile.incremental.planned_relations import NOTHING_RENDERED, PlannedRelations
 from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, continue_planned_engines, open_state
 from gitsched.reconcile.output.output_records import open_records
-from gitsched.simulate.baseline import Baseline, RelevantClusters, list_capacity_reporters, list_started, make_baseline
+from gitsched.simulate.baseline import (
+    Baseline,
+    RelevantClusters,
+    RunningReplicas,
+    list_capacity_reporters,
+    list_running,
+    list_started,
+    make_baseline,
+)
+from gitsched.simulate.cluster_description import KnownPlacements
 from gitsched.simulate.continued_plan import ContinuedPlan
 
 if TYPE_CHECKING:
@@ -74,6 +83,12 @@ class PlannedWorkloads:
     def index(self) -> TemplateIndex:
         """What the state keeps of every template of the commit."""
         return update_template_index(self._cache.template_index, self._changes.templates)
+
+    @cached_property
+    def _current_outcomes(self) -> Mapping[Key, Outcome | None]:
+        """The outcomes that are not those of the last run; None for workloads that are no more."""
+        decided, own = self._incremental.decided, {key: one.outcome for key, one in self._own.items()}
+        return {**dict.fromkeys(decided.removed), **decided.outcomes, **own}
 
     def _is_decided_by(self, key: Key, api: str) -> bool:
         """Return whether no other API decides a template that one decides itself."""
@@ -166,25 +181,37 @@ class PlannedWorkloads:
         own = self._own.keys()
         return ContinuedPlan(self._engines, catalog, unsettled - own, lambda: index, outcomes.get, is_partial=is_partial)
 
+    def split_settled(self) -> KnownPlacements:
+        """Return which workloads run as the last plan decided, and which may not."""
+        changed = {*self._totals.wakeups, *self._totals.unstable, *self._changes.workloads, *self._changes.templates, *self._own}
+        placed = ((key, entry, entry.placement) for key, entry in self.index.items() if entry.placement is not None)
+        settled = {key: entry for key, entry, placement in placed if placement.is_settled and key not in changed}
+        outcomes = self._current_outcomes
+        others = (key for key, entry in self.index.items() if entry.placement is not None and key not in settled)
+        decided = (key for key, outcome in outcomes.items() if outcome is not None)
+        removed = {key for key, outcome in outcomes.items() if outcome is None}
+        return KnownPlacements(settled, dict.fromkeys((*(key for key in others if key not in removed), *decided)).keys())
+
     def make_fleet_baseline(self) -> Baseline:
         """Return a baseline for simulated events of clusters, for which all workloads count. A simulation raises NeedsNewEngines where
         only a complete plan can tell what an event affects."""
-        catalog, decided = self.catalog, self._incremental.decided
-        current = {**dict.fromkeys(decided.removed), **decided.outcomes, **{key: one.outcome for key, one in self._own.items()}}
+        catalog, current = self.catalog, self._current_outcomes
         outcomes = StoredOutcomes(self._cache, self._totals.workload_count, current)
         documents = {key: one.document for key, one in self._own.items()}
         templates = NamedTemplates(self._snapshot.templates, documents)
         decisions = self._make_decision_set(catalog, outcomes, templates)
         is_first = not any(entry.placement.clusters for key, entry in self.index.items() if key not in current and entry.placement)
+        changed = {key: outcome for key, outcome in current.items() if outcome is not None}
+        running = list_running(changed, is_first=is_first)
         return Baseline(
             decisions,
             self._totals.config,
             max(self._context.settings.now, self.plan.time),
             self.plan.observations,
             self._records,
-            {},
+            RunningReplicas(outcomes, running),
             RelevantClusters(decisions),
-            list_started({key: outcome for key, outcome in current.items() if outcome is not None}, is_first=is_first),
+            list_started(changed, running),
             continued=self._continue_plan(catalog, outcomes, is_partial=True),
         )
 

@@ -25,7 +25,7 @@ class NeedsCompletePlan(GitschedError):
     """Only a complete plan can tell what a report has to say."""
 
 
-def try_with_state(answer: Callable[[], T | None]) -> T | None:
+def try_with_state(answer: Callable[[], T]) -> T | None:
     """Return what `answer` finds from the state of the last run; None where a complete plan is needed, also after a bug on a document."""
     try:
         return answer()

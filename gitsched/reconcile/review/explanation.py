@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.garbage_collection import gc_paused
@@ -57,7 +58,9 @@ def explain_resource(
 
     with gc_paused():
         fetched = fetch(context)
-        known = try_with_state(lambda: _explain_from_state(context, fetched, kind, namespace, name, why_not))
+        known: Explanation | ClusterExplanation | None = try_with_state(
+            partial(_explain_from_state, context, fetched, kind, namespace, name, why_not)
+        )
         if known is not None:
             return known
         planned, found = use_plan(context, fetched, settings.now, explain, written=False)
@@ -67,7 +70,7 @@ def explain_resource(
 
 def _explain_from_state(
     context: RunContext, fetched: Fetched, kind: str, namespace: str, name: str, why_not: tuple[str, ...]
-) -> Explanation | None:
+) -> Explanation | ClusterExplanation | None:
     """Explain an object without a complete plan; None where that is needed."""
     known = plan_from_state(context, fetched, reads_clusters=False)
     workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
@@ -75,15 +78,23 @@ def _explain_from_state(
     found_keys = [key for key in own if _matches_name(key, kind, name) and key.namespace in (namespace, "")]
     matching = sorted((key for key in workloads.index if _matches_name(key, kind, name)), key=workload_sort_key)
     key = find_key((*matching, *found_keys), kind, namespace, name)
-    if key is None or (key in own and len(found_keys) > 1) or list_faults(workloads.plan.findings):
+    if (key in own and len(found_keys) > 1) or list_faults(workloads.plan.findings):
         return None
+    if key is None:
+        totals = workloads.plan.totals
+        if totals.repeated or totals.unused or totals.varied or totals.part_kinds:
+            return None
+        if kind.lower() != "cluster" or why_not or name not in index_clusters(workloads.catalog):
+            raise Permanent(describe_missing((*workloads.index, *own), kind, namespace, name))
+        return _describe_from_state(workloads, name)
     decisions, baseline = workloads.decide_few([] if key in own else [key])
     document = own[key] if key in own else decisions.templates[key]
     found = explain_workload(decisions, document)
     if found is None and key in own:
-        if any(each.key == key for sites in index_clusters(decisions.catalog).values() for _, each, _ in sites):
-            return None
-        raise Permanent(_describe_undecided(key))
+        cluster = _find_cluster(decisions, key)
+        if cluster is None or why_not:
+            raise Permanent(_describe_undecided(key))
+        return _describe_from_state(workloads, cluster)
     found = found or _explain_unselected(decisions, document)
     details = workloads.describe([] if why_not else [key], decisions)
     if found.overrides:
@@ -95,6 +106,18 @@ def _explain_from_state(
         return None
     log_ignored_settings(plan)
     return found
+
+
+def _find_cluster(decisions: DecisionSet, key: Key) -> str | None:
+    """Return the cluster that a document is about; None if it is about something else."""
+    clusters = index_clusters(decisions.catalog).items()
+    return next((name for name, sites in clusters if any(document.key == key for _, document, _ in sites)), None)
+
+
+def _describe_from_state(workloads: PlannedWorkloads, cluster: str) -> ClusterExplanation:
+    plan = workloads.plan
+    log_ignored_settings(plan)
+    return describe_cluster(workloads.make_fleet_baseline(), cluster, plan.findings, workloads.split_settled())
 
 
 def _describe_undecided(key: Key) -> str:
@@ -137,9 +160,7 @@ def _explain(
         return Explanation(str(key), policy_reason=_describe_quarantine(decisions, owners, key), findings=findings)
     found = explain_workload(decisions, template)
     if found is None and key in own:
-        cluster = next(
-            (name for name, sites in index_clusters(decisions.catalog).items() for _, d, _ in sites if d.key == key), None
-        )
+        cluster = _find_cluster(decisions, key)
         if cluster is None or why_not:
             raise Permanent(_describe_undecided(key))
         return describe_cluster(baseline, cluster, plan.findings)
