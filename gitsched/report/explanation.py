@@ -18,10 +18,13 @@ from gitsched.model.explanation import (
     ExplanationTable,
     ReplicaShare,
 )
-from gitsched.model.finding import count_shown, format_count
+from gitsched.model.finding import count_shown, format_count, format_names
 from gitsched.report.blocks import Block, ListBlock, Paragraph, TableBlock
 from gitsched.report.lines import fits_width, format_columns, format_key, list_limited, wrap, wrap_all
 from gitsched.report.serialization import API_VERSION
+
+MAX_SINGLE_ROWS = 20
+"""Up to this number, each candidate has a row of its own."""
 
 
 def write_explanation(value: Explanation, width: int) -> str:
@@ -76,7 +79,7 @@ def write_explanation(value: Explanation, width: int) -> str:
 def list_explanation_blocks(value: Explanation) -> list[Block]:
     """Return the explanation of a workload as blocks, for Markdown."""
     head = (value.candidate_kind.capitalize(), "Group", "Fits", "Reason")
-    rows = [(e.result.name, e.group, "yes" if e.result.eligible else "no", describe_candidate(e)) for e in value.candidates]
+    rows = _list_candidate_rows(value.candidates)
     policy = f"{value.policy or 'no policy selects it'}: {value.policy_reason}" if value.policy_reason else value.policy
     rejected = (f"not {each.policy}: {each.why}" for each in value.rejected_policies)
     groups = [
@@ -146,10 +149,7 @@ def _write_candidates(candidates: tuple[ExplainedCandidate, ...], kind: str, wid
     """Return a table if it fits into the width, else a paragraph for each candidate."""
     if not candidates:
         return []
-    rows = [
-        (f"  {entry.result.name}", entry.group, "yes" if entry.result.eligible else "no", describe_candidate(entry))
-        for entry in candidates
-    ]
+    rows = [(f"  {names}", *rest) for names, *rest in _list_candidate_rows(candidates)]
     if len({entry.group for entry in candidates}) > 1:
         table = format_columns([(f"  {kind.upper()}", "GROUP", "FITS", "REASON"), *rows])
     else:
@@ -162,6 +162,16 @@ def _write_candidates(candidates: tuple[ExplainedCandidate, ...], kind: str, wid
         )
         table = [line for text in paragraphs for line in wrap(text, width, "  ")]
     return ["", f"{kind.capitalize()}s", *table]
+
+
+def _list_candidate_rows(candidates: Sequence[ExplainedCandidate]) -> list[tuple[str, str, str, str]]:
+    """Return names, group, verdict and reason; of many candidates, those with the same reason are one row."""
+    names: dict[tuple[str, str, str, str], list[str]] = {}
+    for entry in candidates:
+        single = entry.result.name if len(candidates) <= MAX_SINGLE_ROWS else ""
+        row = single, entry.group, "yes" if entry.result.eligible else "no", describe_candidate(entry)
+        names.setdefault(row, []).append(entry.result.name)
+    return [(format_names(found), group, fits, reason) for (_, group, fits, reason), found in names.items()]
 
 
 def describe_candidate(entry: ExplainedCandidate) -> str:

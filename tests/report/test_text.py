@@ -185,3 +185,18 @@ def test_a_frequent_finding_does_not_hide_others() -> None:
     assert lines[0].startswith("error: copy 0 ")
     assert sum("copy" in line for line in lines) == 46
     assert "and 44 more (44 duplicate-identity); use -o json for all" in lines
+
+
+def test_many_clusters_with_the_same_reason_are_one_row() -> None:
+    names = [f"c-{number:02}" for number in range(25)]
+    reasons = {"c-00": "", "c-07": "it has a taint"}
+    results = [CandidateResult(name, not reasons.get(name, "x"), reasons.get(name, "not selected"), {}, None) for name in names]
+    found = Explanation(str(KEY), policy="PropagationPolicy/shop/web", candidates=tuple(map(ExplainedCandidate, results)))
+    rows = write_explanation(found, 200).split("Clusters\n")[1].split("\n\n")[0].splitlines()
+    assert [row.split() for row in rows[1:]] == [
+        ["c-00", "yes"],
+        ["c-01,", "c-02,", "c-03", "and", "20", "more", "no", "not", "selected"],
+        ["c-07", "no", "it", "has", "a", "taint"],
+    ]
+    few = write_explanation(found._replace(candidates=found.candidates[:20]), 200)
+    assert [name for name in names if f"  {name} " in few] == names[:20]
