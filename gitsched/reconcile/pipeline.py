@@ -220,9 +220,11 @@ def plan_source(
     caches.plan_size = len(caches.files)
     # Otherwise the trusted settings hold workloads that the source no longer holds.
     tree = caches.tree if can_continue and is_sound and plan.totals.config is source.config else None
-    if tree is None or not (tree.valid or tree.reading_rules is not None) or plan.rollouts or plan.rollout_records:
+    if tree is None or not (tree.valid or tree.reading_rules is not None or tree.used_versions is not None):
         return complete(plan)
-    return complete(plan, CompleteState(made_from.previous, tree.source_paths, tree.reading_rules))
+    if plan.rollouts or plan.rollout_records:
+        return complete(plan)
+    return complete(plan, CompleteState(made_from.previous, tree.source_paths, tree.reading_rules, tree.used_versions or {}))
 
 
 def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, withholds: bool = False) -> RunInput:

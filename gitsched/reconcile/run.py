@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gitsched.reconcile.cache.plan_cache import PlanCache
     from gitsched.reconcile.cache.reading_rules import ReadingRules
     from gitsched.reconcile.run_settings import RunSettings
+    from gitsched.reconcile.source.file_version import FileVersion
 
 
 class TrustedConfig(NamedTuple):
@@ -209,11 +210,12 @@ NOTHING_OBSERVED = ObservationResult(Observations())
 
 class CompleteState(NamedTuple):
     """A complete plan that the next plan may start from: the output that it read, and the paths of its source files, which may come and go
-    as the `reading_rules` allow."""
+    as the `reading_rules` allow. `used_versions` are those of broken files, as in `TreeCache`."""
 
     previous: PreviousOutput
     source_paths: Collection[str]
     reading_rules: ReadingRules | None = None
+    used_versions: Mapping[str, FileVersion | None] = {}
 
 
 class RunInput(NamedTuple):

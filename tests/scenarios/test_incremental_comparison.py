@@ -290,6 +290,7 @@ BROUGHT: Files = {
     "policies/all.yaml": BRINGING,
     "apps/web.yaml": workload("web", "configmap/conf"),
     "apps/map.yaml": settings_of("conf", 1),
+    "apps/broken.yaml": settings_of("broken", 1),
 }
 CHANGES: dict[str, Files] = {
     "a file that moves": {"apps/map.yaml": None, "maps/map.yaml": settings_of("conf", 1)},
@@ -303,9 +304,12 @@ CHANGES: dict[str, Files] = {
 
 
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
-def test_a_pull_request_beside_objects_that_others_bring_along(fleet: Fleet, tmp_path: Path, changes: Files) -> None:
-    base = fleet.commit(BROUGHT)
+def test_a_pull_request_beside_a_broken_file_and_objects_that_others_bring_along(
+    fleet: Fleet, tmp_path: Path, changes: Files
+) -> None:
+    fleet.commit(BROUGHT)
     fleet.reconcile()
+    base = fleet.commit({"apps/broken.yaml": "a: [\n"}, hour=0.1)
     fleet.reconcile(0.1)
     settings = fleet.settings(0.1, revision=fleet.commit(changes, hour=0.1), trusted=False)
     found, whole = compare_plans(settings, base), compare_plans(settings._replace(cache=tmp_path / "none"), base, complete=True)

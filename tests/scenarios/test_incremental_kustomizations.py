@@ -75,9 +75,11 @@ def test_changes_below_kustomizations_are_planned_from_the_last_state(
     monkeypatch.setattr(output_commit, "MIN_KEYED_ROWS", 0)  # as in a large source
     history = PlainHistory(Random(4), lenient=True, more=BUILD if feature == "built" else "")
     files = {**history.files, "apps/web/namespace.yaml": UNNAMED, **write_app("app"), **write_kustomization("app")}
+    files["red/broken.yaml"] = DEPLOYMENT % {"name": "broken", "team": "red", "lane": "one", "number": 1, "more": ""}
     fleet.commit(files | ({"flux/web.yaml": FLUX % {"name": "web"}} if feature == "reconciled" else {}))
     variants, complete = ThreeVariants(fleet, tmp_path_factory.mktemp("caches")), set()
     variants.run(0, "first")
+    fleet.commit({"red/broken.yaml": "a: [\n"})
     variants.run(0, "second")
     for hour, (kind, changes) in enumerate(list_changes(feature).items(), 1):
         fleet.commit(changes, hour=hour)

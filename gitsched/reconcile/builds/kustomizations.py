@@ -132,6 +132,7 @@ class KustomizedTree(NamedTuple):
             source_paths=paths,
             built=built.documents,
             valid=cache.valid and not built.failed and not bundles.failed,
+            used_versions=None if built.failed or bundles.failed else cache.used_versions,
             depends_on_policies=built.depends_on_policies,
         )
 

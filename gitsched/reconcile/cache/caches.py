@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gitsched.model.planned_files import PatchedBlob
     from gitsched.reconcile.cache.build_cache import BuildCache
     from gitsched.reconcile.cache.memory_rows import MemoryRows
+    from gitsched.reconcile.source.file_version import FileVersion
 
 
 class ParseCache:
@@ -95,7 +96,9 @@ class TreeCache(NamedTuple):
     """The last source tree: its files by path and its content. It is `valid` where neither a file nor gitsched.yaml is broken;
     `config_valid` is about gitsched.yaml alone. `source_paths` are the files whose documents depend on no other file,
     `built` the documents that kustomize roots build. `depends_on_policies`: other policies may need other builds.
-    Files may come and go as the `reading_rules` allow; without rules only a complete plan knows what they concern."""
+    Files may come and go as the `reading_rules` allow; without rules only a complete plan knows what they concern.
+    `used_versions` are the versions that are used of broken files, None for a file without an earlier one. It is None itself where the next
+    run may use others."""
 
     tree: str
     files: Mapping[str, SourceFile]
@@ -106,6 +109,7 @@ class TreeCache(NamedTuple):
     built: tuple[RawDocument, ...] = ()
     depends_on_policies: bool = False
     reading_rules: ReadingRules | None = None
+    used_versions: Mapping[str, FileVersion | None] | None = None
 
 
 class LastWritten(NamedTuple):

@@ -52,7 +52,8 @@ class PlanCacheHeader(NamedTuple):
     """`cache_key` identifies the build and the use of the cache. The plan led from `source_tree` to `output_tree`. `kinds` are the kinds of
     the API documents, as (group, kind); `facts` are those of the facts branches. Source files may come and go, without an effect on other
     files, as the `reading_rules` allow; None where any may have one. `rule_locations` are the lines of the rules that findings are about,
-    so that no file is parsed for a finding that stays."""
+    so that no file is parsed for a finding that stays. `settled` are the broken files, with the source commit of the version that the
+    output branch keeps of each; None for one without an earlier version."""
 
     cache_key: str
     source_tree: str
@@ -62,11 +63,7 @@ class PlanCacheHeader(NamedTuple):
     facts: AppliedFacts = NO_FACTS
     reading_rules: ReadingRules | None = None
     rule_locations: Mapping[FieldOrigin, Location | None] = {}
-
-    @property
-    def settled(self) -> Mapping[str, str | None]:
-        """The broken files, with the source commit of the version of each that the output branch keeps."""
-        return self.reading_rules.settled if self.reading_rules is not None else {}
+    settled: Mapping[str, str | None] = {}
 
     def is_same_state(self, other: PlanCacheHeader) -> bool:
         """Return whether another header has the same state, whatever the times at which both were checked."""

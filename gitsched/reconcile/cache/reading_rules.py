@@ -13,8 +13,7 @@ class ReadingRules(NamedTuple):
     that symbolic links lead to. `is_searched`: files that are not read were searched for documents of delivery tools, and have none.
     `references` are the paths that kustomizations name, whether there is a file or not, and `charts` the directories of Helm charts.
     `definitions` are the files of CustomResourceDefinitions by the group and kind that each defines, and `declared` the custom kinds whose
-    scope a definition says. `settled` are the broken files, with the source commit of the version that the output
-    branch keeps of each; None for one of which there is no earlier version.
+    scope a definition says.
     """
 
     roots: tuple[str, ...] = ()
@@ -25,4 +24,3 @@ class ReadingRules(NamedTuple):
     charts: tuple[str, ...] = ()
     definitions: Mapping[tuple[str, str], str] = {}
     declared: frozenset[tuple[str, str]] = frozenset()
-    settled: Mapping[str, str | None] = {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
@@ -245,14 +246,25 @@ def _is_plain(file: SourceFile) -> bool:
 class TemplateFinder:
     """Finds the templates of a source tree by identity. Reads each file once, because many workloads can share a file."""
 
-    def __init__(self, repository: Repository, tree: str, cache: PlanCache, reader: SourceReader) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        tree: str,
+        cache: PlanCache,
+        reader: SourceReader,
+        read_all: Callable[[], Mapping[Key, Document]],
+    ) -> None:
         self._repository, self._tree, self._cache, self._reader = repository, tree, cache, reader
+        self._read_all = functools.cache(read_all)
         self._files: dict[str, Mapping[Key, Document]] = {}
         self._read_count = 0
 
     def find(self, key: Key) -> Document | None:
-        """Return a template from its source file; None if the plan does not know it or the file has other documents now."""
+        """Return a template from its source file; None if the plan does not know it or the file has other documents now. Of a broken file
+        it is the last valid one, which `read_all` returns with all others."""
         entry = self._cache.template_index.get(key)
+        if entry is not None and entry.path in self._cache.header.settled:
+            return self._read_all().get(key)
         if entry is None or not self._cache.has_source_file(entry.path):
             return None
         if entry.path not in self._files:

@@ -5,8 +5,8 @@ The report is the same as that of complete plans. Where only these can tell some
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import ReferenceReading
@@ -241,9 +241,9 @@ class _SourceComparer:
         documents = {**found.templates, **found.api}
         return {key: documents[key] for key in order if key is not None}
 
-    def make_finder(self, tree: str) -> TemplateFinder:
-        """Return what finds the templates of a tree."""
-        return TemplateFinder(self._repository, tree, self._cache, self._reader)
+    def make_finder(self, tree: str, read_all: Callable[[], Documents]) -> TemplateFinder:
+        """Return what finds the templates of a tree, of which `read_all` returns all."""
+        return TemplateFinder(self._repository, tree, self._cache, self._reader, read_all)
 
 
 class _CounterfactualDecisions:
@@ -260,7 +260,7 @@ class _CounterfactualDecisions:
         self._context, self._fetched, self._totals = context, later.fetched, later.run.plan.totals
         self._cache = cache
         tree = later.fetched.source.tree
-        self._find = reader.make_finder(tree).find
+        self._find = reader.make_finder(tree, partial(read_templates, context, later.fetched)).find
         before, after = reader.read_changes(cache.header.source_tree, tree)
         if _differ_in_paths(before, after):
             raise NeedsCompletePlan("the order of documents differs from that of the last run")

@@ -160,7 +160,7 @@ def _plan_from_cache(
         if fetched.facts != Facts() or not stay_settled(context, fetched, settled):
             return None
     reader = SourceReader(repository, context.caches.files, totals.config, strict=totals.config.source.strict)
-    finder = TemplateFinder(repository, tree, cache, reader)
+    finder = TemplateFinder(repository, tree, cache, reader, partial(read_templates, context, fetched))
     due, limit = list_due(totals, now), find_limit(totals.workload_count)
     find: Callable[[Key], Document | None] = finder.find
     diff, trees = read_source_diff(repository, tree, cache, totals, reader, finder, due), None

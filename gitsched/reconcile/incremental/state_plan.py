@@ -15,7 +15,7 @@ from gitsched.reconcile.run import NO_SETTING_REPORT, StateUpdate
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine
-    from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
+    from gitsched.reconcile.cache.plan_cache import PlanCache
     from gitsched.reconcile.run import Fetched, Planned, RunContext
 
 T = TypeVar("T")
@@ -70,7 +70,8 @@ def plan_from_state(context: RunContext, fetched: Fetched, *, reads_files: bool 
     if totals.observations:
         raise NeedsCompletePlan("a report has to query metrics, or to use recorded ones")
     if reads_files:
-        _check_files(cache.header)
+        if totals.varied:
+            raise NeedsCompletePlan("what builds change is not in the state")
         facts = cache.header.facts
         if reads_clusters and (facts.are_timed or facts.digest != fetched.facts.digest):
             raise NeedsCompletePlan("documents of clusters have facts that their files do not have")
@@ -83,14 +84,6 @@ def plan_from_state(context: RunContext, fetched: Fetched, *, reads_files: bool 
     if planned is None or not isinstance(planned.state, StateUpdate):
         raise NeedsCompletePlan("the change is too large for an incremental plan, or a bug shows on a document")
     return StatePlan(planned, planned.state)
-
-
-def _check_files(header: PlanCacheHeader) -> None:
-    """Raise NeedsCompletePlan if documents or findings do not come from the files of the planned commit alone."""
-    if header.totals.varied:
-        raise NeedsCompletePlan("what builds change is not in the state")
-    if header.settled:
-        raise NeedsCompletePlan("a report says which versions of broken files are used")
 
 
 def continue_planned_engines(update: StateUpdate) -> tuple[PolicyEngine, ...]:

@@ -23,6 +23,7 @@ from gitsched.kinds.table import is_namespaced
 from gitsched.model.cluster_facts import NO_FACTS
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group
 from gitsched.reconcile.run import Facts
+from gitsched.reconcile.source.settled_files import list_commits
 from gitsched.reconcile.source.source_tree import read_tree
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from gitsched.decide.plan_input import SourceTree
     from gitsched.model.variants import WorkloadVariants
     from gitsched.reconcile.cache.caches import TreeCache
-    from gitsched.reconcile.cache.plan_cache import PlanCache
+    from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
     from gitsched.reconcile.cache.reading_rules import ReadingRules
     from gitsched.reconcile.run import Fetched, RunContext
     from gitsched.render.run_metadata import BuildRecord
@@ -60,28 +61,30 @@ def read_tree_diff(context: RunContext, fetched: Fetched, cache: PlanCache, due:
     change means, or if there are more than `limit`."""
     header, repository, tree = cache.header, context.source.repository, fetched.source.tree
     totals, record = header.totals, fetched.record
-    if header.settled or record is None or header.facts != NO_FACTS or fetched.facts != Facts():
+    if record is None or header.facts != NO_FACTS or fetched.facts != Facts():
         return None
     if not repository.has(header.source_tree):
         return None
     changed = repository.changed_paths(header.source_tree, tree)
-    if len(changed) > limit or FILE in changed:
+    if len(changed) > limit or FILE in changed or not header.settled.keys().isdisjoint(changed):
         return None
     caches = context.caches
     # The last tree comes first, because caches keep what was read last.
     before = caches.tree = read_tree(context, fetched, header.source_tree, caches.tree)
-    if not _is_plain(before):
+    if not _is_plain(before, header):
         return None
     after = caches.tree = read_tree(context, fetched, tree, before)
-    if not (_is_plain(after) and _are_alike(before, after, totals)) or after.source_tree.builds != record.builds:
+    if not (_is_plain(after, header) and _are_alike(before, after, totals)) or after.source_tree.builds != record.builds:
         return None
     return _compare(before, after, changed, cache, due, limit)
 
 
-def _is_plain(tree: TreeCache) -> bool:
-    """Return whether all documents of a tree are valid and those of one owner."""
+def _is_plain(tree: TreeCache, header: PlanCacheHeader) -> bool:
+    """Return whether all documents of a tree are those of one owner, and valid or in force as in the last plan."""
     source = tree.source_tree
-    return tree.valid and not (source.tenancy or source.tenants or source.incomplete or source.unverified)
+    used = tree.used_versions
+    is_settled = used is not None and list_commits(used) == header.settled
+    return (tree.valid or is_settled) and not (source.tenancy or source.tenants or source.incomplete or source.unverified)
 
 
 def _are_alike(before: TreeCache, after: TreeCache, totals: Totals) -> bool:
@@ -129,7 +132,7 @@ def _compare(
 
     def find(key: Key) -> Document | None:
         wanted = new.get((key.group, key.kind, key.name), ())
-        return next((_make_document(key, one) for one in wanted if resolve_key(one, scopes) == key), None)
+        return next((_make_document(key, one) for one in wanted if not one.broken and resolve_key(one, scopes) == key), None)
 
     documents = {key: document for key, (_, document) in templates.items() if document is not None}
     for key in sorted(set(due) - templates.keys()):

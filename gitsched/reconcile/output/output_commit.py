@@ -261,8 +261,22 @@ def make_complete_state(
         if unstable is None:
             return None
         totals = totals._replace(unstable=unstable)
+    settled: Mapping[str, str | None] | None = {}
+    if state.used_versions:
+        from gitsched.reconcile.source.settled_files import list_settled  # most sources are valid
+
+        settled = list_settled(fetched, output_tree, state.used_versions)
+    if settled is None:
+        return None
     header = PlanCacheHeader(
-        fetched.cache_key, fetched.source.tree, output_tree, tuple(api_documents), totals, planned.facts, state.reading_rules
+        fetched.cache_key,
+        fetched.source.tree,
+        output_tree,
+        tuple(api_documents),
+        totals,
+        planned.facts,
+        state.reading_rules,
+        settled=settled,
     )
     serializable = {api.name for api in policy_apis.values() if api.serializable}
     persistent = all(engine.name in serializable for engine in decisions.engines)

@@ -99,10 +99,14 @@ def find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, writt
     )
     if not is_plain or totals.cluster_count != _count_clusters(fetched, written.tree) or _loses_kind(fetched, planned, written):
         return ""
-    rules = _find_rules(planned)
-    if (rules is not None and rules.settled) or not _is_settled(planned):
+    if _has_broken_files(planned) or not _is_settled(planned):
         return ""
-    return _compute_key(context, fetched, "" if _reads_documents_alone(rules) else fetched.source.tree)
+    return _compute_key(context, fetched, "" if _reads_documents_alone(_find_rules(planned)) else fetched.source.tree)
+
+
+def _has_broken_files(planned: Planned) -> bool:
+    state = planned.state
+    return bool(state.cache.header.settled if isinstance(state, StateUpdate) else state.used_versions if state else {})
 
 
 def _is_settled(planned: Planned) -> bool:

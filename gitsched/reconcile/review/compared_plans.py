@@ -151,7 +151,7 @@ class CompleteComparer:
         if record is None or after is None:
             return None
         facts = find_recorded_facts(context.source.repository, record.facts, fetched.facts)
-        source = read_source_at(context, earlier)
+        source = read_source_at(context, fetched, earlier)
         if facts != Facts():
             source = add_all_facts(context, facts, source, record.time, {}).source
         if source.variants:
@@ -179,7 +179,7 @@ class CompleteComparer:
         if not any(key.group in reserved_groups for key in inputs.changes.by_key):
             return ()
         plan, now = planned.run.plan, context.settings.now
-        sources = [read_source_at(context, commit) for commit in (earlier, later)]
+        sources = [read_source_at(context, planned.fetched, commit) for commit in (earlier, later)]
         before, after = (
             CommitInput(source.documents, source.config, min(later.time, now), plan.observations, source.tenancy)
             for source in sources

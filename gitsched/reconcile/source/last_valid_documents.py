@@ -14,7 +14,7 @@ from gitsched.model.finding import Finding, Location, format_names
 from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.caches import SourceFile
-from gitsched.reconcile.source.source_history import FileVersion
+from gitsched.reconcile.source.file_version import FileVersion
 from gitsched.reconcile.source.source_reader import SourceReader, make_origin
 from gitsched.render.yaml import dump
 from gitsched.report.lines import abbreviate_oid

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from gitsched.decide.guard.guard_settings import read_guard_record
-from gitsched.git import Repository
 from gitsched.git.history import CommitRange, list_commits_since
 from gitsched.model.commit import Commit
 from gitsched.model.finding import Finding
 from gitsched.reconcile.run import Fetched, RunContext
+from gitsched.reconcile.source.file_version import FileVersion
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.output_files import kept_path
 from gitsched.report.lines import abbreviate_oid
@@ -28,14 +28,6 @@ MAX_VERSIONS = 2_000
 """Earlier versions of files that are read."""
 MAX_SIZE = 32 * 1024 * 1024
 """Bytes of the earlier versions that are read."""
-
-
-class FileVersion(NamedTuple):
-    """An earlier version of a file: its blob, the repository that has it, and the source commit ("" if that is not known)."""
-
-    repository: Repository
-    blob: str
-    commit: str
 
 
 def list_introduced(commits: Iterable[Commit], find: Callable[[str], T | None]) -> Iterator[tuple[str, T]]:

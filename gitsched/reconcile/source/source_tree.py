@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from gitsched.decide.catalog import RawDocument
     from gitsched.decide.last_valid_files import LastValidFile
     from gitsched.model.commit import Commit
+    from gitsched.reconcile.source.file_version import FileVersion
     from gitsched.reconcile.source.last_valid_documents import RestoredFile
     from gitsched.reconcile.source.source_history import SourceHistory
 
@@ -75,12 +76,7 @@ def read_tree(context: RunContext, fetched: Fetched, tree: str, last: TreeCache 
     if tenants is None:
         tenants = fetched.record.tenants if fetched.record is not None else ()
 
-    @cached
-    def open_history() -> SourceHistory:
-        from gitsched.reconcile.source.source_history import SourceHistory  # only for what is broken
-
-        return SourceHistory(context, fetched)
-
+    open_history = _prepare_history(context, fetched)
     return read_source_tree(
         context.source.repository,
         tree,
@@ -103,12 +99,24 @@ def read_tree(context: RunContext, fetched: Fetched, tree: str, last: TreeCache 
     )
 
 
-def read_source_at(context: RunContext, commit: Commit) -> SourceTree:
-    """Read another commit of the source, without the last valid documents of broken files."""
+def read_source_at(context: RunContext, fetched: Fetched, commit: Commit) -> SourceTree:
+    """Read another commit of the source. Broken files contribute the last valid documents that a run of it would use now."""
     repository, settings = context.source.repository, context.settings
     builds = partial(BuildContext, repository, context.caches, remotes=RemotePolicy(trusted=None))
-    files = context.caches.files
-    return read_source_tree(repository, commit.tree, files, None, settings.paths, builds=builds, strict=settings.strict).source_tree
+    open_history = _prepare_history(context, fetched._replace(source=commit))
+    return read_source_tree(
+        repository, commit.tree, context.caches.files, open_history, settings.paths, builds=builds, strict=settings.strict
+    ).source_tree
+
+
+def _prepare_history(context: RunContext, fetched: Fetched) -> OpenHistory:
+    @cached
+    def open_history() -> SourceHistory:
+        from gitsched.reconcile.source.source_history import SourceHistory  # only for what is broken
+
+        return SourceHistory(context, fetched)
+
+    return open_history
 
 
 def _check_output_config(context: RunContext, fetched: Fetched, tree: TreeCache) -> None:
@@ -249,18 +257,20 @@ def read_source_tree(
     made = _make_tree_cache(tree, files, config, findings, last_valid_documents, kept, valid, config_valid)
     if unverified:
         made = made._replace(source_tree=made.source_tree._replace(unverified=unverified))
-    settled: Mapping[str, str | None] | None = {}
+    used: Mapping[str, FileVersion | None] | None = {}
     if restored and open_history is not None:
-        from gitsched.reconcile.source.settled_files import list_settled  # most sources are valid
+        from gitsched.reconcile.source.settled_files import list_used_versions  # most sources are valid
 
-        settled = list_settled(restored, open_history())
-    has_rules = config_valid and not unverified and builds is not None and not config.source.variants
-    if has_rules and settled is not None and (ignore is None or has_policy_documents(files.values())):
+        used = list_used_versions(restored, files, open_history())
+    if not (config_valid and not unverified and builds is not None and (ignore is None or has_policy_documents(files.values()))):
+        used = None
+    if used is not None and not config.source.variants:
         rules: ReadingRules | None = ReadingRules()
         roots = paths or config.source.paths
         if has_odd or roots or ignore is not None or kustomized is not None or _has_definitions(documents):
             rules = choose_reading_rules(repository, entries, roots, () if kustomized is None else (kustomized,), documents)
-        made = made._replace(reading_rules=rules._replace(settled=settled) if rules is not None else None)
+        made = made._replace(reading_rules=rules)
+    made = made._replace(used_versions=used)
     return _check_custom_resources(kustomized.add_to(made) if kustomized is not None else made, repository)
 
 
