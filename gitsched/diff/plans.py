@@ -90,14 +90,14 @@ def list_manifest_changes(changed: Iterable[str], before: BlobLookup, after: Blo
 
 def compare_manifests(
     changes: Iterable[FileChange],
-    former: Callable[[], Iterable[str]],
+    find_former: Callable[[Collection[str]], Mapping[str, str]],
     before: BlobLookup,
     read: ReadBlob,
     find_note: Callable[[str], str],
 ) -> DeliveryChanges:
     """Return the changed manifests with their diffs; identical changes on several clusters are combined.
 
-    `former` returns the paths of the previous output; it is called only if there are new manifests. A new manifest is compared with that
+    `find_former` returns for relative paths of manifests the first cluster that had one there, if any. A new manifest is compared with that
     of a cluster that loses it, else of another one that had it or gets it, too. `find_note` returns what is to be said about the text at a
     path.
     """
@@ -105,14 +105,15 @@ def compare_manifests(
     groups: dict[tuple[str, str | None, str | None], list[str]] = {}
     for path, old, new, _ in entries:
         groups.setdefault((_relative_path(path), old, new), []).append(_find_cluster(path))
-    known = _find_copies(
-        {path for path, old, _ in groups if old is None}, former, {path for path, _, new, _ in entries if new is None}
-    )
     # Changed manifests are more informative than added and removed ones, so they come first.
     order = sorted(groups, key=lambda group: (group[1] is None or group[2] is None, group[0], group[1] or "", group[2] or ""))
+    shown = order[:MAX_MANIFESTS]
+    known = _find_copies(
+        {path for path, old, _ in shown if old is None}, find_former, (one.path for one in entries if one.after is None)
+    )
     rendered = []
     first_variants: dict[str, tuple[str, str]] = {}
-    for path, old, new in order[:MAX_MANIFESTS]:
+    for path, old, new in shown:
         clusters = tuple(sorted(groups[path, old, new]))
         copied = known.get(path, "") if old is None else ""
         source = before(f"{CLUSTERS}/{copied}/{path}") if copied else old
@@ -141,14 +142,15 @@ def _find_path(relative: str, directory: str) -> str:
     return relative if relative.startswith(f"{HUB}/") else f"{CLUSTERS}/{directory}/{relative}"
 
 
-def _find_copies(paths: set[str], former: Callable[[], Iterable[str]], removed: set[str]) -> dict[str, str]:
+def _find_copies(
+    paths: Collection[str], find_former: Callable[[Collection[str]], Mapping[str, str]], removed: Iterable[str]
+) -> dict[str, str]:
     """Return the first cluster that had a manifest at each of the relative paths: one that loses it (`removed` are full paths), if any."""
     found: dict[str, str] = {}
-    for path in sorted(former(), key=lambda path: (path not in removed, path)) if paths else ():
-        cluster, _, inner = path.removeprefix(f"{CLUSTERS}/").partition("/")
-        if inner in paths:
-            found.setdefault(inner, cluster)
-    return found
+    for path in sorted(path for path in removed if path.startswith(f"{CLUSTERS}/")):
+        found.setdefault(_relative_path(path), _find_cluster(path))
+    others = [path for path in paths if path not in found]
+    return {**found, **(find_former(others) if others else {})}
 
 
 def _compare_manifest(entry: ManifestChange, source: str | None, read: ReadBlob) -> ManifestChange:

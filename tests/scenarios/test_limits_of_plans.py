@@ -37,7 +37,7 @@ TEXTS = {"old": b"a: 1\nb: 2\nc: 3\n", "new": b"a: 1\nb: 3\nc: 4\nd: 5\n"}
 def compare_texts(count: int) -> tuple[list[ManifestChange], list[str]]:
     """Compare some manifests whose texts change; return the changes, and the lines of the report."""
     entries = [FileChange(f"clusters/one/default/{name}.yaml", "old", "new") for name in "abc"[:count]]
-    found = compare_manifests(entries, lambda: (), lambda path: None, TEXTS.__getitem__, lambda path: "")
+    found = compare_manifests(entries, lambda paths: {}, lambda path: None, TEXTS.__getitem__, lambda path: "")
     return list(found.rendered), list_manifest_lines(found, 120, None)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from gitsched.git import Repository
+from gitsched.git.trees import TREE_MODE
 from gitsched.model.commit import NO_COMMIT
 from gitsched.model.planned_files import PatchedBlob
 from gitsched.reconcile.run import Fetched, RunContext
@@ -55,10 +57,6 @@ def describe_manifest_changes(
 
     repository, prefix = fetched.output.repository, fetched.prefix
 
-    def list_previous_paths() -> list[str]:
-        entries = repository.entries(before, f"{prefix}{CLUSTERS}") if before else []
-        return [entry.path.removeprefix(prefix) for entry in entries]
-
     def find_note(path: str) -> str:
         file = plan.files.get(path)
         if not isinstance(file, PatchedBlob):
@@ -67,9 +65,32 @@ def describe_manifest_changes(
 
         return describe_refusal(context, file)
 
-    return compare_manifests(
-        changes, list_previous_paths, _make_blob_lookup(repository, prefix, before), repository.blob, find_note
-    )
+    def find_former(paths: Collection[str]) -> dict[str, str]:
+        return _find_first_clusters(repository, before, f"{prefix}{CLUSTERS}", paths) if before else {}
+
+    return compare_manifests(changes, find_former, _make_blob_lookup(repository, prefix, before), repository.blob, find_note)
+
+
+def _find_first_clusters(repository: Repository, tree: str, directory: str, paths: Collection[str]) -> dict[str, str]:
+    """Return the first cluster, by the name of its directory, that has a file at each of some paths relative to that; none where no cluster
+    has one."""
+    wanted: dict[str, dict[str, str]] = {}
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        wanted.setdefault(folder, {})[name] = path
+    found: dict[str, str] = {}
+    clusters = repository.list_directory(tree, directory)
+    for cluster in sorted(clusters, key=lambda name: f"{name}/"):
+        for folder, names in [*wanted.items()]:
+            entries = repository.list_directory(clusters[cluster][0], folder) if clusters[cluster][1] == TREE_MODE else {}
+            for name in sorted(names.keys() & entries.keys()):
+                if entries[name][1] != TREE_MODE:
+                    found[names.pop(name)] = cluster
+            if not names:
+                del wanted[folder]
+        if not wanted:
+            break
+    return found
 
 
 def _make_blob_lookup(repository: Repository, prefix: str, tree: str | None) -> BlobLookup:
