@@ -25,8 +25,11 @@ from gitsched.report.saved_plan import serialize_saved_plan
 from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_plan
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
+from tests.scenarios.facts_histories import FACTS, commit_branch, format_hour
+from tests.scenarios.facts_histories import SETTINGS as FACTS_SETTINGS
 from tests.scenarios.histories import CLASS, PRIORITY, REBALANCER, SCALER, TAINTS, TOLERANT, WORKLOADS, Files, History, settings_of
-from tests.scenarios.plain_histories import PlainHistory
+from tests.scenarios.plain_histories import PLAIN, PlainHistory
+from tests.scenarios.plain_histories import SETTINGS as PLAIN_SETTINGS
 from tests.scenarios.test_dependencies import workload
 from tests.scenarios.test_overrides import UNFIT, mirror
 
@@ -315,3 +318,31 @@ def test_a_pull_request_beside_a_broken_file_and_objects_that_others_bring_along
     found, whole = compare_plans(settings, base), compare_plans(settings._replace(cache=tmp_path / "none"), base, complete=True)
     assert not found.run.plan.complete
     assert write_reports(found) == write_reports(whole)
+
+
+def observe(fleet: Fleet, hour: float, ready: dict[str, str]) -> None:
+    """Commit facts of clusters with their readiness."""
+    for name, status in ready.items():
+        values = {"name": name, "time": format_hour(hour), "ready": status, "version": 1, "used": 2, "kind": "Deployment"}
+        commit_branch(fleet, f"facts-{name}", {"facts.yaml": FACTS % values}, hour)
+
+
+@pytest.mark.parametrize("name", ["base", None])
+def test_a_pull_request_beside_facts_that_have_moved(fleet: Fleet, tmp_path: Path, name: str | None) -> None:
+    files = {f"clusters/{place}.yaml": cluster(place) for place in PLACES} | {"apps/web.yaml": deployment("web", 2)}
+    settings = PLAIN_SETTINGS % {**PLAIN, "more": FACTS_SETTINGS % "keep"}
+    base = fleet.commit({**files, "policies/all.yaml": policy("second", "first"), "gitsched.yaml": settings})
+    observe(fleet, 0, dict.fromkeys(PLACES, "True"))
+    for hour in (0, 0.1):
+        fleet.reconcile(hour)
+    observe(fleet, 0.2, {"first": "False", "third": "True"})
+    changed = {"policies/all.yaml": policy("first", "second"), "clusters/third.yaml": cluster("third", "power:NoSchedule")}
+    head = fleet.commit({**changed, "apps/api.yaml": deployment("api", 3)}, hour=0.2)
+    revised = fleet.settings(0.2, revision=head, trusted=False)
+    compared = base if name else None
+    found = compare_plans(revised, compared)
+    whole = compare_plans(revised._replace(cache=tmp_path / "none"), compared, complete=True)
+    assert not found.run.plan.complete
+    assert write_reports(found) == write_reports(whole)
+    assert found.review.moves
+    assert not found.review.retained, "the first cluster is not ready"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,12 +19,11 @@ from gitsched.reconcile.source.source_reader import SourceReader, read_source_fi
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
 if TYPE_CHECKING:
+    from gitsched.apis.capabilities import DocumentPair
     from gitsched.decide.catalog import RawDocument
     from gitsched.decide.incremental.plan_state import Totals
     from gitsched.reconcile.cache.plan_cache import PlanCache
     from gitsched.reconcile.run import Fetched, RunContext
-
-_Kinds = Collection[tuple[str, str]]
 
 
 class ChangedFacts(NamedTuple):
@@ -33,6 +32,22 @@ class ChangedFacts(NamedTuple):
     diff: SourceDiff
     totals: Totals
     facts: AppliedFacts
+
+
+class OtherSource(NamedTuple):
+    """A version of the source with facts branches at a time. `changes` are its documents of policy APIs that differ from those of the last
+    plan, as files have them."""
+
+    tree: str
+    changes: Mapping[Key, DocumentPair]
+    facts: Facts
+    now: datetime
+
+
+def list_completed_kinds() -> frozenset[tuple[str, str]]:
+    """Return the kinds of the documents that facts branches have, or complete."""
+    formats = frozenset((one.group, one.kind) for one in load_cluster_formats().values())
+    return formats | list_score_kinds() | CLUSTER_KINDS
 
 
 def read_changed_facts(
@@ -44,49 +59,61 @@ def read_changed_facts(
         return ChangedFacts(diff, totals, facts)
     if config.source.facts != fetched.trusted.config.source.facts:
         return None
-    formats = {(one.group, one.kind) for one in load_cluster_formats().values()}
-    kinds = formats | list_score_kinds() | CLUSTER_KINDS
+    kinds = list_completed_kinds()
     is_same = facts.digest == fetched.facts.digest and (facts.valid_until is None or now < facts.valid_until)
     if is_same and not any(key[:2] in kinds for key in diff.api_documents):
         return ChangedFacts(diff, totals, facts)
     if not cache.header.reading_rules:
         return None
-    before = {document.key: document for kind in kinds for document in cache.api_documents.get(kind, ())}
-    source = _read_source(context, fetched, cache, diff, before, kinds, totals)
-    if source is None:
+    source = OtherSource(fetched.source.tree, diff.api_documents, fetched.facts, now)
+    found = _add_facts(context, cache, source, fetched.record.facts if fetched.record else {})
+    if found is None:
         return None
-    from gitsched.reconcile.facts.cluster_facts import add_all_facts  # only where branches or clusters changed
-
-    tree = SourceTree(tuple(source), {}, (), config, {})
-    tree, new = add_all_facts(context, fetched.facts, tree, now, fetched.record.facts if fetched.record else {})
-    after = _identify(tree.documents, totals)
-    if after is None:
-        return None
-    pairs = pair_documents(before, after)
+    pairs, new = found
     others = {key: pair for key, pair in diff.api_documents.items() if key[:2] not in kinds}
     findings = (*(finding for finding in totals.other_findings if finding not in facts.findings), *new.findings)
     return ChangedFacts(diff._replace(api_documents={**others, **pairs}), totals._replace(other_findings=findings), new)
 
 
+def read_facts_changes(context: RunContext, cache: PlanCache, source: OtherSource) -> dict[Key, DocumentPair] | None:
+    """Return the documents that differ between the last plan and another version of the source with its facts; None if only all documents
+    can tell."""
+    found = _add_facts(context, cache, source, {}) if cache.header.reading_rules else None
+    return found[0] if found is not None else None
+
+
+def _add_facts(
+    context: RunContext, cache: PlanCache, source: OtherSource, recorded: Mapping[str, str]
+) -> tuple[dict[Key, DocumentPair], AppliedFacts] | None:
+    """Return the documents that differ, each in the last plan and in a version of the source with its facts, and the facts."""
+    kinds, totals = list_completed_kinds(), cache.header.totals
+    before = {document.key: document for kind in kinds for document in cache.api_documents.get(kind, ())}
+    documents = _read_source(context, cache, source, before)
+    if documents is None:
+        return None
+    from gitsched.reconcile.facts.cluster_facts import add_all_facts  # only where branches or clusters changed
+
+    tree, new = add_all_facts(context, source.facts, SourceTree(tuple(documents), {}, (), totals.config, {}), source.now, recorded)
+    after = _identify(tree.documents, totals)
+    return (pair_documents(before, after), new) if after is not None else None
+
+
 def _read_source(
-    context: RunContext,
-    fetched: Fetched,
-    cache: PlanCache,
-    diff: SourceDiff,
-    before: Mapping[Key, Document],
-    kinds: _Kinds,
-    totals: Totals,
+    context: RunContext, cache: PlanCache, source: OtherSource, before: Mapping[Key, Document]
 ) -> list[RawDocument] | None:
-    """Return the documents of some kinds as the source has them, in its order; None if they are not those of the last plan and the
-    changes."""
-    known = {key: document.origin for key, document in before.items() if key not in diff.api_documents}
-    known |= {key: after.origin for key, (_, after) in diff.api_documents.items() if after is not None and key[:2] in kinds}
-    own = {key: origin.path for key, origin in known.items() if origin is not None and not _is_of_branch(origin.path, cache, diff)}
+    """Return the documents of the kinds that facts complete as files have them, in the order of these; None if they are not those of the
+    last plan and the changes. A document of a facts branch has the path BRANCH:FILE."""
+    kinds, changes, totals = list_completed_kinds(), source.changes, cache.header.totals
+    known = {key: document.origin for key, document in before.items() if key not in changes}
+    known |= {key: after.origin for key, (_, after) in changes.items() if after is not None and key[:2] in kinds}
+    changed = {after.origin.path for _, after in changes.values() if after is not None and after.origin is not None}
+    paths = {key: origin.path for key, origin in known.items() if origin is not None}
+    own = {key: path for key, path in paths.items() if ":" not in path or path in changed or cache.has_source_file(path)}
     repository, config = context.source.repository, totals.config
     reader = SourceReader(repository, context.caches.files, config, strict=config.source.strict)
     entries = []
     for path in sorted(set(own.values())):
-        entry = repository.find_entry(fetched.source.tree, path)
+        entry = repository.find_entry(source.tree, path)
         if entry is None or entry[1] not in REGULAR_FILE_MODES:
             return None
         entries.append(TreeEntry(path, *entry))
@@ -95,11 +122,6 @@ def _read_source(
     documents = [one for file in files for one in file.documents if (one.group, one.kind) in kinds]
     found = _identify(documents, totals)
     return documents if found is not None and found.keys() == own.keys() else None
-
-
-def _is_of_branch(path: str, cache: PlanCache, diff: SourceDiff) -> bool:
-    """Return whether a document is from a facts branch: the path is then BRANCH:FILE."""
-    return ":" in path and path not in diff.findings and not cache.has_source_file(path)
 
 
 def _identify(documents: Iterable[RawDocument], totals: Totals) -> dict[Key, Document] | None:

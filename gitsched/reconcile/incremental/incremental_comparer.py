@@ -5,16 +5,16 @@ The report is the same as that of complete plans. Where only these can tell some
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import ReferenceReading
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
-from gitsched.decide.catalog import Catalog, is_template, resolve_key
+from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionInput, make_holds_loader
 from gitsched.decide.engines import list_dependency_trackers
-from gitsched.decide.incremental.changed_documents import FileDocuments, SourceDiff, identify_documents, pair_documents
+from gitsched.decide.incremental.changed_documents import SourceDiff, pair_documents
 from gitsched.decide.incremental.continued_engines import continue_engines
 from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.partial_decisions import PartialDecisions, combine_own
@@ -28,15 +28,20 @@ from gitsched.diff.policy_names import PolicyNames
 from gitsched.model.changes import Move, RetainedWorkload
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.observation import Observations, read_observations
-from gitsched.reconcile.incremental.changed_files import TemplateFinder, find_limit, read_file_at
+from gitsched.reconcile.facts.facts_branches import find_recorded_facts
+from gitsched.reconcile.incremental.compared_documents import (
+    Documents,
+    SourceComparer,
+    SourceVersion,
+    select_api_documents,
+    select_templates,
+)
 from gitsched.reconcile.incremental.planned_records import list_planned_records
 from gitsched.reconcile.incremental.source_diff import LazyTemplates, merge_documents, read_templates
 from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, open_state, plan_from_state
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.review.compared_plans import ComparedInputs, PlannedCommit, plan_commit
-from gitsched.reconcile.run import Facts, Fetched, RunContext, StateUpdate
-from gitsched.reconcile.source.file_selection import FileSelection
-from gitsched.reconcile.source.source_reader import SourceReader
+from gitsched.reconcile.run import Fetched, RunContext, StateUpdate
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -46,8 +51,6 @@ if TYPE_CHECKING:
     from gitsched.model.commit import Commit
     from gitsched.model.scheduling import Outcome
     from gitsched.reconcile.cache.plan_cache import PlanCache
-
-Documents = Mapping[Key, Document]
 
 
 class IncrementalComparer:
@@ -79,9 +82,9 @@ class IncrementalComparer:
         return *moves, *removed
 
     def compare(self, context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:
-        plan, tree = earlier.run.plan, earlier.fetched.source.tree
-        times = plan.totals.source_time, plan.totals.now
-        return _compare_inputs(context, tree, times, Observations(), later, _name_policies(context, earlier))
+        totals, reader = earlier.run.plan.totals, _open_reader(context, later)
+        before = _EarlierInput(_find_version(reader, earlier), (totals.source_time, totals.now), Observations())
+        return _compare_inputs(context, reader, before, later, _name_policies(context, earlier))
 
     def compare_with_recorded(
         self, context: RunContext, fetched: Fetched, earlier: Commit, later: PlannedCommit, /
@@ -89,17 +92,22 @@ class IncrementalComparer:
         record = fetched.record
         if record is None:
             return None
-        observed = read_observations(record.observations, record.observed_at)
-        return _compare_inputs(context, earlier.tree, (record.time, record.time), observed, later, PolicyNames({}))
+        reader, observed = _open_reader(context, later), read_observations(record.observations, record.observed_at)
+        facts = find_recorded_facts(context.source.repository, record.facts, fetched.facts)
+        before = _EarlierInput(reader.read_version(earlier.tree, facts, record.time), (record.time, record.time), observed)
+        return _compare_inputs(context, reader, before, later, PolicyNames({}))
 
     def list_retained(
-        self, context: RunContext, inputs: ComparedInputs, _earlier: Commit, later: Commit, planned: PlannedCommit, /
+        self, context: RunContext, inputs: ComparedInputs, earlier: Commit, later: Commit, planned: PlannedCommit, /
     ) -> tuple[RetainedWorkload, ...]:
         if not any(key.group in reserved_groups for key in inputs.changes.by_key):
             return ()
         from gitsched.reconcile.incremental.retained_workloads import find_retained  # most changes are of workloads
 
-        return find_retained(context, inputs, later, planned, _get_update(planned))
+        reader, facts = _open_reader(context, planned), planned.fetched.facts
+        before = reader.read_version(earlier.tree, facts, context.settings.now)
+        changes = pair_documents(*reader.read_changes(before, _find_version(reader, planned)))
+        return find_retained(context, inputs, changes, later, planned, _get_update(planned))
 
     def list_clusters(self, _context: RunContext, planned: PlannedCommit, /) -> set[str]:
         """Return only those of the clusters that one of the plans adds, removes or changes: the others are in all plans."""
@@ -121,28 +129,36 @@ def _has_template(planned: PlannedCommit, key: Key) -> bool:
     return changed[key] is not None if key in changed else key in cache.template_index
 
 
+def _open_reader(context: RunContext, planned: PlannedCommit) -> SourceComparer:
+    return SourceComparer(context, planned.fetched, _get_update(planned))
+
+
+def _find_version(reader: SourceComparer, planned: PlannedCommit) -> SourceVersion:
+    return reader.find_planned(planned.fetched.source.tree, _get_update(planned))
+
+
+class _EarlierInput(NamedTuple):
+    """What an earlier plan was made from: its source, its times and observed values."""
+
+    version: SourceVersion
+    times: tuple[datetime, datetime]
+    observed: Observations
+
+
 def _compare_inputs(
-    context: RunContext,
-    tree: str,
-    times: tuple[datetime, datetime],
-    observed: Observations,
-    later: PlannedCommit,
-    policy_names: PolicyNames,
+    context: RunContext, reader: SourceComparer, earlier: _EarlierInput, later: PlannedCommit, policy_names: PolicyNames
 ) -> ComparedInputs:
-    """Return what changed since the commit with a tree that was planned at these times, with policies of these names."""
+    """Return what changed since an earlier plan with policies of these names."""
     cache, plan = _get_update(later).cache, later.run.plan
-    totals = plan.totals
-    reader = _SourceComparer(context, cache)
-    before, after = reader.read_changes(tree, later.fetched.source.tree)
+    totals, version = plan.totals, _find_version(reader, later)
+    before, after = reader.read_changes(earlier.version, version)
     changes = DocumentChanges(
-        _make_input(before, later, times, observed),
+        _make_input(before, later, earlier.times, earlier.observed),
         _make_input(after, later, (totals.source_time, totals.now), Observations()),
     )
     is_moved = _differ_in_paths(before, after)
-    if any(key.group in reserved_groups for key in changes.by_key) and (
-        is_moved or changes.others or later.fetched.facts != Facts()
-    ):
-        raise NeedsCompletePlan("policies differ, and so do observed values, facts or the order of documents")
+    if any(key.group in reserved_groups for key in changes.by_key) and (is_moved or changes.others):
+        raise NeedsCompletePlan("policies differ, and so do observed values or the order of documents")
 
     def read_decided() -> DecidedCommit:
         if is_moved:
@@ -193,57 +209,10 @@ def _make_input(
 ) -> DecisionInput:
     """Return the part of the input of a plan that differs from another one."""
     by_kind: dict[tuple[str, str], tuple[Document, ...]] = {}
-    for key, document in sorted(_select_api_documents(documents).items()):
+    for key, document in sorted(select_api_documents(documents).items()):
         by_kind[key[:2]] = (*by_kind.get(key[:2], ()), document)
-    catalog = Catalog(by_kind, _select_templates(documents), {}, {}, {}, {}, {}, (), tuple(documents))
+    catalog = Catalog(by_kind, select_templates(documents), {}, {}, {}, {}, {}, (), tuple(documents))
     return DecisionInput(catalog, {}, planned.run.plan.totals.config, *times, observed)
-
-
-def _select_templates(documents: Documents) -> dict[Key, Document]:
-    return {key: document for key, document in documents.items() if is_template(*key[:2], reserved_groups)}
-
-
-def _select_api_documents(documents: Documents) -> dict[Key, Document]:
-    return {key: document for key, document in documents.items() if not is_template(*key[:2], reserved_groups)}
-
-
-class _SourceComparer:
-    """Reads the documents of the files that differ between two trees."""
-
-    def __init__(self, context: RunContext, cache: PlanCache) -> None:
-        config = cache.header.totals.config
-        self._cache, self._repository = cache, context.source.repository
-        self._reader = SourceReader(self._repository, context.caches.files, config, strict=config.source.strict)
-
-    def read_changes(self, before: str, after: str) -> tuple[Documents, Documents]:
-        """Return the documents of the files that differ, of both trees. Raise NeedsCompletePlan if others may differ."""
-        header = self._cache.header
-        changed = [] if before == after else self._repository.changed_paths(before, after)
-        if len(changed) > 2 * find_limit(header.totals.workload_count):
-            raise NeedsCompletePlan("many files differ")
-        paths = changed
-        if header.reading_rules is not None:
-            selection = FileSelection(
-                header.reading_rules, self._repository, header.totals.config.source.ignore, header.source_tree, after
-            )
-            paths = [path for path in changed if selection.includes(path)]
-        return self._read_documents(before, paths), self._read_documents(after, paths)
-
-    def _read_documents(self, tree: str, paths: Iterable[str]) -> Documents:
-        found, order, scopes = FileDocuments(), list[Key | None](), self._cache.header.totals.kind_scopes
-        for path in paths:
-            if self._repository.find_entry(tree, path) is None:
-                continue
-            file = read_file_at(self._repository, tree, path, self._reader)
-            if file is None or not identify_documents(file.documents, scopes, found):
-                raise NeedsCompletePlan(f"{path} has documents that concern others")
-            order += (resolve_key(document, scopes) for document in file.documents)
-        documents = {**found.templates, **found.api}
-        return {key: documents[key] for key in order if key is not None}
-
-    def make_finder(self, tree: str, read_all: Callable[[], Documents]) -> TemplateFinder:
-        """Return what finds the templates of a tree, of which `read_all` returns all."""
-        return TemplateFinder(self._repository, tree, self._cache, self._reader, read_all)
 
 
 class _CounterfactualDecisions:
@@ -254,14 +223,14 @@ class _CounterfactualDecisions:
         context: RunContext,
         later: PlannedCommit,
         cache: PlanCache,
-        reader: _SourceComparer,
+        reader: SourceComparer,
         compared: tuple[Documents, Documents],
     ) -> None:
         self._context, self._fetched, self._totals = context, later.fetched, later.run.plan.totals
         self._cache = cache
         tree = later.fetched.source.tree
         self._find = reader.make_finder(tree, partial(read_templates, context, later.fetched)).find
-        before, after = reader.read_changes(cache.header.source_tree, tree)
+        before, after = reader.read_changes(reader.state, _find_version(reader, later))
         if _differ_in_paths(before, after):
             raise NeedsCompletePlan("the order of documents differs from that of the last run")
         self._compared = compared[0].keys() | compared[1].keys()
@@ -279,7 +248,7 @@ class _CounterfactualDecisions:
 
     def _open_templates(self, documents: Documents) -> Documents:
         """Return the templates of the later commit, which are read on demand, with those of the documents that may differ."""
-        known, after = _select_templates(documents), _select_templates(self._after)
+        known, after = select_templates(documents), select_templates(self._after)
 
         def read() -> Documents:
             if known.keys() != after.keys():
@@ -297,7 +266,7 @@ class _CounterfactualDecisions:
         documents = {**others, **source.catalog.templates, **source.catalog.api_documents_by_key}
         templates = self._open_templates(documents)
         holds = make_holds_loader(templates) if config.guard.hold_stateful else None
-        api_changes = pair_documents(_select_api_documents(self._before), _select_api_documents(documents))
+        api_changes = pair_documents(select_api_documents(self._before), select_api_documents(documents))
         snapshot = Snapshot(
             merge_documents(self._cache.api_documents, api_changes),
             templates,
@@ -326,8 +295,8 @@ class _CounterfactualDecisions:
         """Return engines for a snapshot, and the workloads about which they have to be told that they changed."""
         reads_templates = any(isinstance(engine, ReferenceReading) for engine in self._cache.engines)
         if reads_templates or api_changes or documents.keys() != self._before.keys() or self._cache.header.totals.has_new_records:
-            cache, templates = self._open_state(), _select_templates(documents)
-            changes = pair_documents(_select_templates(self._before), templates)
+            cache, templates = self._open_state(), select_templates(documents)
+            changes = pair_documents(select_templates(self._before), templates)
             diff = SourceDiff(templates, {}, changes, api_changes)
             found = continue_engines(cache.header.totals, cache, diff, snapshot, cache.header.kinds)
             if found is None:

@@ -29,6 +29,7 @@ from gitsched.reconcile.review.compared_plans import ComparedInputs
 from gitsched.simulate.baseline import Baseline
 
 if TYPE_CHECKING:
+    from gitsched.apis.capabilities import DocumentPair
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.model.changes import RetainedWorkload
     from gitsched.model.commit import Commit
@@ -40,15 +41,22 @@ ApiDocuments = Mapping[tuple[str, str], tuple[Document, ...]]
 
 
 def find_retained(
-    context: RunContext, inputs: ComparedInputs, later: Commit, planned: PlannedCommit, update: StateUpdate
+    context: RunContext,
+    inputs: ComparedInputs,
+    changes: Mapping[Key, DocumentPair],
+    later: Commit,
+    planned: PlannedCommit,
+    update: StateUpdate,
 ) -> tuple[RetainedWorkload, ...]:
     """Return what `gitsched.diff.retained.find_retained` does. Raise NeedsCompletePlan where only complete plans can tell it.
 
-    `planned` is the incremental plan of the commit `later`, and `update` what it changes.
+    `changes` are the documents that differ with the same facts, `planned` is the incremental plan of the commit `later`, and `update` what
+    that changes.
     """
-    now, plan, changes = context.settings.now, planned.run.plan, inputs.changes
-    policies = {key: (one.before, one.after) for key, one in changes.by_key.items() if key.group in reserved_groups}
-    edits = {key: (one.before, one.after) for key, one in changes.by_key.items() if key not in policies}
+    now, plan = context.settings.now, planned.run.plan
+    changed_content = {key: pair for key, pair in changes.items() if _differ_in_content(*pair)}
+    policies = {key: pair for key, pair in changed_content.items() if key.group in reserved_groups}
+    edits = {key: pair for key, pair in changed_content.items() if key not in policies}
     if not policies:
         return ()
     decided = inputs.read_decided()
@@ -93,7 +101,7 @@ def find_retained(
         return ()
     if any(map(is_claim, keys)):
         raise NeedsCompletePlan("any workload may mount a claim")
-    partial = decided.decide_some(changes.after, keys)
+    partial = decided.decide_some(inputs.changes.after, keys)
     retained = {
         key: partial.outcomes[key] for key in keys if key in partial.outcomes and stays(partial.outcomes[key], expected[key])
     }
@@ -103,6 +111,10 @@ def find_retained(
     records = list_planned_records(open_records(context, planned.fetched), update, plan.outcomes)
     baseline = Baseline(decisions, plan.totals.config, max(now, plan.time), plan.observations, records, {}, {})
     return tuple(workload for workload in find_remedies(retained, expected, baseline) if workload.key not in plan.totals.held)
+
+
+def _differ_in_content(before: Document | None, after: Document | None) -> bool:
+    return before is None or after is None or (before.api_version, before.body) != (after.api_version, after.body)
 
 
 def _read_documents(update: StateUpdate) -> LazyDocuments:

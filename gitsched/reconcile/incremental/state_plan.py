@@ -55,11 +55,10 @@ def open_state(context: RunContext, fetched: Fetched) -> PlanCache:
     return cache
 
 
-def plan_from_state(context: RunContext, fetched: Fetched, *, reads_files: bool = True, reads_clusters: bool = True) -> StatePlan:
+def plan_from_state(context: RunContext, fetched: Fetched, *, reads_files: bool = True) -> StatePlan:
     """Plan the fetched commit. Raise NeedsCompletePlan if only a complete plan has all findings.
 
-    Unless the caller `reads_files`, documents may differ from their files, and findings about files from those of the planned commit;
-    unless it `reads_clusters`, the documents of clusters alone, which facts branches complete.
+    Unless the caller `reads_files`, documents may differ from their files, and findings about files from those of the planned commit.
     """
     cache = open_state(context, fetched)
     totals = cache.header.totals
@@ -69,12 +68,8 @@ def plan_from_state(context: RunContext, fetched: Fetched, *, reads_files: bool 
         raise NeedsCompletePlan("what keeps the placement with which it was adopted is not in the state")
     if totals.observations:
         raise NeedsCompletePlan("a report has to query metrics, or to use recorded ones")
-    if reads_files:
-        if totals.varied:
-            raise NeedsCompletePlan("what builds change is not in the state")
-        facts = cache.header.facts
-        if reads_clusters and (facts.are_timed or facts.digest != fetched.facts.digest):
-            raise NeedsCompletePlan("documents of clusters have facts that their files do not have")
+    if reads_files and totals.varied:
+        raise NeedsCompletePlan("what builds change is not in the state")
     if needs_setting_report(context, fetched, totals.config):
         from gitsched.reconcile.review.setting_findings import report_settings  # few commits change settings
 

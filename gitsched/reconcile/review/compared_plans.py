@@ -109,13 +109,7 @@ class CompleteComparer:
         planned, written = use_plan(context, fetched, context.settings.now, partial(write, context, fetched))
         self._base = fetched, _make_planned_commit(fetched, planned, written)
         plan = planned.plan
-        if (
-            written.tree != fetched.output_tree
-            or plan.moves
-            or plan.withheld.moves
-            or plan.observations
-            or fetched.facts != Facts()
-        ):
+        if written.tree != fetched.output_tree or plan.moves or plan.withheld.moves or plan.observations:
             return False
         if len(plan.outcomes) < MIN_KEPT_WORKLOADS:
             return False
@@ -179,7 +173,10 @@ class CompleteComparer:
         if not any(key.group in reserved_groups for key in inputs.changes.by_key):
             return ()
         plan, now = planned.run.plan, context.settings.now
+        facts, recorded = planned.fetched.facts, planned.fetched.record.facts if planned.fetched.record is not None else {}
         sources = [read_source_at(context, planned.fetched, commit) for commit in (earlier, later)]
+        if facts != Facts():
+            sources = [add_all_facts(context, facts, source, now, recorded).source for source in sources]
         before, after = (
             CommitInput(source.documents, source.config, min(later.time, now), plan.observations, source.tenancy)
             for source in sources

@@ -72,7 +72,7 @@ def _explain_from_state(
     context: RunContext, fetched: Fetched, kind: str, namespace: str, name: str, why_not: tuple[str, ...]
 ) -> Explanation | ClusterExplanation | None:
     """Explain an object without a complete plan; None where that is needed."""
-    known = plan_from_state(context, fetched, reads_clusters=False)
+    known = plan_from_state(context, fetched)
     workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
     own = workloads.catalog.api_documents_by_key
     found_keys = [key for key in own if _matches_name(key, kind, name) and key.namespace in (namespace, "")]

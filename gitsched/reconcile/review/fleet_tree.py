@@ -71,7 +71,7 @@ def _read_tree(
 
 def _read_details(context: RunContext, fetched: Fetched, key: Key) -> PlanDetails:
     """Return what a complete plan has about one workload that the last run has placed."""
-    known = plan_from_state(context, fetched, reads_clusters=False)
+    known = plan_from_state(context, fetched)
     workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
     return workloads.describe([key], workloads.decide([key]))
 

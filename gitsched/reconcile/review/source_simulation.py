@@ -76,7 +76,7 @@ def _simulate_losses_from_state(
 def _plan_workloads(context: RunContext, fetched: Fetched) -> PlannedWorkloads | None:
     from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads  # not where there is no state
 
-    known = plan_from_state(context, fetched, reads_clusters=False)
+    known = plan_from_state(context, fetched)
     plan = known.planned.plan
     workloads = PlannedWorkloads(context, fetched, plan, known.update)
     return None if list_faults(plan.findings) else workloads
