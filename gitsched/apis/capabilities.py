@@ -286,8 +286,8 @@ class Rescheduling(Protocol):
         """Return the documents of the source that request rescheduling and that no earlier run has handled."""
         ...
 
-    def list_companions(self, templates: Iterable[Document], /) -> Companions:
-        """Return the objects that belong to workloads and are scheduled on their own."""
+    def list_companions(self, templates: Iterable[Document], among: Mapping[Key, Document] | None = None, /) -> Companions:
+        """Return the objects that belong to workloads and are scheduled on their own, of some templates or of all."""
         ...
 
     def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome, /) -> str:

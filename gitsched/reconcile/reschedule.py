@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 from gitsched.apis.capabilities import Rescheduling
 from gitsched.apis.gitsched.config import FILE, Config
+from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, decide
-from gitsched.decide.incremental.plan_state import compute_plan_times
+from gitsched.decide.incremental.plan_state import compute_plan_times, workload_sort_key
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.model.document import Key, read_labels
 from gitsched.model.errors import Permanent
+from gitsched.model.finding import list_faults
 from gitsched.model.labels import Selector
+from gitsched.model.template_index import TemplateIndex
 from gitsched.reconcile.fetch import fetch, read_previous_output
+from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
+from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
 from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.review.explanation import describe_missing, find_key
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
@@ -24,6 +30,7 @@ from gitsched.reconcile.source.source_tree import load
 from gitsched.reconcile.worktree_file import resolve_worktree_file
 from gitsched.render.yaml import dump
 from gitsched.simulate.baseline import Baseline, make_baseline
+from gitsched.simulate.continued_plan import NeedsNewEngines
 from gitsched.simulate.reschedule_request import (
     RescheduleRequest,
     find_displaced,
@@ -65,6 +72,10 @@ def make_reschedule_file(
     """
     context = open_context(settings)
     fetched = fetch(context)
+    if not selection.displaced:  # that is a question about all workloads
+        known = try_with_state(lambda: _make_from_state(context, fetched, selection, ttl, with_companions))
+        if known is not None:
+            return known
     planned = plan_source(context, fetched, settings.now)
     plan = planned.plan
     decisions = _decide_without_requests(context, fetched, planned)
@@ -73,13 +84,38 @@ def make_reschedule_file(
     if not keys:
         return None
     request = make_reschedule_request(baseline, keys, ttl, with_companions and not selection.displaced)
+    return _make_file(request, planned.config, plan.decisions.catalog)
+
+
+def _make_from_state(
+    context: RunContext, fetched: Fetched, selection: WorkloadSelection, ttl: timedelta | None, with_companions: bool
+) -> RescheduleFile | None:
+    """Return the request for workloads that the last run has planned; None where a complete plan is needed."""
+    known = plan_from_state(context, fetched)
+    workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
+    totals, baseline = workloads.plan.totals, workloads.make_fleet_baseline()
+    engines = list_rescheduling_engines(baseline).values()
+    if totals.repeated or totals.unused or list_faults(workloads.plan.findings):
+        return None
+    if (with_companions and totals.has_far_companions) or any(tuple(engine.list_pending_requests()) for engine in engines):
+        return None
+    if selection.named:
+        keys = [_find_named(baseline, workloads.index, *named) for named in selection.named]
+    else:
+        keys = _find_labelled(baseline, workloads.index, selection)
+    namespaces = {key.namespace for key in keys}
+    among = {key: baseline.decisions.templates[key] for key in workloads.index if key.namespace in namespaces}
+    try:
+        request = make_reschedule_request(baseline, keys, ttl, with_companions, among)
+    except NeedsNewEngines:
+        return None
+    return _make_file(request, baseline.config, baseline.decisions.catalog)
+
+
+def _make_file(request: RescheduleRequest, config: Config, catalog: Catalog) -> RescheduleFile:
     key = request.document.key
-    return RescheduleFile(
-        request,
-        _HEADER + dump(request.document.body),
-        f"{_choose_directory(planned.config)}{key.name}.yaml",
-        key in plan.decisions.catalog.api_documents_by_key,
-    )
+    path = f"{_choose_directory(config)}{key.name}.yaml"
+    return RescheduleFile(request, _HEADER + dump(request.document.body), path, key in catalog.api_documents_by_key)
 
 
 def _decide_without_requests(context: RunContext, fetched: Fetched, planned: Planned) -> DecisionSet:
@@ -124,29 +160,43 @@ def is_read(settings: RunSettings, key: Key) -> bool:
 
 
 def _select(baseline: Baseline, selection: WorkloadSelection) -> list[Key]:
-    decisions, engines = baseline.decisions, list_rescheduling_engines(baseline)
-    outcomes = decisions.outcomes
+    decisions = baseline.decisions
     if selection.named:
-        return [_find_named(baseline, *named) for named in selection.named]
-    eligible = [
-        key
-        for key, outcome in outcomes.items()
-        if outcome.api in engines and outcome.policy and outcome.state != "stale" and selection.namespace in ("", key.namespace)
-    ]
+        known = dict.fromkeys((*decisions.templates, *decisions.catalog.broken, *decisions.catalog.duplicate_templates))
+        return [_find_named(baseline, known, *named) for named in selection.named]
+    eligible = _list_eligible(baseline, decisions.outcomes, selection.namespace)
     if selection.displaced:
         return find_displaced(baseline, eligible)
     labels = selection.labels
     assert labels is not None
     keys = [key for key in eligible if labels.matches(read_labels(decisions.templates[key].body))]
+    return _check_labelled(keys, selection)
+
+
+def _find_labelled(baseline: Baseline, index: TemplateIndex, selection: WorkloadSelection) -> list[Key]:
+    """Return the workloads of an index with the labels of a selection."""
+    labels = selection.labels
+    assert labels is not None
+    keys = (key for key, entry in index.items() if entry.placement is not None and labels.matches(entry.labels))
+    return _check_labelled(_list_eligible(baseline, sorted(keys, key=workload_sort_key), selection.namespace), selection)
+
+
+def _list_eligible(baseline: Baseline, keys: Iterable[Key], namespace: str) -> list[Key]:
+    """Return those of some workloads in a namespace, "" for all, that can be rescheduled."""
+    engines, outcomes = list_rescheduling_engines(baseline), baseline.decisions.outcomes
+    found = ((key, outcomes[key]) for key in keys if namespace in ("", key.namespace))
+    return [key for key, outcome in found if outcome.api in engines and outcome.policy and outcome.state != "stale"]
+
+
+def _check_labelled(keys: list[Key], selection: WorkloadSelection) -> list[Key]:
     if not keys:
         where = f" in namespace {selection.namespace}" if selection.namespace else ""
         raise Permanent(f"no workload{where} that a policy selects has these labels")
     return keys
 
 
-def _find_named(baseline: Baseline, kind: str, namespace: str, name: str) -> Key:
+def _find_named(baseline: Baseline, known: Iterable[Key], kind: str, namespace: str, name: str) -> Key:
     decisions = baseline.decisions
-    known = dict.fromkeys((*decisions.templates, *decisions.catalog.broken, *decisions.catalog.duplicate_templates))
     key = find_key(known, kind, namespace, name)
     if key is None:
         raise Permanent(describe_missing(known, kind, namespace, name))

@@ -10,7 +10,7 @@ from gitsched.apis.capabilities import Rescheduling
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
-from gitsched.simulate.baseline import Baseline, SimulationResult, decide_changed_catalog
+from gitsched.simulate.baseline import Baseline, ClusterEvent, SimulationResult, decide_changed_catalog
 from gitsched.simulate.scenario import edit_catalog
 
 _AFTER_PLAN = timedelta(seconds=1)
@@ -66,11 +66,15 @@ def find_displaced(baseline: Baseline, keys: Collection[Key]) -> list[Key]:
 
 
 def make_reschedule_request(
-    baseline: Baseline, keys: Iterable[Key], ttl: timedelta | None, with_companions: bool = True
+    baseline: Baseline,
+    keys: Iterable[Key],
+    ttl: timedelta | None,
+    with_companions: bool = True,
+    among: Mapping[Key, Document] | None = None,
 ) -> RescheduleRequest:
     """Return the request for these workloads, all of which one engine with rescheduling decides.
 
-    Companions are included if the request moves them.
+    Companions, of some templates or of all, are included if the request moves them.
     """
     selected = list(dict.fromkeys(keys))
     templates, outcomes = baseline.decisions.templates, baseline.decisions.outcomes
@@ -78,7 +82,7 @@ def make_reschedule_request(
     companions: list[Key] = []
     shared: tuple[Key, ...] = ()
     if with_companions:
-        found = engine.list_companions([templates[key] for key in selected])
+        found = engine.list_companions([templates[key] for key in selected], among)
         shared = tuple(template.key for template in found.shared)
         candidates = [template.key for template in found.own if template.key in outcomes]
         if candidates:
@@ -122,8 +126,11 @@ def list_rescheduling_engines(baseline: Baseline) -> dict[str, Rescheduling]:
 
 
 def _simulate(baseline: Baseline, document: Document, only: Collection[Key] | None) -> SimulationResult:
+    """Decide with a request, `only` some workloads or all that it can affect."""
     changed = edit_catalog(baseline.decisions.catalog, {}, (document,))
-    return decide_changed_catalog(_after_plan(baseline), changed, set(only) if only is not None else None)
+    if only is not None:
+        return decide_changed_catalog(_after_plan(baseline), changed, set(only))
+    return decide_changed_catalog(_after_plan(baseline), changed, event=ClusterEvent(frozenset(), adds=True))
 
 
 def _after_plan(baseline: Baseline) -> Baseline:

@@ -14,9 +14,11 @@ import yaml
 from gitsched.apis.topology import CLUSTER, NODE
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
+from gitsched.model.labels import parse_selector_text
 from gitsched.model.simulation import FailureDomain
-from gitsched.reconcile import pipeline
+from gitsched.reconcile import pipeline, reschedule
 from gitsched.reconcile.incremental import planned_fleet
+from gitsched.reconcile.reschedule import WorkloadSelection, make_reschedule_file
 from gitsched.reconcile.review import explanation, fleet_tree, source_simulation
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.review.fleet_tree import read_fleet_tree
@@ -67,6 +69,14 @@ def simulate(settings: RunSettings, scenario: Scenario) -> object:
         return str(error)
 
 
+def request_rescheduling(settings: RunSettings, chosen: WorkloadSelection, *, with_companions: bool) -> object:
+    """Return a request to schedule workloads again, or its error."""
+    try:
+        return make_reschedule_file(settings, chosen, None, with_companions)
+    except Permanent as error:
+        return str(error)
+
+
 def show(settings: RunSettings, *words: str) -> object:
     """Return the status of the fleet and the tree of a cluster or workload, or its error."""
     found = serialize_fleet_status(read_fleet_status(settings))
@@ -98,8 +108,12 @@ def query(settings: RunSettings, dice: Random, objects: list[tuple[str, str, str
     kind, namespace, name = dice.choice(objects)
     shown = show(settings, dice.choice((name, *clusters)))
     explained = explain(settings, dice.choice((kind, kind.lower())), name, namespace, why_not=why_not)
+    chosen = WorkloadSelection(((kind, namespace, name),))
+    if dice.random() < 0.4:
+        chosen = WorkloadSelection(labels=parse_selector_text(dice.choice(("app", "!app"))), namespace=namespace)
+    requested = request_rescheduling(settings, chosen, with_companions=dice.random() < 0.8)
     described = explain(settings, "cluster", dice.choice((*clusters, "fourth")), why_not=())
-    return [explained, described, simulate(settings, scenario), shown]
+    return [explained, described, requested, simulate(settings, scenario), shown]
 
 
 def play(fleet: Fleet, where: Path, history: PolicyHistory | History, dice: Random, steps: int) -> None:
@@ -138,10 +152,11 @@ def test_what_the_last_run_has_placed_is_explained_without_a_complete_plan(
     def answer(settings: RunSettings) -> list[object]:
         shown = [show(settings, word) for word in ("api", "first")]
         explained = [explain(settings, kind, name, why_not=()) for kind, name in (("deployment", "api"), ("cluster", "first"))]
-        return [*explained, simulate(settings, scenario), *shown]
+        requested = request_rescheduling(settings, WorkloadSelection((("deployment", "default", "api"),)), with_companions=True)
+        return [*explained, requested, simulate(settings, scenario), *shown]
 
     whole = answer(settings._replace(cache=tmp_path / "none"))
     assert not any(isinstance(one, str) for one in whole)
-    for module in (pipeline, planned_fleet, fleet_tree):
+    for module in (pipeline, planned_fleet, fleet_tree, reschedule):
         monkeypatch.setattr(module, "plan_source", None)
     assert answer(settings) == whole

@@ -21,8 +21,9 @@ MAX_SELECTORS = 5
 """Selectors that one message proposes."""
 
 
-def list_companions(state: KarmadaState, templates: Iterable[Document]) -> Companions:
-    """Return the objects that belong to workloads and that a policy selects.
+def list_companions(state: KarmadaState, templates: Iterable[Document], among: Mapping[Key, Document]) -> Companions:
+    """Return the objects `among` some that belong to workloads and that a policy selects. All that may belong to them are given, and all
+    workloads to which these may belong as well.
 
     A workload refers to a ConfigMap, Secret, ServiceAccount or PersistentVolumeClaim; a Service selects its pods, an autoscaler names it,
     and an Ingress names the Service. Another object belongs to the workloads of its policy if these are all workloads that the policy
@@ -30,11 +31,11 @@ def list_companions(state: KarmadaState, templates: Iterable[Document]) -> Compa
     """
     chosen = {template.key for template in templates}
     namespaces = {key.namespace for key in chosen}
-    index = CompanionFollowers(state.snapshot.templates, state.snapshot.config)
+    index = CompanionFollowers(among, state.snapshot.config)
     related = {companion for key in chosen for companion in index.list_companions(key)}
     workloads: dict[Key, Key | None] = {}
     objects: dict[Key, Key] = {}
-    for key, template in state.snapshot.templates.items():
+    for key, template in among.items():
         if key.namespace not in namespaces and key not in related:
             continue
         policy = _find_policy(state, template)
@@ -42,7 +43,7 @@ def list_companions(state: KarmadaState, templates: Iterable[Document]) -> Compa
             workloads[key] = policy
         elif policy is not None and key not in chosen:
             objects[key] = policy
-    users = _list_referring(state, workloads, objects)
+    users = _list_referring(state, workloads, objects, among)
     policies = {workloads.get(key) for key in chosen}
     own: list[Document] = []
     shared: list[Document] = []
@@ -54,9 +55,9 @@ def list_companions(state: KarmadaState, templates: Iterable[Document]) -> Compa
         if not known and policy in policies:
             belonging = {one for one, other in workloads.items() if other == policy and one.namespace == key.namespace}
         if belonging and belonging <= chosen:
-            own.append(state.snapshot.templates[key])
+            own.append(among[key])
         elif known and belonging & chosen:
-            shared.append(state.snapshot.templates[key])
+            shared.append(among[key])
     return Companions(tuple(own), tuple(shared))
 
 
@@ -85,9 +86,10 @@ def _find_policy(state: KarmadaState, template: Document) -> Key | None:
     return policy.key if policy is not None else None
 
 
-def _list_referring(state: KarmadaState, workloads: Iterable[Key], objects: Mapping[Key, Key]) -> dict[Key, set[Key]]:
+def _list_referring(
+    state: KarmadaState, workloads: Iterable[Key], objects: Mapping[Key, Key], templates: Mapping[Key, Document]
+) -> dict[Key, set[Key]]:
     """Return the workloads that refer to each of some objects, or to the Secret that its controller writes."""
-    templates = state.snapshot.templates
     named = {key: key for key in objects}
     named |= {secret: key for key in objects if (secret := find_written_secret_key(templates[key])) is not None}
     found: dict[Key, set[Key]] = {}

@@ -350,10 +350,10 @@ class KarmadaEngine(PolicyEngine):
 
         return adopt_workloads(self.state, workloads, running)
 
-    def list_companions(self, templates: Iterable[Document]) -> Companions:
+    def list_companions(self, templates: Iterable[Document], among: Mapping[Key, Document] | None = None) -> Companions:
         from gitsched.apis.karmada.companions import list_companions
 
-        return list_companions(self.state, templates)
+        return list_companions(self.state, templates, self.state.snapshot.templates if among is None else among)
 
     def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome, /) -> str:
         from gitsched.apis.karmada.simulation import describe_remedy

@@ -143,13 +143,14 @@ class _Rescheduling(TenantEngine):
         engines = (engine for engine in self.list_engines() if isinstance(engine, Rescheduling))
         return sorted({key for engine in engines for key in engine.list_pending_requests()})
 
-    def list_companions(self, templates: Iterable[Document], /) -> Companions:
+    def list_companions(self, templates: Iterable[Document], among: Mapping[Key, Document] | None = None, /) -> Companions:
         found = list(templates)
         own: list[Document] = []
         shared: list[Document] = []
         for engine in dict.fromkeys(filter(None, map(self.find, found))):
             if isinstance(engine, Rescheduling):
-                companions = engine.list_companions([template for template in found if self.find(template) is engine])
+                owned = None if among is None else {key: one for key, one in among.items() if self.find(one) is engine}
+                companions = engine.list_companions([template for template in found if self.find(template) is engine], owned)
                 own += companions.own
                 shared += companions.shared
         return Companions(tuple(own), tuple(shared))
