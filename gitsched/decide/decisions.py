@@ -275,7 +275,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
     if source.tenancy is not None:
         from gitsched.decide.tenants.tenant_outcomes import enforce_rules  # few sources have tenants
 
-        enforced = enforce_rules(outcomes, templates, snapshot, catalog, engine_records)
+        enforced = enforce_rules(outcomes, templates, snapshot, catalog.api_documents, engine_records)
         outcomes, findings = dict(enforced.outcomes), [*findings, *enforced.findings]
         quarantined |= enforced.kept
         own &= outcomes.keys()

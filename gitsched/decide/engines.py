@@ -51,6 +51,16 @@ def create_engines(snapshot: Snapshot) -> tuple[PolicyEngine, ...]:
     return tuple(api.create_engine(snapshot) for api in policy_apis.values() if _needs_engine(api, snapshot))
 
 
+def create_engine(api: PolicyAPI, snapshot: Snapshot) -> PolicyEngine | None:
+    """Create the engine of one API for a snapshot whose templates are read one by one; None if no tenant needs it."""
+    if snapshot.tenancy is None:
+        return api.create_engine(snapshot)
+    from gitsched.decide.incremental.continued_views import ContinuedViews  # few sources have tenants
+    from gitsched.decide.tenants.tenant_engines import create_tenant_engine
+
+    return create_tenant_engine(api, ContinuedViews(snapshot, snapshot.tenancy), snapshot, _needs_engine)
+
+
 def list_needed(snapshot: Snapshot) -> list[str]:
     """Return the names of the APIs that a snapshot without tenants needs."""
     return [api.name for api in policy_apis.values() if _needs_engine(api, snapshot)]

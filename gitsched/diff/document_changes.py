@@ -191,6 +191,8 @@ class DocumentChanges:
             read_order=self._order(states),
         )
         source = source._replace(catalog=catalog)
+        if whole and source.tenancy is not None and self.before.tenancy is not None:
+            source = source._replace(tenancy=source.tenancy.with_owners_of(self.before.tenancy, whole))
         if self.before.parts or source.parts:
             parts = {document.key: (document, part) for document, part in source.parts}
             source = source._replace(parts=tuple(_replace(parts, {key: state.part for key, state in states.items()}).values()))

@@ -255,7 +255,7 @@ def _decide_at(
         if holds_data or adopted
         else None,
         has_adopted=bool(adopted),
-        tenancy=made_from.tenancy if made_from is not None else None,
+        tenancy=baseline.decisions.tenancy,
     )
     affected = None
     if baseline.continued is not None and (event is not None or only is not None):

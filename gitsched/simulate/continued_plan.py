@@ -78,7 +78,7 @@ class ContinuedPlan:
         return found
 
     def _continue(self, snapshot: Snapshot, catalog: Catalog, left: Collection[str] | None) -> AffectedWorkloads | None:
-        if snapshot.tenancy is not None or snapshot.has_adopted:
+        if snapshot.has_adopted:
             return None
         if sorted(engine.name for engine in self._engines) != sorted(list_needed(snapshot)):
             return None

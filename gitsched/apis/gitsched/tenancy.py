@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -114,6 +114,11 @@ class Tenancy(NamedTuple):
     def find_owner(self, key: Key) -> str:
         """Return the name of the Tenant that owns an object; "" for the platform."""
         return self.owners.get(key, PLATFORM)
+
+    def with_owners_of(self, other: Tenancy, keys: Collection[Key]) -> Tenancy:
+        """Return the Tenants with the owners that other ones have of some objects."""
+        owners = {key: owner for key, owner in self.owners.items() if key not in keys}
+        return self._replace(owners=owners | {key: other.owners[key] for key in keys if key in other.owners})
 
     def may_act(self, actor: Key, key: Key) -> bool:
         """Return whether a document may have an effect on an object: it is the platform's, or both have the same owner."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -278,10 +278,10 @@ DecideWorkload = Callable[[Document], Outcome | None]
 
 
 class BindingLookup:
-    """The bindings of this run, found by name as upstream does."""
+    """The bindings of this run, found by name as upstream does, without some that are known to be `absent`."""
 
-    def __init__(self, snapshot: Snapshot, decide: DecideWorkload) -> None:
-        self._snapshot, self._decide = snapshot, decide
+    def __init__(self, snapshot: Snapshot, decide: DecideWorkload, absent: Container[Key] = frozenset()) -> None:
+        self._snapshot, self._decide, self._absent = snapshot, decide, absent
         self._named: dict[Key, Document] | None = None
         self._outcomes: dict[Key, Outcome | None] = {}
 
@@ -308,7 +308,7 @@ class BindingLookup:
     def find_template(self, workload: ObjectReference) -> Document | None:
         """Return the workload of a reference, which may have another API group, or a name with '.' for ':'."""
         template = self._snapshot.templates.get(workload.key)
-        if template is not None:
+        if template is not None or workload.binding in self._absent:
             return template
         if self._named is None:
             self._named = {binding_key(key): template for key, template in self._snapshot.templates.items()}

@@ -44,7 +44,7 @@ class RescheduleTriggers:
     expired.
     """
 
-    __slots__ = ("_naming", "_trigger_times", "expired", "findings", "rebalancers", "records", "time", "wakeup")
+    __slots__ = ("_naming", "_trigger_times", "absent", "expired", "findings", "rebalancers", "records", "time", "wakeup")
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.rebalancers = tuple(
@@ -63,6 +63,7 @@ class RescheduleTriggers:
         self.expired: tuple[ExpiredDocument, ...] = ()
         self.wakeup: datetime | None = None
         self.time: datetime | None = None
+        self.absent = frozenset[Key]()
 
     @property
     def pending(self) -> bool:
@@ -92,9 +93,10 @@ class RescheduleTriggers:
         differing = frozenset(workload.binding for _, _, workloads in set.symmetric_difference(*named) for workload in workloads)
         return differing.union(self._trigger_times, other._trigger_times)
 
-    def names_only(self, templates: Container[Key]) -> bool:
-        """Return whether each workload that has not been rebalanced yet is one of these templates, named as it is."""
-        return all(workload.key in templates for rebalancer in self.rebalancers for workload in rebalancer.pending)
+    def list_missing(self, templates: Container[Key]) -> frozenset[Key]:
+        """Return the bindings of the workloads that have not been rebalanced yet and are not among these templates, named as they are."""
+        named = (workload for rebalancer in self.rebalancers for workload in rebalancer.pending)
+        return frozenset(workload.binding for workload in named if workload.key not in templates)
 
     def list_naming(self, binding: Key) -> list[WorkloadRebalancer]:
         """Return the rebalancers of the source that name the workload of a binding."""
@@ -129,7 +131,7 @@ class RescheduleTriggers:
 
         The bindings are those of this run: a workload that the same commit adds has one, a workload that it removes has none.
         """
-        bindings = BindingLookup(snapshot, decide)
+        bindings = BindingLookup(snapshot, decide, self.absent)
         findings: list[Finding] = []
         expired: list[ExpiredDocument] = []
         quarantined = sorted(filter(_is_rebalancer, snapshot.quarantined))

@@ -149,14 +149,8 @@ def _keep_clusters(diff: SourceDiff, totals: Totals, snapshot: Snapshot, tenancy
     for owner in totals.owners:
         if any((before.find_forbidding(owner, name) is None) != (after.find_forbidding(owner, name) is None) for name in changed):
             return False
-    if before.platform.keys() - after.platform.keys():
-        return False  # the Tenants do not know the labels of a cluster that retires
-    other = after.platform.keys() - before.platform.keys()
-    namespaces = (key.namespace for key in diff.api_documents)
-    named = (
-        (one.key.namespace for kind, listed in snapshot.documents.items() if kind not in kinds for one in listed) if other else ()
-    )
-    return not any(namespace in other for namespace in (*namespaces, *named))
+    # The Tenants do not know the labels of a cluster that retires.
+    return before.platform.keys() <= after.platform.keys()
 
 
 def _list_former(diff: SourceDiff, snapshot: Snapshot, kinds: frozenset[GroupKind]) -> Mapping[GroupKind, tuple[Document, ...]]:

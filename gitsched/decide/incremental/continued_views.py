@@ -11,6 +11,7 @@ from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy, TenantPaths
 from gitsched.apis.policy_api import GroupKind
 from gitsched.decide.tenants.tenant_views import TenantClusters, TenantViews
 from gitsched.model.document import Document, Key
+from gitsched.model.placement_groups import PlacementGroups
 from gitsched.model.template_index import TemplateEntry, TemplateIndex
 
 
@@ -73,11 +74,43 @@ class ContinuedViews(TenantViews):
         return _OwnTemplates(self._snapshot.templates, lambda key: self.is_own(owner, key))
 
 
+class OwnedEntries:
+    """The entries of a template index by the owners of the templates, divided when one is read."""
+
+    def __init__(self, index: TemplateIndex, paths: TenantPaths) -> None:
+        self.index, self.paths = index, paths
+        self._groups: dict[str, PlacementGroups] = {}
+
+    @cached_property
+    def _entries(self) -> Mapping[str, Mapping[Key, TemplateEntry]]:
+        found: dict[str, dict[Key, TemplateEntry]] = {}
+        for key, entry in self.index.items():
+            found.setdefault(self.paths.find_owner(entry.path), {})[key] = entry
+        return found
+
+    @cached_property
+    def _cluster_scoped(self) -> Mapping[Key, TemplateEntry]:
+        """The entries of the cluster-scoped templates of the platform."""
+        return {key: entry for key, entry in self._entries.get(PLATFORM, {}).items() if not key.namespace}
+
+    def select(self, owner: str) -> Mapping[Key, TemplateEntry]:
+        """Return the entries of the templates that count for the workloads of an owner."""
+        own = self._entries.get(owner, {})
+        return own if owner == PLATFORM else {**self._cluster_scoped, **own}
+
+    def group(self, owner: str) -> PlacementGroups:
+        """Return the workloads of these entries by what their placements have in common, always the same object."""
+        if owner not in self._groups:
+            self._groups[owner] = PlacementGroups(self.select(owner))
+        return self._groups[owner]
+
+
 class DividedChanges:
     """Changes of a snapshot, by owner."""
 
-    def __init__(self, views: ContinuedViews, changes: SnapshotChanges, tenancy: Tenancy) -> None:
-        self._views, self._changes, self._tenancy = views, changes, tenancy
+    def __init__(self, views: TenantViews, changes: SnapshotChanges, tenancy: Tenancy, entries: OwnedEntries) -> None:
+        """`entries` are those of the template index of the changes."""
+        self._views, self._changes, self._tenancy, self._entries = views, changes, tenancy, entries
 
     @cached_property
     def _clusters_before(self) -> TenantClusters:
@@ -90,22 +123,23 @@ class DividedChanges:
             before[kind] = (*kept, *former)
         return TenantClusters(before, self._tenancy)
 
-    @cached_property
-    def _entries(self) -> Mapping[str, Mapping[Key, TemplateEntry]]:
-        """The entries of the index by owner."""
-        found: dict[str, dict[Key, TemplateEntry]] = {}
-        for key, entry in self._changes.template_index.items():
-            found.setdefault(self._tenancy.paths.find_owner(entry.path), {})[key] = entry
-        return found
-
-    @cached_property
-    def _cluster_scoped(self) -> Mapping[Key, TemplateEntry]:
-        """The entries of the cluster-scoped templates of the platform."""
-        return {key: entry for key, entry in self._entries.get(PLATFORM, {}).items() if not key.namespace}
+    @property
+    def concern_others(self) -> bool:
+        """Whether an owner may use other clusters now, in whose namespaces there are documents: it sees others of these, too."""
+        kinds, before, after = self._views.cluster_kinds, self._clusters_before, self._views.clusters
+        if not any(key[:2] in kinds for key in self._changes.api_documents):
+            return False
+        known = before.platform.keys() | after.platform.keys()
+        changed = {name for name in known if before.platform.get(name) != after.platform.get(name)}
+        owners = self._tenancy.paths.list_owners()
+        names = {name for name in changed if any(before.may_go_to(one, name) != after.may_go_to(one, name) for one in owners)}
+        listed = self._views.documents.items() if names else ()
+        present = (document.key for kind, found in listed if kind not in kinds for document in found)
+        return any(key.namespace in names for key in (*self._changes.api_documents, *present))
 
     def select(self, owner: str) -> SnapshotChanges:
         """Return the changes that count for the workloads of an owner."""
-        changes, views = self._changes, self._views
+        changes, views, entries = self._changes, self._views, self._entries
         pairs = (
             (key, (self._see(owner, before, is_old=True), self._see(owner, after)))
             for key, (before, after) in changes.api_documents.items()
@@ -113,12 +147,9 @@ class DividedChanges:
         return changes._replace(
             api_documents={key: pair for key, pair in pairs if pair != (None, None)},
             templates={key: pair for key, pair in changes.templates.items() if views.is_own(owner, key)},
-            template_index=_OwnEntries(lambda: self._list_entries(owner)),
+            template_index=_OwnEntries(lambda: entries.select(owner)),
+            groups=entries.group(owner) if changes.groups is not None else None,
         )
-
-    def _list_entries(self, owner: str) -> Mapping[Key, TemplateEntry]:
-        own = self._entries.get(owner, {})
-        return own if owner == PLATFORM else {**self._cluster_scoped, **own}
 
     def _see(self, owner: str, document: Document | None, *, is_old: bool = False) -> Document | None:
         """Return a document of a policy API if an owner sees it."""

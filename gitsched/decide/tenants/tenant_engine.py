@@ -14,7 +14,7 @@ from gitsched.apis.capabilities import (
 )
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy, TenantPaths
 from gitsched.apis.policy_api import EMPTY_SNAPSHOT, PolicyEngine, Snapshot
-from gitsched.decide.incremental.continued_views import ContinuedViews, DividedChanges
+from gitsched.decide.incremental.continued_views import ContinuedViews, DividedChanges, OwnedEntries
 from gitsched.decide.registry import is_active, policy_apis
 from gitsched.decide.tenants.tenant_views import TenantViews
 from gitsched.model.document import Body, Document, Key
@@ -22,6 +22,7 @@ from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome
+from gitsched.model.template_index import TemplateIndex
 
 NO_TENANCY = Tenancy(TenantPaths((), ()))
 NO_VIEWS = TenantViews(EMPTY_SNAPSHOT, NO_TENANCY)
@@ -34,6 +35,7 @@ class TenantEngine(PolicyEngine):
         """Take the engines of an API with a `name`. Only one that is attached knows whose documents are whose."""
         self.name, self.engines = name, engines
         self.tenancy, self.views = NO_TENANCY, NO_VIEWS
+        self._entries = OwnedEntries({}, NO_TENANCY.paths)
 
     def attach(self, tenancy: Tenancy, views: TenantViews) -> None:
         """Set the owners and what they see, and combine what the engines say."""
@@ -58,7 +60,10 @@ class TenantEngine(PolicyEngine):
         if tenancy is None:
             return None
         views = ContinuedViews(snapshot, tenancy)
-        divided, engines, affected = DividedChanges(views, changes, tenancy), dict[str, PolicyEngine](), frozenset[Key]()
+        divided = DividedChanges(views, changes, tenancy, self.divide(changes.template_index, tenancy))
+        if divided.concern_others:
+            return None
+        engines, affected = dict[str, PolicyEngine](), frozenset[Key]()
         for owner in dict.fromkeys((*self.engines, *tenancy.paths.list_owners())):
             seen, engine = divided.select(owner), self.engines.get(owner)
             came_or_went = [pair for key, pair in seen.api_documents.items() if key.group in api.groups and None in pair]
@@ -73,6 +78,12 @@ class TenantEngine(PolicyEngine):
         made = type(self)(self.name, engines)
         made.attach(tenancy, views)
         return Continuation(made, affected)
+
+    def divide(self, index: TemplateIndex, tenancy: Tenancy) -> OwnedEntries:
+        """Return the entries of a template index by owner. Those of the last index are kept, because events are simulated on one."""
+        if self._entries.index is not index or self._entries.paths is not tenancy.paths:
+            self._entries = OwnedEntries(index, tenancy.paths)
+        return self._entries
 
     def _list_findings(self, absence_codes: frozenset[str]) -> Iterator[Finding]:
         """Yield what each engine says about the documents of its owner. That a document of the platform selects nothing is only said if

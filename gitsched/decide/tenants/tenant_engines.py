@@ -23,18 +23,25 @@ from gitsched.apis.capabilities import (
     HealthReporting,
     InnerPlacement,
     InnerPlacementReporting,
+    InputListing,
+    NearSelecting,
     ReferenceReading,
+    Repeating,
     Rescheduling,
+    SelectionTracking,
     SharedDecisions,
+    SnapshotChanges,
 )
 from gitsched.apis.gitsched.tenancy import PLATFORM
 from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, Snapshot
+from gitsched.decide.incremental.continued_views import DividedChanges
 from gitsched.decide.tenants.shared_excess import find_excess
 from gitsched.decide.tenants.tenant_engine import TenantEngine
 from gitsched.decide.tenants.tenant_views import TenantViews
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
+from gitsched.model.template_index import TemplateIndex
 
 
 class _Dependencies(TenantEngine):
@@ -69,6 +76,41 @@ class _Capacity(TenantEngine):
     def relevant_clusters(self, template: Document, /) -> frozenset[str] | None:
         engine = self.find(template)
         return engine.relevant_clusters(template) if isinstance(engine, CapacityReporting) else None
+
+    def list_concerned(self, index: TemplateIndex, clusters: frozenset[str], /) -> frozenset[Key]:
+        found, entries = frozenset[Key](), self.divide(index, self.tenancy)
+        for owner, engine in self.engines.items():
+            found |= (
+                engine.list_concerned(entries.select(owner), clusters) if isinstance(engine, CapacityReporting) else frozenset()
+            )
+        return found
+
+
+class _Inputs(TenantEngine):
+    def list_inputs(self) -> Iterable[Key]:
+        engines = (engine for engine in self.list_engines() if isinstance(engine, InputListing))
+        return frozenset(key for engine in engines for key in engine.list_inputs())
+
+
+class _Selections(TenantEngine):
+    @property
+    def reads_other_templates(self) -> bool:
+        return any(engine.reads_other_templates for engine in self.list_engines() if isinstance(engine, SelectionTracking))
+
+    def list_selectable(self, before: PolicyEngine, after: PolicyEngine, changes: SnapshotChanges, /) -> frozenset[Key] | None:
+        assert isinstance(before, TenantEngine), "both are engines of this API"
+        assert isinstance(after, TenantEngine), "both are engines of this API"
+        if not self.engines.keys() == before.engines.keys() == after.engines.keys():
+            return None
+        divided = DividedChanges(after.views, changes, after.tenancy, after.divide(changes.template_index, after.tenancy))
+        found = frozenset[Key]()
+        for owner, engine in self.engines.items():
+            assert isinstance(engine, SelectionTracking), "the engines of all owners have the same capabilities"
+            selectable = engine.list_selectable(before.engines[owner], after.engines[owner], divided.select(owner))
+            if selectable is None:
+                return None
+            found |= selectable
+        return found
 
 
 class _Availability(TenantEngine):
@@ -109,6 +151,23 @@ class _CompanionSelecting(TenantEngine):
     def describe_selection(self, template: Document, companions: Iterable[Document], /) -> str:
         engine = self.find(template)
         return engine.describe_selection(template, companions) if isinstance(engine, CompanionSelecting) else ""
+
+
+class _NearSelecting(TenantEngine):
+    def describe_near_selections(self, templates: Iterable[Document], /) -> Mapping[Key, str]:
+        by_owner: dict[str, list[Document]] = {}
+        for template in templates:
+            by_owner.setdefault(self.tenancy.find_owner(template.key), []).append(template)
+        found: dict[Key, str] = {}
+        for owner, engine in self.engines.items():
+            found |= engine.describe_near_selections(by_owner.get(owner, ())) if isinstance(engine, NearSelecting) else {}
+        return found
+
+
+class _Repeating(TenantEngine):
+    def repeats(self, template: Document, outcome: Outcome, /) -> bool:
+        engine = self.find(template)
+        return isinstance(engine, Repeating) and engine.repeats(template, outcome)
 
 
 class _InnerPlacements(TenantEngine):
@@ -177,12 +236,16 @@ class _Adoption(TenantEngine):
 _CAPABILITIES: tuple[tuple[Any, type[TenantEngine]], ...] = (
     (DependencyTracking, _Dependencies),
     (CapacityReporting, _Capacity),
+    (InputListing, _Inputs),
+    (SelectionTracking, _Selections),
     (AvailabilityReporting, _Availability),
     (HealthReporting, _Health),
     (SharedDecisions, _Shared),
     (ReferenceReading, _References),
     (DependencyDelivering, _DependencyDelivering),
     (CompanionSelecting, _CompanionSelecting),
+    (NearSelecting, _NearSelecting),
+    (Repeating, _Repeating),
     (InnerPlacementReporting, _InnerPlacements),
     (ChangeProposing, _Proposals),
     (ExpiryReporting, _Expiry),

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
 from gitsched.apis.gitsched.tenant import Tenant
 from gitsched.apis.policy_api import GroupKind, Snapshot
-from gitsched.decide.catalog import Catalog
 from gitsched.decide.tenants.tenant_admission import Violation, check_object
 from gitsched.decide.tenants.tenant_amounts import TenantUse, find_exceeded_limit, measure_outcome
 from gitsched.decide.tenants.tenant_views import TenantClusters
@@ -34,16 +33,16 @@ def enforce_rules(
     outcomes: Mapping[Key, Outcome],
     templates: Mapping[Key, Document],
     snapshot: Snapshot,
-    catalog: Catalog,
+    documents: Mapping[GroupKind, tuple[Document, ...]],
     engine_records: Iterable[tuple[Key, Body]] = (),
 ) -> EnforcedRules:
     """Return the outcomes without what Tenants do not allow. A workload that breaks a rule keeps what clusters have of it already.
 
-    `engine_records` are the records that belong to no workload: no workload of a tenant may replace one.
+    `documents` are those of policy APIs, `engine_records` the records that belong to no workload: no workload of a tenant may replace one.
     """
     tenancy = snapshot.tenancy
     assert tenancy is not None, "the source has tenants"
-    checker = _RuleChecker(tenancy, TenantClusters(catalog.api_documents, tenancy), templates, snapshot)
+    checker = _RuleChecker(tenancy, TenantClusters(documents, tenancy), templates, snapshot)
     ranks = {owner: rank for rank, owner in enumerate((PLATFORM, *tenancy.paths.list_owners()))}
     held = {status_path(key): PLATFORM for key, _ in engine_records}
     checked = dict(outcomes)
@@ -77,7 +76,7 @@ def enforce_rules(
             checked[key] = outcome
         for path in (*objects, *_list_record_paths(outcome)):
             held.setdefault(path, owner)
-    findings += checker.find_named_clusters(catalog.api_documents)
+    findings += checker.find_named_clusters(documents)
     return EnforcedRules(checked, frozenset(kept), tuple(findings), frozenset(refused))
 
 

@@ -45,6 +45,10 @@ class TenantClusters:
             self._forbidding[owner, name] = self._tenancy.find_forbidding(owner, cluster)
         return self._forbidding[owner, name]
 
+    def may_go_to(self, owner: str, name: str) -> bool:
+        """Return whether the platform has a cluster, and the objects of an owner may be there."""
+        return name in self.platform and self.find_forbidding(owner, name) is None
+
     def may_use(self, owner: str, document: Document) -> bool:
         """Return whether an owner may use a cluster, given its document."""
         name, holder = self._names.get(document.key, ""), self._tenancy.find_owner(document.key)
@@ -186,9 +190,7 @@ class TenantViews:
         if not key.namespace or key.group == CONFIG_GROUP:
             return True
         rules = self._tenancy.list_rules(owner)
-        return all(tenant.allows_namespace(key.namespace) for tenant in rules) or (
-            key.namespace in self.clusters.platform and self.clusters.find_forbidding(owner, key.namespace) is None
-        )
+        return all(tenant.allows_namespace(key.namespace) for tenant in rules) or self.clusters.may_go_to(owner, key.namespace)
 
     def _concerns(self, key: Key, owner: str) -> bool:
         return self._tenancy.find_owner(key) in (PLATFORM, owner)

@@ -5,7 +5,7 @@ The report is the same as that of complete plans. Where only these can tell some
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,8 +37,8 @@ from gitsched.reconcile.incremental.compared_documents import (
     select_templates,
 )
 from gitsched.reconcile.incremental.planned_records import list_planned_records
-from gitsched.reconcile.incremental.source_diff import LazyTemplates, merge_documents, read_templates
-from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, open_state, plan_from_state
+from gitsched.reconcile.incremental.source_diff import LazyTemplates, find_owners, merge_documents, read_templates
+from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, continue_planned_engines, open_state, plan_from_state
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.review.compared_plans import ComparedInputs, PlannedCommit, plan_commit
 from gitsched.reconcile.run import Fetched, RunContext, StateUpdate
@@ -156,7 +156,9 @@ def _compare_inputs(
         _make_input(before, later, earlier.times, earlier.observed),
         _make_input(after, later, (totals.source_time, totals.now), Observations()),
     )
-    is_moved = _differ_in_paths(before, after)
+    is_moved, tenancy = _differ_in_paths(before, after), _get_update(later).incremental.decided.snapshot.tenancy
+    if is_moved and tenancy is not None and _differ_in_paths(before, after, tenancy.paths.find_owner):
+        raise NeedsCompletePlan("an object has another owner")
     if any(key.group in reserved_groups for key in changes.by_key) and (is_moved or changes.others):
         raise NeedsCompletePlan("policies differ, and so do observed values or the order of documents")
 
@@ -164,16 +166,20 @@ def _compare_inputs(
         if is_moved:
             raise NeedsCompletePlan("the order of documents may be what moves workloads")
         decisions = _CounterfactualDecisions(context, later, cache, reader, (before, after))
-        engines = _get_update(later).incremental.changes.engines or cache.engines
+        update = _get_update(later)
+        engines = update.incremental.changes.engines or cache.engines
+        if update.incremental.decided.snapshot.tenancy is not None:
+            engines = continue_planned_engines(update)  # stored ones do not know whose documents are whose
         counts = totals.document_count, totals.template_count
         return DecidedCommit(plan.outcomes, decisions.templates, engines, *counts, decisions.decide_some)
 
     return ComparedInputs(changes, (policy_names, _name_policies(context, later)), read_decided)
 
 
-def _differ_in_paths(before: Documents, after: Documents) -> bool:
-    """Return whether a document is in another file, so that the order of documents may differ."""
-    return any(_find_path(before[key]) != _find_path(after[key]) for key in before.keys() & after.keys())
+def _differ_in_paths(before: Documents, after: Documents, read: Callable[[str], str] = lambda path: path) -> bool:
+    """Return whether a document is in another file, so that the order of documents may differ, or whether what is to `read` of its path
+    differs."""
+    return any(read(_find_path(before[key])) != read(_find_path(after[key])) for key in before.keys() & after.keys())
 
 
 def _find_path(document: Document) -> str:
@@ -227,7 +233,7 @@ class _CounterfactualDecisions:
         compared: tuple[Documents, Documents],
     ) -> None:
         self._context, self._fetched, self._totals = context, later.fetched, later.run.plan.totals
-        self._cache = cache
+        self._cache, self._tenancy = cache, _get_update(later).incremental.decided.snapshot.tenancy
         tree = later.fetched.source.tree
         self._find = reader.make_finder(tree, partial(read_templates, context, later.fetched)).find
         before, after = reader.read_changes(reader.state, _find_version(reader, later))
@@ -267,8 +273,10 @@ class _CounterfactualDecisions:
         templates = self._open_templates(documents)
         holds = make_holds_loader(templates) if config.guard.hold_stateful else None
         api_changes = pair_documents(select_api_documents(self._before), select_api_documents(documents))
+        stored = merge_documents(self._cache.api_documents, api_changes)
+        changes = {**api_changes, **pair_documents(select_templates(self._before), select_templates(documents))}
         snapshot = Snapshot(
-            merge_documents(self._cache.api_documents, api_changes),
+            stored,
             templates,
             frozenset(),
             open_records(self._context, self._fetched),
@@ -276,6 +284,7 @@ class _CounterfactualDecisions:
             totals.source_time,
             totals.now,
             load_holds=holds,
+            tenancy=find_owners(self._tenancy, self._cache, stored, changes),
             part_kinds=totals.part_kinds,
         )
         engines, dirty = self._continue_engines(snapshot, documents, api_changes)

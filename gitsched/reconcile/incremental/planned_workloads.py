@@ -243,6 +243,7 @@ class PlannedWorkloads:
             frozenset(),
             frozenset(self._own),
             engine_records=self._totals.records,
+            tenancy=self._snapshot.tenancy,
         )
 
     def describe(self, keys: Iterable[Key], decisions: DecisionSet) -> PlanDetails:

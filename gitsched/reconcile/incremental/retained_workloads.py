@@ -5,13 +5,14 @@ Only what the changed documents may place otherwise is scheduled without previou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import SelectionTracking, SnapshotChanges
 from gitsched.apis.policy_api import Snapshot
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, make_holds_loader
+from gitsched.decide.engines import create_engine
 from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.incremental.template_entries import update_template_index
 from gitsched.decide.named_templates import NamedTemplates
@@ -21,8 +22,9 @@ from gitsched.diff.retained import find_remedies, is_retained, stays
 from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.document import Document, Key
 from gitsched.reconcile.cache.plan_cache import LazyDocuments
+from gitsched.reconcile.incremental.changed_files import find_limit
 from gitsched.reconcile.incremental.planned_records import list_planned_records
-from gitsched.reconcile.incremental.source_diff import merge_documents
+from gitsched.reconcile.incremental.source_diff import find_owners, merge_documents
 from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.review.compared_plans import ComparedInputs
@@ -30,10 +32,12 @@ from gitsched.simulate.baseline import Baseline
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
+    from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.model.changes import RetainedWorkload
     from gitsched.model.commit import Commit
     from gitsched.model.scheduling import Outcome
+    from gitsched.model.template_index import TemplateIndex
     from gitsched.reconcile.review.compared_plans import PlannedCommit
     from gitsched.reconcile.run import RunContext, StateUpdate
 
@@ -65,12 +69,18 @@ def find_retained(
     templates, former = NamedTemplates(decided.templates), NamedTemplates(decided.templates, {k: v[0] for k, v in edits.items()})
     deciding = [engine for engine in decided.engines if engine.decides_templates]
     tracking = [engine for engine in deciding if isinstance(engine, SelectionTracking)]
+    decided_plan = update.incremental.decided
+    tenancy, since_run = decided_plan.snapshot.tenancy, {**decided_plan.diff.templates, **decided_plan.diff.api_documents}
 
     def schedule(source: ApiDocuments, named: NamedTemplates) -> _FirstSchedule:
         time, config = min(later.time, now), plan.totals.config
         holds = make_holds_loader(named) if config.guard.hold_stateful else None
-        snapshot = Snapshot(source, named, frozenset(), {}, config, time, now, plan.observations, load_holds=holds)
-        return _FirstSchedule(snapshot, {engine.name: policy_apis[engine.name].create_engine(snapshot) for engine in tracking})
+        owners = find_owners(tenancy, update.cache, source, {**since_run, **edits, **policies})
+        snapshot = Snapshot(source, named, frozenset(), {}, config, time, now, plan.observations, load_holds=holds, tenancy=owners)
+        engines = {engine.name: made for engine in tracking if (made := create_engine(policy_apis[engine.name], snapshot))}
+        if len(engines) < len(tracking):
+            raise NeedsCompletePlan("an engine has nothing to decide")
+        return _FirstSchedule(snapshot, engines)
 
     before, after = schedule(known, former), schedule(documents, templates)
     changed = update.incremental.changes.templates
@@ -86,6 +96,10 @@ def find_retained(
         if selectable is None:
             raise NeedsCompletePlan("decisions depend on those about other objects")
         found |= selectable
+    together = _list_limited(tenancy, index, found) if tenancy is not None else frozenset[Key]()
+    if len(together) > find_limit(plan.totals.workload_count):
+        raise NeedsCompletePlan("the limits of tenants concern many workloads")
+    found |= together
     staying = {key: one for key in found if (one := decided.outcomes.get(key)) is not None and one.state == "placed" and one.policy}
     if not staying:
         return ()
@@ -93,9 +107,9 @@ def find_retained(
         raise NeedsCompletePlan("an API decides about a template that a policy of another one selects")
     if len(tracking) < len(deciding):
         raise NeedsCompletePlan("many workloads may keep their clusters, or other policy APIs may decide about them")
-    expected = after.decide(sorted(staying, key=workload_sort_key))
+    expected = after.decide(staying, together)
     expected = {key: outcome for key, outcome in expected.items() if _is_elsewhere(outcome, staying[key])}
-    old = before.decide(expected)
+    old = before.decide(expected, together.union(edits) if together else together)
     keys = [key for key, outcome in expected.items() if is_retained(old.get(key), outcome)]
     if not keys:
         return ()
@@ -107,7 +121,7 @@ def find_retained(
     }
     listed = NamedTemplates(decided.templates, listed=tuple(retained))
     catalog = Catalog(documents, listed, {}, {}, {}, {}, {}, ())
-    decisions = DecisionSet(catalog, partial.engines, retained, listed, frozenset(), (), frozenset())
+    decisions = DecisionSet(catalog, partial.engines, retained, listed, frozenset(), (), frozenset(), tenancy=tenancy)
     records = list_planned_records(open_records(context, planned.fetched), update, plan.outcomes)
     baseline = Baseline(decisions, plan.totals.config, max(now, plan.time), plan.observations, records, {}, {})
     return tuple(workload for workload in find_remedies(retained, expected, baseline) if workload.key not in plan.totals.held)
@@ -124,6 +138,18 @@ def _read_documents(update: StateUpdate) -> LazyDocuments:
     return LazyDocuments(kinds, lambda kind: changed[kind] if kind in changed else known[kind])
 
 
+def _list_limited(tenancy: Tenancy, index: TemplateIndex, keys: Iterable[Key]) -> frozenset[Key]:
+    """Return all workloads of the tenants with limits that have one of these templates."""
+    from gitsched.decide.tenants.tenant_amounts import has_limits  # few sources have tenants
+
+    limited = {owner for owner in {tenancy.find_owner(key) for key in keys} if has_limits(tenancy.list_rules(owner))}
+    return (
+        frozenset(key for key, entry in index.items() if tenancy.paths.find_owner(entry.path) in limited)
+        if limited
+        else frozenset()
+    )
+
+
 def _is_elsewhere(expected: Outcome, kept: Outcome) -> bool:
     return bool(expected.replicas_by_cluster) and expected.replicas_by_cluster.keys() != kept.replicas_by_cluster.keys()
 
@@ -134,12 +160,17 @@ class _FirstSchedule(NamedTuple):
     snapshot: Snapshot
     engines: Mapping[str, PolicyEngine]
 
-    def decide(self, keys: Iterable[Key]) -> dict[Key, Outcome]:
-        """Return the outcomes of some workloads, in the same order."""
+    def decide(self, keys: Collection[Key], together: frozenset[Key]) -> dict[Key, Outcome]:
+        """Return the outcomes of some workloads, by (namespace, name). `together` are others of tenants with limits that count for all."""
         templates, engines = self.snapshot.templates, tuple(self.engines.values())
-        documents = ((key, templates[key]) for key in keys if key in templates)
-        return {
+        documents = ((key, templates[key]) for key in sorted(together.union(keys), key=workload_sort_key) if key in templates)
+        outcomes = {
             key: outcome
             for key, document in documents
             if (outcome := decide_workload(document, engines, self.snapshot)) is not None
         }
+        if self.snapshot.tenancy is not None:
+            from gitsched.decide.tenants.tenant_outcomes import enforce_rules  # few sources have tenants
+
+            outcomes = dict(enforce_rules(outcomes, templates, self.snapshot, self.snapshot.documents).outcomes)
+        return {key: outcome for key, outcome in outcomes.items() if key in keys}

@@ -38,6 +38,7 @@ from gitsched.render.run_metadata import NOTHING_BUILT
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
+    from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.decide.incremental.changed_documents import SourceDiff
     from gitsched.decide.incremental.plan_state import Totals
     from gitsched.model.changes import SettingChange
@@ -96,6 +97,10 @@ def plan_incrementally(
     made, facts, tree_diff = found
     outcomes = RecoverableOutcomes(made.plan.outcomes, lambda: plan_source(context, fetched, now).plan.outcomes)
     plan, config = made.plan._replace(outcomes=outcomes), made.totals.config
+    if made.totals.owners and fetched.base_tenants == ():
+        from gitsched.reconcile.tenants.source_tenants import report_first_tenants  # few sources have tenants
+
+        plan = plan._replace(findings=report_first_tenants(plan.findings, cache.api_documents))
     setting_changes: tuple[SettingChange, ...] = ()
     if fetched.trusted.commit is not None and fetched.trusted.config != config:
         from gitsched.reconcile.review.setting_findings import report_settings  # few commits change settings
@@ -132,8 +137,8 @@ def _has_known_guard(context: RunContext, fetched: Fetched, totals: Totals, *, w
 
 
 def _has_known_tenants(context: RunContext, fetched: Fetched, totals: Totals) -> bool:
-    """Return whether the Tenants that count are those of the last plan, and no facts branch has documents without an owner. None that the
-    operator requires is missing."""
+    """Return whether the Tenants that count are those of the last plan, also where the base of a comparison has no trusted side, and no
+    facts branch has documents without an owner. None that the operator requires is missing."""
     recorded = fetched.record.tenants if fetched.record is not None else ()
     required = context.settings.operator.required_tenants
     if required:
@@ -143,7 +148,7 @@ def _has_known_tenants(context: RunContext, fetched: Fetched, totals: Totals) ->
             return False
     if not (recorded or totals.owners or fetched.base_tenants):
         return True
-    return bool(recorded and totals.owners) and fetched.base_tenants in (None, recorded) and fetched.facts == Facts()
+    return bool(recorded and totals.owners) and fetched.base_tenants in (None, (), recorded) and fetched.facts == Facts()
 
 
 def _plan_from_cache(
@@ -250,6 +255,21 @@ def merge_documents(
         updated[kind] = tuple(by_key[key] for key in sorted(by_key))
     kinds = [kind for kind in {**dict.fromkeys(known), **updated} if updated.get(kind, ((),))]
     return LazyDocuments(kinds, lambda kind: updated[kind] if kind in updated else known[kind])
+
+
+def find_owners(
+    tenancy: Tenancy | None,
+    cache: PlanCache,
+    documents: Mapping[tuple[str, str], tuple[Document, ...]],
+    changes: Mapping[Key, DocumentPair],
+) -> Tenancy | None:
+    """Return the owners of other documents with the same Tenants; None without any. `documents` are all of policy APIs, and `changes` what
+    differs from the plan in the cache."""
+    if tenancy is None:
+        return None
+    from gitsched.decide.incremental.continued_views import SourceOwners  # few sources have tenants
+
+    return tenancy._replace(owners=SourceOwners(tenancy.paths, cache.template_index, documents, changes))
 
 
 def read_templates(context: RunContext, fetched: Fetched) -> Mapping[Key, Document]:

@@ -62,8 +62,8 @@ def plan_from_state(context: RunContext, fetched: Fetched, *, reads_files: bool 
     """
     cache = open_state(context, fetched)
     totals = cache.header.totals
-    if context.settings.operator.required_tenants or totals.owners or totals.config != fetched.trusted.config:
-        raise NeedsCompletePlan("what tenants and settings change is not in the state")
+    if totals.config != fetched.trusted.config:
+        raise NeedsCompletePlan("what settings change is not in the state")
     if fetched.record is not None and fetched.record.adopted:
         raise NeedsCompletePlan("what keeps the placement with which it was adopted is not in the state")
     if totals.observations:

@@ -10,8 +10,8 @@ from gitsched.apis.gitsched.tenancy import Tenancy, TenantPaths, fold_path, is_b
 from gitsched.apis.gitsched.tenant import Tenant, parse_tenant, read_closed_tenant
 from gitsched.decide.catalog import RawDocument
 from gitsched.decide.incremental.continued_views import SourceOwners
-from gitsched.model.document import Body, Document, Key, as_object
-from gitsched.model.finding import Finding, Location, locate_origin
+from gitsched.model.document import Body, Document, Key, Origin, as_object
+from gitsched.model.finding import Finding, Location, finding_sort_key, locate_origin
 from gitsched.model.template_index import TemplateIndex
 from gitsched.model.tenants import TENANT, TENANT_CHANGED, TENANT_KIND
 from gitsched.reconcile.tenants.tenant_rules import LocateRules, read_positions
@@ -169,10 +169,23 @@ def _describe_change(document: RawDocument, tenant: Tenant, known: Sequence[Tena
     before = next((other for other in known if other.name == tenant.name), None)
     if before is not None and before.has_rules_of(tenant):
         return []
-    what = "differs from that of the trusted side" if before is not None else "is new"
-    later = "what it allows in addition counts from the next run" if before is not None else "it counts at once"
-    text = f"Tenant {tenant.name} {what}: {later}"
+    if before is None:
+        return [_report_new(document.name, document.origin)]
+    text = f"Tenant {tenant.name} differs from that of the trusted side: what it allows in addition counts from the next run"
     return [_make_finding(document, TENANT_CHANGED, text, "info")]
+
+
+def _report_new(name: str, origin: Origin | None) -> Finding:
+    location = locate_origin(origin) if origin is not None else None
+    return Finding("info", TENANT_CHANGED, f"Tenant {name} is new: it counts at once", location, (TENANT, "", name), is_change=True)
+
+
+def report_first_tenants(
+    findings: Iterable[Finding], documents: Mapping[tuple[str, str], tuple[Document, ...]]
+) -> tuple[Finding, ...]:
+    """Return the findings of a plan, with those about its Tenants where no trusted side has any. `documents` are those of policy APIs."""
+    new = (_report_new(document.key.name, document.origin) for document in documents.get(TENANT_KIND, ()))
+    return tuple(sorted((*findings, *new), key=finding_sort_key))
 
 
 def _make_finding(document: RawDocument, code: str, text: str, severity: Any = "error") -> Finding:

@@ -6,7 +6,8 @@ is compared with what the new one knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from gitsched.apis.capabilities import DocumentPair, SnapshotChanges
@@ -19,7 +20,6 @@ from gitsched.apis.karmada.continuation.policy_changes import POLICY_KINDS, find
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Key
-from gitsched.model.template_index import TemplateIndex
 
 _REBALANCER = (names.APPS_GROUP, names.REBALANCER)
 _BINDINGS = ((names.WORK_GROUP, names.BINDING), (names.WORK_GROUP, names.CLUSTER_BINDING))
@@ -40,8 +40,13 @@ def continue_state(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCh
     keeps_policies = not any(key[:2] in POLICY_KINDS for key in changes.api_documents)
     after = KarmadaState(snapshot, before, _add_autoscalers(before, changes), keeps_policies=keeps_policies)
     triggers = after.reschedule_triggers
-    if not _has_same_needs(before, after) or not triggers.names_only(snapshot.templates):
+    if not _has_same_needs(before, after):
         return None
+    missing = triggers.list_missing(snapshot.templates)
+    if missing:
+        if any(True for _ in _find_bound(chain(changes.template_index, changes.templates), missing)):
+            return None  # upstream finds a workload by the name of its binding
+        triggers.absent = missing
     bindings = _list_reported(changes) | triggers.list_concerned(before.reschedule_triggers)
     affected = {
         *find_affected_by_policies(before, after, changes),
@@ -97,10 +102,10 @@ def _list_reported(changes: SnapshotChanges) -> frozenset[Key]:
     return frozenset(key for key, pair in changes.api_documents.items() if key[:2] in _BINDINGS and _differ(pair))
 
 
-def _find_bound(index: TemplateIndex, bindings: frozenset[Key]) -> Iterator[Key]:
+def _find_bound(templates: Iterable[Key], bindings: frozenset[Key]) -> Iterator[Key]:
     """Yield the templates that have one of these bindings."""
     namespaces = {key.namespace for key in bindings}
-    for key in index if bindings else ():
+    for key in templates if bindings else ():
         if key.namespace in namespaces and binding_key(key) in bindings:
             yield key
 

@@ -1,0 +1,59 @@
+"""With Tenants, what only looks starts from the state of the last run, too, and says what complete plans say."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from gitsched.apis import capabilities
+from gitsched.apis.karmada.engine import KarmadaEngine
+from gitsched.apis.policy_api import EMPTY_SNAPSHOT
+from gitsched.apis.topology import CLUSTER
+from gitsched.decide.tenants.tenant_engines import make_tenant_engine
+from gitsched.model.simulation import FailureDomain
+from gitsched.reconcile import pipeline
+from gitsched.reconcile.incremental import planned_fleet
+from gitsched.reconcile.review.comparison import compare_plans
+from gitsched.reconcile.run_settings import RunSettings
+from gitsched.simulate.scenario import Scenario
+from tests.scenarios.conftest import Fleet
+from tests.scenarios.tenant_histories import TenantHistory
+from tests.scenarios.test_incremental_comparison import write_reports
+from tests.scenarios.test_planned_workloads import explain, show, simulate
+
+pytestmark = pytest.mark.usefixtures("bugs_are_raised")
+
+
+def test_the_engine_of_all_owners_can_do_what_theirs_can() -> None:
+    own = KarmadaEngine(EMPTY_SNAPSHOT)
+    made = make_tenant_engine("karmada", {"": own})
+    protocols = [one for _, one in inspect.getmembers(capabilities, inspect.isclass) if getattr(one, "_is_runtime_protocol", False)]
+    assert len(protocols) > 10
+    assert [one for one in protocols if isinstance(own, one) and not isinstance(made, one)] == []
+
+
+def test_tenants_are_planned_explained_and_simulated_from_the_state(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = TenantHistory(Random(3), lenient=True)
+    base = fleet.commit(history.files)
+    fleet.reconcile()
+    fleet.reconcile()
+    heads = [fleet.commit(history.go_on(kind), hour=0.1) for kind in ("own policy", "edit")]
+    known, scenario = fleet.settings(0.2, trusted=False), Scenario(lose=(FailureDomain(CLUSTER, "ams"),))
+    whole, path = known._replace(cache=tmp_path / "none"), min(path for path in history.files if path.startswith("blue/app"))
+    name = Path(path).stem
+
+    def query(settings: RunSettings) -> list[object]:
+        explained = explain(settings, "deployment", name, "blue", why_not=())
+        return [explained, simulate(settings, scenario), show(settings, "ams")]
+
+    expected = [write_reports(compare_plans(whole._replace(revision=head), base, complete=True)) for head in heads]
+    answers = query(whole)
+    for module in (pipeline, planned_fleet):
+        monkeypatch.setattr(module, "plan_source", None)
+    assert [write_reports(compare_plans(known._replace(revision=head), base)) for head in heads] == expected
+    assert query(known) == answers
