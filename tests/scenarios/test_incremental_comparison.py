@@ -287,6 +287,14 @@ def test_a_pull_request_is_planned_from_the_last_state(
     assert found.review.moves
 
 
+WAVES = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Rollout
+metadata: {name: waves}
+spec:
+  resourceSelectors: [{apiVersion: v1, kind: Service}]
+  rolloutStrategy: {type: Progressive}
+"""
 BRINGING = policy(*PLACES[:2], more="  propagateDeps: true\n")
 BROUGHT: Files = {
     **{f"clusters/{name}.yaml": cluster(name) for name in PLACES},

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gitsched.decide.incremental.continued_engines import continue_engines
 from gitsched.model.errors import GitschedError
-from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.incremental.source_diff import plan_incrementally, report_fallback
 from gitsched.reconcile.pipeline import needs_setting_report, plan_source, take_plan
@@ -50,8 +49,6 @@ def open_state(context: RunContext, fetched: Fetched) -> PlanCache:
     cache = take_plan(context, fetched)
     if cache is None:
         raise NeedsCompletePlan("there is no state")
-    if ROLLOUT_KIND in cache.header.kinds:
-        raise NeedsCompletePlan("the rollouts that a report shows are not in the state")
     return cache
 
 
