@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gitsched import __version__
+from gitsched.apis.gitsched.operator_config import OperatorConfig
 from gitsched.cli.exit_codes import get_review_code
 from gitsched.cli.output import format_outputs
 from gitsched.decide.incremental import repeated_decisions
@@ -73,7 +74,7 @@ def report(found: RunResult) -> tuple[object, ...]:
 HISTORIES: dict[str, tuple[Callable[[Random], Any], tuple[float, ...], int, int, int]] = {
     "independent workloads": (partial(PlainHistory, lenient=True), (), 1, 4, 2),
     "workloads that bring others along": (DependentHistory, (0.9,), 3, 4, 2),
-    "tenants": (partial(TenantHistory, lenient=True), (), 3, 3, 1),
+    "tenants": (partial(TenantHistory, lenient=True), (), 3, 3, 2),
     "an autoscaler that waits": (OtherApisHistory, (), 4, 5, 0),
 }
 """With the arguments of a step, a seed, the number of steps, and how often at least the output branch says that there is nothing to do."""
@@ -198,6 +199,7 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     {"released_clusters": ("first",)},
     {"require_reviewed": True},
     {"state": "on"},
+    {"operator": OperatorConfig(required_tenants=("*",))},
 )
 
 
@@ -227,6 +229,16 @@ def test_a_run_with_other_options_or_another_build_of_the_same_version_plans(
         assert not is_recorded(again(**options)), options
     monkeypatch.setattr(recorded_plan, "compute_package_digest", lambda _: "changed")
     assert not is_recorded(again())
+
+
+def test_required_tenants_that_the_last_plan_had_need_no_plan(runner: Runner) -> None:
+    tenant = "apiVersion: gitsched.io/v1alpha1\nkind: Tenant\nmetadata: {name: shop}\nspec: {paths: [shop], namespaces: [shop]}\n"
+    runner.fleet.commit(FILES | {"tenants/shop.yaml": tenant})
+    operator = OperatorConfig(required_tenants=("sh*",))
+    runner.run(0, operator=operator)
+    found = runner.run(1, reads_record=True, preview=True, operator=operator)
+    assert is_recorded(found)
+    assert report(found) == report(runner.run(1, preview=True, operator=operator))
 
 
 def test_commits_of_a_small_fleet_have_no_key(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

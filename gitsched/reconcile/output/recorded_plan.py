@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.guard.guard_settings import GuardRecord, read_guard_record
@@ -21,6 +21,7 @@ from gitsched.decide.incremental.plan_state import PlanTimes, Totals, compute_pl
 from gitsched.decide.incremental.repeated_decisions import find_unstable, find_unstable_changes
 from gitsched.decide.plan_result import Plan
 from gitsched.model.changes import NOTHING_WITHHELD
+from gitsched.model.tenants import TENANT_CHANGED
 from gitsched.reconcile.cache.reading_rules import ReadingRules
 from gitsched.reconcile.incremental.changed_files import has_same_documents
 from gitsched.reconcile.package_digest import compute_package_digest
@@ -33,6 +34,7 @@ from gitsched.render.run_metadata import NOTHING_BUILT, RunMetadata
 if TYPE_CHECKING:
     from gitsched.git import Repository
     from gitsched.model.document import Key
+    from gitsched.model.finding import Finding
     from gitsched.model.scheduling import Outcome
 
 PLAN_KEY = "Gitsched-Plan-Key"
@@ -55,6 +57,7 @@ def find_recorded_plan(
         return None
     config = read_config(context.source.repository, fetched.source.tree, context.caches.files) or Config()
     guard = GuardRecord(config.guard)
+    findings = tuple(finding for finding in record.findings if finding.code != TENANT_CHANGED)  # the run has reported the change
     if (read_guard_record(record.guard) if record.guard else GuardRecord()) != guard:
         return None
     if trailers[PLAN_KEY] not in (_compute_key(context, fetched), _compute_key(context, fetched, fetched.source.tree)):
@@ -62,8 +65,8 @@ def find_recorded_plan(
     times = compute_plan_times(fetched.time, record.time, now)
     plan = Plan(
         outcomes=PlannedOutcomes(sum(record.workloads.values()), lambda: plan_source(context, fetched, now).plan.outcomes),
-        totals=_make_totals(record, config, times, _count_clusters(fetched, fetched.output_tree)),
-        findings=tuple(record.findings),
+        totals=_make_totals(record, findings, config, times, _count_clusters(fetched, fetched.output_tree)),
+        findings=findings,
         moves=(),
         next_wakeup=record.next_wakeup,
         time=times.source_time,
@@ -77,10 +80,9 @@ def find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, writt
     """Return the key for the commit of a plan; "" if the next run has to make a plan."""
     plan, totals = planned.plan, planned.plan.totals
     is_plain = (
-        _has_plain_options(context, fetched)
+        _has_plain_options(context, fetched, planned.tenants)
         and bool(fetched.source.oid)
         and not (planned.builds != NOTHING_BUILT or planned.kept_files or planned.message)
-        and planned.tenants == (fetched.record.tenants if fetched.record is not None else ())
         and not (planned.setting_changes or written.refused or written.findings)
         and not (
             totals.held
@@ -95,7 +97,7 @@ def find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, writt
         and plan.withheld == NOTHING_WITHHELD
         and plan.guard == GuardRecord(totals.config.guard)
         and not plan.freeze
-        and not any(finding.is_change for finding in plan.findings)
+        and not any(finding.is_change and finding.code != TENANT_CHANGED for finding in plan.findings)
     )
     if not is_plain or totals.cluster_count != _count_clusters(fetched, written.tree) or _loses_kind(fetched, planned, written):
         return ""
@@ -132,10 +134,15 @@ def _reads_documents_alone(rules: ReadingRules | None) -> bool:
     return rules is not None and not (rules.links or rules.is_searched or rules.references or rules.charts)
 
 
-def _has_plain_options(context: RunContext, fetched: Fetched) -> bool:
-    """Return whether no option and nothing outside of the source has an effect on the plan, besides those of the key."""
-    settings = context.settings
-    chosen = (settings.allowed, settings.released_clusters, settings.guard_limits, settings.operator.required_tenants)
+def _has_plain_options(context: RunContext, fetched: Fetched, tenants: tuple[Mapping[str, Any], ...]) -> bool:
+    """Return whether no option and nothing outside of the source has an effect on the plan with these Tenants, besides those of the key."""
+    settings, required = context.settings, context.settings.operator.required_tenants
+    if required:
+        from gitsched.reconcile.tenants.required_tenants import list_missing  # few operators require Tenants
+
+        if list_missing(required, [str(tenant.get("name")) for tenant in tenants]):
+            return False
+    chosen = (settings.allowed, settings.released_clusters, settings.guard_limits)
     compared = settings.reviewed is not None or settings.require_reviewed or settings.all_statuses or settings.findings_only
     return not (any(chosen) or compared or fetched.frozen or fetched.facts != Facts())
 
@@ -154,7 +161,7 @@ def _is_repeated(context: RunContext, fetched: Fetched, record: RunMetadata, now
         and (record.next_wakeup is None or record.next_wakeup > now)
         and not (record.observations or record.observed_at or record.facts or record.retiring or record.retained)
         and not (record.rollouts or record.adopted or record.kept_files or record.builds != NOTHING_BUILT)
-        and _has_plain_options(context, fetched)
+        and _has_plain_options(context, fetched, record.tenants)
         and read_releases(context, fetched) is None
         and not list_allowed_changes(context, fetched)
     )
@@ -184,7 +191,9 @@ def _loses_kind(fetched: Fetched, planned: Planned, written: Written) -> bool:
     return any(kind in others or repository.find_entry(written.tree, f"{fetched.prefix}{kind}") is None for kind in kinds)
 
 
-def _make_totals(record: RunMetadata, config: Config, times: PlanTimes, cluster_count: int) -> Totals:
+def _make_totals(
+    record: RunMetadata, findings: tuple[Finding, ...], config: Config, times: PlanTimes, cluster_count: int
+) -> Totals:
     return Totals(
         config=config,
         source_time=times.source_time,
@@ -194,7 +203,7 @@ def _make_totals(record: RunMetadata, config: Config, times: PlanTimes, cluster_
         findings_by_file={},
         findings_by_workload={},
         engine_findings=(),
-        other_findings=tuple(record.findings),
+        other_findings=findings,
         wakeups={},
         unstable=frozenset(),
         first_outcomes={},
