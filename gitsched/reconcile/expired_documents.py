@@ -9,12 +9,17 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from gitsched.apis.capabilities import ExpiredDocument, ExpiryReporting
+from gitsched.apis.policy_api import PolicyEngine
 from gitsched.manifests.document_removal import Identity, NotRemovable, remove_documents
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parser import list_kustomize_resources
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.reconcile import preview
+from gitsched.reconcile.fetch import fetch
+from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
+from gitsched.reconcile.incremental.state_plan import plan_from_state, try_with_state
+from gitsched.reconcile.run import Fetched, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.worktree_file import replace_file, resolve_worktree_file
 
@@ -47,18 +52,27 @@ class TidiedFile(NamedTuple):
 
 def find_expired_documents(settings: RunSettings, root: Path) -> list[TidiedFile]:
     """Return the files of a worktree that have expired documents, by path. A request that no run has handled yet is not expired."""
-    plan = preview(settings._replace(worktree=True, observations="recorded"), complete=True).plan
-    expired = [
-        document
-        for engine in plan.decisions.engines
-        if isinstance(engine, ExpiryReporting)
-        for document in engine.expired_documents()
-    ]
+    settings = settings._replace(worktree=True, observations="recorded")
     by_path: dict[str, list[ExpiredDocument]] = {}
-    for entry in expired:
+    for entry in list_expired_documents(settings):
         if entry.document.origin is not None:
             by_path.setdefault(entry.document.origin.path, []).append(entry)
     return [_tidy_file(root, path, by_path[path]) for path in sorted(by_path)]
+
+
+def list_expired_documents(settings: RunSettings) -> list[ExpiredDocument]:
+    """Return the expired documents of the source."""
+    context = open_context(settings)
+    engines = try_with_state(lambda: _continue_engines(context, fetch(context)))
+    if engines is None:
+        engines = preview(settings, complete=True).plan.decisions.engines
+    return [document for engine in engines if isinstance(engine, ExpiryReporting) for document in engine.expired_documents()]
+
+
+def _continue_engines(context: RunContext, fetched: Fetched) -> tuple[PolicyEngine, ...]:
+    """Return the engines of the last run, continued with the fetched commit."""
+    planned, update = plan_from_state(context, fetched, reads_files=False)
+    return PlannedWorkloads(context, fetched, planned.plan, update).engines
 
 
 def write_tidied_file(root: Path, file: TidiedFile) -> TidiedFile:

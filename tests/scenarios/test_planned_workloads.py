@@ -17,6 +17,7 @@ from gitsched.model.finding import Finding
 from gitsched.model.labels import parse_selector_text
 from gitsched.model.simulation import FailureDomain
 from gitsched.reconcile import pipeline, reschedule
+from gitsched.reconcile.expired_documents import list_expired_documents
 from gitsched.reconcile.incremental import planned_fleet
 from gitsched.reconcile.reschedule import WorkloadSelection, make_reschedule_file
 from gitsched.reconcile.review import explanation, fleet_tree, source_simulation
@@ -113,7 +114,7 @@ def query(settings: RunSettings, dice: Random, objects: list[tuple[str, str, str
         chosen = WorkloadSelection(labels=parse_selector_text(dice.choice(("app", "!app"))), namespace=namespace)
     requested = request_rescheduling(settings, chosen, with_companions=dice.random() < 0.8)
     described = explain(settings, "cluster", dice.choice((*clusters, "fourth")), why_not=())
-    return [explained, described, requested, simulate(settings, scenario), shown]
+    return [explained, described, requested, list_expired_documents(settings), simulate(settings, scenario), shown]
 
 
 def play(fleet: Fleet, where: Path, history: PolicyHistory | History, dice: Random, steps: int) -> None:
@@ -153,7 +154,7 @@ def test_what_the_last_run_has_placed_is_explained_without_a_complete_plan(
         shown = [show(settings, word) for word in ("api", "first")]
         explained = [explain(settings, kind, name, why_not=()) for kind, name in (("deployment", "api"), ("cluster", "first"))]
         requested = request_rescheduling(settings, WorkloadSelection((("deployment", "default", "api"),)), with_companions=True)
-        return [*explained, requested, simulate(settings, scenario), *shown]
+        return [*explained, requested, list_expired_documents(settings), simulate(settings, scenario), *shown]
 
     whole = answer(settings._replace(cache=tmp_path / "none"))
     assert not any(isinstance(one, str) for one in whole)

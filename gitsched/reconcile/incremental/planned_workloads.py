@@ -65,15 +65,15 @@ class PlannedWorkloads:
         self._cache, incremental = update
         self._incremental = incremental
         self._changes, self._totals, self._snapshot = incremental.changes, incremental.totals, incremental.decided.snapshot
-        self._engines = continue_planned_engines(update)
-        for engine in self._engines:
+        self.engines = continue_planned_engines(update)
+        for engine in self.engines:
             if engine.time is not None or (engine.wakeup is not None and engine.wakeup <= self._totals.now):
                 raise NeedsCompletePlan(f"the engine of {engine.name} has to check again")
-        own = read_own_workloads(self._engines, self._snapshot)
+        own = read_own_workloads(self.engines, self._snapshot)
         if own is None or not all(self._is_decided_by(key, one.outcome.api) for key, one in own.items()):
             raise NeedsCompletePlan("several APIs may decide the same workload")
         self._own = own
-        listing = [(engine, frozenset(engine.list_inputs())) for engine in self._engines if isinstance(engine, InputListing)]
+        listing = [(engine, frozenset(engine.list_inputs())) for engine in self.engines if isinstance(engine, InputListing)]
         self._inputs = frozenset(key for _, inputs in listing for key in inputs if key in self._snapshot.templates)
         self._dependent = frozenset(key for engine, inputs in listing if engine.decides_templates for key in inputs) & self._inputs
         recorded = open_records(context, fetched)
@@ -114,7 +114,7 @@ class PlannedWorkloads:
     @property
     def has_inner_placements(self) -> bool:
         """Whether pods inside a cluster have placements, so that nodes are failure domains."""
-        return any(isinstance(engine, InnerPlacementReporting) for engine in self._engines)
+        return any(isinstance(engine, InnerPlacementReporting) for engine in self.engines)
 
     def list_concerned(self, scenario: Scenario, changed: ChangedCatalog) -> frozenset[Key]:
         """Return the workloads that the events of a scenario may concern, those about which more is to be told, and all that a scenario
@@ -125,7 +125,7 @@ class PlannedWorkloads:
         concerned = set(self._list_losing(frozenset((*changed.lost, *changed.drained))))
         if not (scenario.scale or scenario.add or scenario.copies or scenario.fresh):
             return frozenset(concerned)
-        if self._has_many_inputs or scenario.fresh or any(engine.wakeup is not None for engine in self._engines):
+        if self._has_many_inputs or scenario.fresh or any(engine.wakeup is not None for engine in self.engines):
             raise NeedsCompletePlan("all workloads are decided again, also as time passes")
         if not self._inputs.issuperset(changed.catalog.templates):
             raise NeedsCompletePlan("templates are added")
@@ -138,7 +138,7 @@ class PlannedWorkloads:
 
     def _list_losing(self, clusters: frozenset[str]) -> frozenset[Key]:
         """Return the workloads to which one of these clusters may be relevant, and those about which more is to be told."""
-        reporting = list_capacity_reporters(self._engines)
+        reporting = list_capacity_reporters(self.engines)
         found = {key for engine in reporting.values() for key in engine.list_concerned(self.index, clusters)}
         others = (key for key, entry in self.index.items() if entry.placement is not None and entry.placement.api not in reporting)
         changed = (key for key, row in self._changes.workloads.items() if row is not None)
@@ -164,7 +164,7 @@ class PlannedWorkloads:
         """Return the decisions about some workloads, and a baseline for simulations of what concerns these alone."""
         if len(keys) > _MIN_LIMIT + self._totals.workload_count // _SHARE or any(map(is_claim, keys)):
             raise NeedsCompletePlan("many workloads are concerned, or a claim that any workload may mount")
-        for engine in self._engines:
+        for engine in self.engines:
             if engine.decides_templates and not isinstance(engine, InputListing):
                 raise NeedsCompletePlan(f"decisions of {engine.name} may depend on any object")
         decisions = self.decide(keys)
@@ -179,7 +179,7 @@ class PlannedWorkloads:
         index, changes = self.index, self._changes
         unsettled = frozenset((*self._totals.wakeups, *self._totals.unstable, *changes.workloads, *changes.templates))
         own = self._own.keys()
-        return ContinuedPlan(self._engines, catalog, unsettled - own, lambda: index, outcomes.get, is_partial=is_partial)
+        return ContinuedPlan(self.engines, catalog, unsettled - own, lambda: index, outcomes.get, is_partial=is_partial)
 
     def split_settled(self) -> KnownPlacements:
         """Return which workloads run as the last plan decided, and which may not."""
@@ -221,7 +221,7 @@ class PlannedWorkloads:
         snapshot, own, catalog = self._snapshot, self._own, self._make_catalog(keys)
         outcomes = {key: workload.outcome for key, workload in own.items()}
         for key in sorted((key for key in keys if key not in own), key=workload_sort_key):
-            outcome = decide_workload(snapshot.templates[key], self._engines, snapshot)
+            outcome = decide_workload(snapshot.templates[key], self.engines, snapshot)
             if outcome is not None:
                 outcomes[key] = outcome
             elif self.index[key].placement is not None:
@@ -235,7 +235,7 @@ class PlannedWorkloads:
     ) -> DecisionSet:
         return DecisionSet(
             catalog,
-            self._engines,
+            self.engines,
             outcomes,
             templates,
             frozenset(),
