@@ -72,10 +72,10 @@ def make_reschedule_file(
     """
     context = open_context(settings)
     fetched = fetch(context)
-    if not selection.displaced:  # that is a question about all workloads
-        known = try_with_state(lambda: _make_from_state(context, fetched, selection, ttl, with_companions))
-        if known is not None:
-            return known
+    with_companions = with_companions and not selection.displaced
+    known = try_with_state(lambda: _make_from_state(context, fetched, selection, ttl, with_companions))
+    if known is not None:
+        return known.file
     planned = plan_source(context, fetched, settings.now)
     plan = planned.plan
     decisions = _decide_without_requests(context, fetched, planned)
@@ -83,13 +83,13 @@ def make_reschedule_file(
     keys = _select(baseline, selection)
     if not keys:
         return None
-    request = make_reschedule_request(baseline, keys, ttl, with_companions and not selection.displaced)
+    request = make_reschedule_request(baseline, keys, ttl, with_companions)
     return _make_file(request, planned.config, plan.decisions.catalog)
 
 
 def _make_from_state(
     context: RunContext, fetched: Fetched, selection: WorkloadSelection, ttl: timedelta | None, with_companions: bool
-) -> RescheduleFile | None:
+) -> _Answer | None:
     """Return the request for workloads that the last run has planned; None where a complete plan is needed."""
     known = plan_from_state(context, fetched)
     workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
@@ -99,17 +99,20 @@ def _make_from_state(
         return None
     if (with_companions and totals.has_far_companions) or any(tuple(engine.list_pending_requests()) for engine in engines):
         return None
-    if selection.named:
-        keys = [_find_named(baseline, workloads.index, *named) for named in selection.named]
-    else:
-        keys = _find_labelled(baseline, workloads.index, selection)
-    namespaces = {key.namespace for key in keys}
-    among = {key: baseline.decisions.templates[key] for key in workloads.index if key.namespace in namespaces}
     try:
-        request = make_reschedule_request(baseline, keys, ttl, with_companions, among)
+        keys = _select_from_state(baseline, workloads.index, selection)
+        namespaces = {key.namespace for key in keys} if with_companions else ()
+        among = {key: baseline.decisions.templates[key] for key in workloads.index if key.namespace in namespaces}
+        request = make_reschedule_request(baseline, keys, ttl, with_companions, among) if keys else None
     except NeedsNewEngines:
         return None
-    return _make_file(request, baseline.config, baseline.decisions.catalog)
+    return _Answer(_make_file(request, baseline.config, baseline.decisions.catalog) if request is not None else None)
+
+
+class _Answer(NamedTuple):
+    """What `make_reschedule_file` returns."""
+
+    file: RescheduleFile | None
 
 
 def _make_file(request: RescheduleRequest, config: Config, catalog: Catalog) -> RescheduleFile:
@@ -173,12 +176,15 @@ def _select(baseline: Baseline, selection: WorkloadSelection) -> list[Key]:
     return _check_labelled(keys, selection)
 
 
-def _find_labelled(baseline: Baseline, index: TemplateIndex, selection: WorkloadSelection) -> list[Key]:
-    """Return the workloads of an index with the labels of a selection."""
+def _select_from_state(baseline: Baseline, index: TemplateIndex, selection: WorkloadSelection) -> list[Key]:
+    """Return the workloads of an index that are selected."""
+    if selection.named:
+        return [_find_named(baseline, index, *named) for named in selection.named]
     labels = selection.labels
-    assert labels is not None
-    keys = (key for key, entry in index.items() if entry.placement is not None and labels.matches(entry.labels))
-    return _check_labelled(_list_eligible(baseline, sorted(keys, key=workload_sort_key), selection.namespace), selection)
+    placed = (key for key, entry in index.items() if entry.placement is not None)
+    keys = sorted((key for key in placed if labels is None or labels.matches(index[key].labels)), key=workload_sort_key)
+    eligible = _list_eligible(baseline, keys, selection.namespace)
+    return find_displaced(baseline, eligible) if selection.displaced else _check_labelled(eligible, selection)
 
 
 def _list_eligible(baseline: Baseline, keys: Iterable[Key], namespace: str) -> list[Key]:

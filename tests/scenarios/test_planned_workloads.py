@@ -110,7 +110,9 @@ def query(settings: RunSettings, dice: Random, objects: list[tuple[str, str, str
     shown = show(settings, dice.choice((name, *clusters)))
     explained = explain(settings, dice.choice((kind, kind.lower())), name, namespace, why_not=why_not)
     chosen = WorkloadSelection(((kind, namespace, name),))
-    if dice.random() < 0.4:
+    if dice.random() < 0.2:
+        chosen = WorkloadSelection(displaced=True, namespace=dice.choice(("", namespace)))
+    elif dice.random() < 0.4:
         chosen = WorkloadSelection(labels=parse_selector_text(dice.choice(("app", "!app"))), namespace=namespace)
     requested = request_rescheduling(settings, chosen, with_companions=dice.random() < 0.8)
     described = explain(settings, "cluster", dice.choice((*clusters, "fourth")), why_not=())
