@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gitsched.model.changes import RecordChange, SettingChange
     from gitsched.model.commit import Commit
     from gitsched.model.finding import Finding
+    from gitsched.reconcile.cache.caches import TreeCache
     from gitsched.reconcile.cache.plan_cache import PlanCache
     from gitsched.reconcile.cache.reading_rules import ReadingRules
     from gitsched.reconcile.run_settings import RunSettings
@@ -228,10 +229,16 @@ class RunInput(NamedTuple):
 
 
 class StateUpdate(NamedTuple):
-    """An incremental plan, and the plan cache that it started from. The cache is updated once the plan is published."""
+    """An incremental plan, and the plan cache that it started from. The cache is updated once the plan is published.
+
+    `reading_rules` say how the files of the planned tree were chosen. `trees` are the last tree and the planned one, where they had to be
+    read completely.
+    """
 
     cache: PlanCache
     incremental: IncrementalPlan
+    reading_rules: ReadingRules | None
+    trees: tuple[TreeCache, ...] = ()
 
 
 class Planned(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from gitsched.reconcile.builds import kustomize_roots as builds
 from gitsched.reconcile.output import output_commit
+from gitsched.reconcile.review.comparison import compare_plans
 from tests.scenarios.conftest import Fleet, cluster, policy
 from tests.scenarios.plain_histories import DEPLOYMENT, SERVICE, Files, PlainHistory, write_policy
+from tests.scenarios.test_incremental_comparison import write_reports
 from tests.scenarios.test_incremental_plan import ThreeVariants
 
 pytestmark = pytest.mark.usefixtures("bugs_are_raised")
@@ -91,6 +94,22 @@ def test_changes_below_kustomizations_are_planned_from_the_last_state(
     objects = ("Service", "Deployment")
     assert placed == ([] if feature == "not placed" else [("web", kind) for kind in objects])
     assert reported == ([(kind, "apps", "app") for kind in objects] if feature == "not placed" else [])
+
+
+@pytest.mark.kubectl
+def test_a_pull_request_below_a_kustomization_is_planned_from_the_last_state(fleet: Fleet, tmp_path: Path) -> None:
+    history = PlainHistory(Random(4), lenient=True)
+    files = {**history.files, "apps/web/namespace.yaml": UNNAMED, **write_app("app"), **write_kustomization("app")}
+    base = fleet.commit({**files, "flux/web.yaml": FLUX % {"name": "web"}})
+    fleet.reconcile()
+    fleet.reconcile(0.1)
+    changes = {**write_app("app", 5), **write_app("new"), "policies/one.yaml": write_policy("one", "west", "Divided")}
+    head = fleet.commit({**changes, **write_kustomization("app", "new")}, hour=0.1)
+    settings = fleet.settings(0.1, revision=head, trusted=False)
+    found, whole = compare_plans(settings, base), compare_plans(settings._replace(cache=tmp_path / "none"), base, complete=True)
+    assert not found.run.plan.complete
+    assert {move.key.name for move in found.review.moves} >= {"app", "new"}
+    assert write_reports(found) == write_reports(whole)
 
 
 BUNDLE = "apiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {name: web, namespace: default}\nspec: {path: apps/web}\n"

@@ -206,7 +206,7 @@ def _update_relations(changes: IncrementalChanges, *, is_idle: bool) -> _Relatio
         from gitsched.decide.incremental.own_objects import update_own_objects  # few sources have such workloads
 
         references = update_own_objects(changes, missing.rows)
-    findings = move_reference_findings(missing.findings, changes.diff.findings, changes.documents)
+    findings = move_reference_findings(missing.findings, changes.diff, changes.documents)
     if references is None or findings is None:
         return None
     return _Relations(references, companions.rows, findings, companions.separated_count, missing.creators)

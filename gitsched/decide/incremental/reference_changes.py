@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.topology import list_cluster_kinds
@@ -23,6 +23,7 @@ from gitsched.model.finding import locate_document
 from gitsched.model.references import RequiredObject
 
 if TYPE_CHECKING:
+    from gitsched.decide.incremental.changed_documents import SourceDiff
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
     from gitsched.decide.incremental.plan_state import PlanRows, ReferenceRow, Totals, WorkloadRow
     from gitsched.decide.relations.reference_findings import LocatedFinding
@@ -33,15 +34,17 @@ _ACCOUNT = ("", "ServiceAccount")
 
 
 def move_reference_findings(
-    findings: tuple[LocatedFinding, ...], paths: Container[str], documents: Mapping[Key, Document]
+    findings: tuple[LocatedFinding, ...], diff: SourceDiff, documents: Mapping[Key, Document]
 ) -> tuple[LocatedFinding, ...] | None:
     """Return the findings about references with their locations in changed files; None if one is about a document that is not there."""
     moved: list[LocatedFinding] = []
     for key, finding in findings:
-        if key is not None and finding.location is not None and finding.location.path in paths:
-            if key not in documents:
+        if key is not None and finding.location is not None and finding.location.path in diff.findings:
+            if key in documents:
+                finding = finding._replace(location=locate_document(documents[key]))
+            elif key in diff.templates or key in diff.api_documents:
                 return None
-            finding = finding._replace(location=locate_document(documents[key]))
+            # else it is built from the file, and is what it was
         moved.append((key, finding))
     return tuple(moved)
 

@@ -4,6 +4,7 @@ last run."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
@@ -13,15 +14,19 @@ from gitsched.decide.registry import reserved_groups
 from gitsched.model.cluster_facts import NO_FACTS
 from gitsched.model.document import Document, Key
 from gitsched.reconcile.incremental.changed_files import TemplateFinder, find_limit, read_file_at
+from gitsched.reconcile.incremental.source_diff import read_templates
 from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan
 from gitsched.reconcile.run import Facts
 from gitsched.reconcile.source.file_selection import FileSelection
 from gitsched.reconcile.source.source_reader import SourceReader
+from gitsched.reconcile.source.source_tree import read_tree
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from gitsched.apis.capabilities import DocumentPair
+    from gitsched.decide.catalog import RawDocument
+    from gitsched.reconcile.cache.caches import TreeCache
     from gitsched.reconcile.run import Fetched, RunContext, StateUpdate
 
 Documents = Mapping[Key, Document]
@@ -40,11 +45,13 @@ class SourceVersion(NamedTuple):
 
 
 class SourceComparer:
-    """Reads the documents that differ between two versions of the source: of the files that differ, or because facts differ."""
+    """Reads the documents that differ between two versions of the source: of the files that differ, or because facts differ; or of complete
+    trees, where the plan needed these."""
 
     def __init__(self, context: RunContext, fetched: Fetched, update: StateUpdate) -> None:
         """`update` is the incremental plan of the fetched commit. Only the state that it started from is read."""
         self._context, self._fetched, self._cache = context, fetched, update.cache
+        self._trees = {tree.tree: tree for tree in update.trees}
         config = self._cache.header.totals.config
         self._repository = context.source.repository
         self._reader = SourceReader(self._repository, context.caches.files, config, strict=config.source.strict)
@@ -110,8 +117,31 @@ class SourceComparer:
 
     def read_files(self, before: str, after: str) -> tuple[Documents, Documents]:
         """Return the documents of the files that differ between two trees, as these have them."""
+        if self._trees:
+            return self._compare_trees(self._read_tree(before), self._read_tree(after))
         paths = self._list_paths(before, after)
         return self._read_documents(before, paths), self._read_documents(after, paths)
+
+    def _read_tree(self, tree: str) -> TreeCache:
+        if tree not in self._trees:
+            self._trees[tree] = read_tree(self._context, self._fetched, tree, self._context.caches.tree)
+        return self._trees[tree]
+
+    def _compare_trees(self, before: TreeCache, after: TreeCache) -> tuple[Documents, Documents]:
+        from gitsched.reconcile.incremental.tree_diff import keep_order, list_differing  # few commits change what is built
+
+        if not keep_order(before, after, self._cache.header.totals.kind_scopes):
+            raise NeedsCompletePlan("the order of documents differs, or which of them are parts of kustomizations")
+        first, second = list_differing(before, after)
+        return self._identify(first), self._identify(second)
+
+    def _identify(self, documents: Iterable[RawDocument]) -> Documents:
+        found, scopes = FileDocuments(), self._cache.header.totals.kind_scopes
+        documents = tuple(documents)
+        if not identify_documents(documents, scopes, found):
+            raise NeedsCompletePlan("documents concern others")
+        known = {**found.templates, **found.api}
+        return {key: known[key] for document in documents if (key := resolve_key(document, scopes)) is not None}
 
     def _list_paths(self, before: str, after: str) -> list[str]:
         header = self._cache.header
@@ -125,20 +155,25 @@ class SourceComparer:
         return [path for path in changed if selection.includes(path)]
 
     def _read_documents(self, tree: str, paths: Iterable[str]) -> Documents:
-        found, order, scopes = FileDocuments(), list[Key | None](), self._cache.header.totals.kind_scopes
+        documents: list[RawDocument] = []
         for path in paths:
             if self._repository.find_entry(tree, path) is None:
                 continue
             file = read_file_at(self._repository, tree, path, self._reader)
-            if file is None or not identify_documents(file.documents, scopes, found):
-                raise NeedsCompletePlan(f"{path} has documents that concern others")
-            order += (resolve_key(document, scopes) for document in file.documents)
-        documents = {**found.templates, **found.api}
-        return {key: documents[key] for key in order if key is not None}
+            if file is None:
+                raise NeedsCompletePlan(f"{path} concerns other files")
+            documents += file.documents
+        return self._identify(documents)
 
-    def make_finder(self, tree: str, read_all: Callable[[], Documents]) -> TemplateFinder:
-        """Return what finds the templates of a tree, of which `read_all` returns all."""
-        return TemplateFinder(self._repository, tree, self._cache, self._reader, read_all)
+    def make_finder(self) -> Callable[[Key], Document | None]:
+        """Return what finds the templates of the fetched commit."""
+        tree = self._fetched.source.tree
+        if self._trees:
+            from gitsched.reconcile.incremental.tree_diff import make_finder  # few commits change what is built
+
+            return make_finder(self._read_tree(tree), self._cache.header.totals.kind_scopes)
+        read_all = partial(read_templates, self._context, self._fetched)
+        return TemplateFinder(self._repository, tree, self._cache, self._reader, read_all).find
 
 
 def _find_position(document: Document) -> tuple[str, int, int]:

@@ -6,7 +6,7 @@ The report is the same as that of complete plans. Where only these can tell some
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import ReferenceReading
@@ -83,6 +83,8 @@ class IncrementalComparer:
 
     def compare(self, context: RunContext, earlier: PlannedCommit, later: PlannedCommit, /) -> ComparedInputs:
         totals, reader = earlier.run.plan.totals, _open_reader(context, later)
+        if _get_update(earlier).trees and not _get_update(later).trees:
+            raise NeedsCompletePlan("documents of the earlier commit depend on files that the later plan has not read")
         before = _EarlierInput(_find_version(reader, earlier), (totals.source_time, totals.now), Observations())
         return _compare_inputs(context, reader, before, later, _name_policies(context, earlier))
 
@@ -111,9 +113,9 @@ class IncrementalComparer:
 
     def list_clusters(self, _context: RunContext, planned: PlannedCommit, /) -> set[str]:
         """Return only those of the clusters that one of the plans adds, removes or changes: the others are in all plans."""
-        cache, incremental = _get_update(planned)
-        changed = incremental.changes.clusters
-        rows = {name: changed[name] if name in changed else cache.read_cluster(name) for name in self._clusters}
+        update = _get_update(planned)
+        changed = update.incremental.changes.clusters
+        rows = {name: changed[name] if name in changed else update.cache.read_cluster(name) for name in self._clusters}
         return {name for name, row in rows.items() if row is not None} - planned.run.plan.retiring.keys()
 
 
@@ -124,9 +126,9 @@ def _get_update(planned: PlannedCommit) -> StateUpdate:
 
 def _has_template(planned: PlannedCommit, key: Key) -> bool:
     """Return whether the source of an incremental plan has a template."""
-    cache, incremental = _get_update(planned)
-    changed = incremental.changes.templates
-    return changed[key] is not None if key in changed else key in cache.template_index
+    update = _get_update(planned)
+    changed = update.incremental.changes.templates
+    return changed[key] is not None if key in changed else key in update.cache.template_index
 
 
 def _open_reader(context: RunContext, planned: PlannedCommit) -> SourceComparer:
@@ -234,8 +236,7 @@ class _CounterfactualDecisions:
     ) -> None:
         self._context, self._fetched, self._totals = context, later.fetched, later.run.plan.totals
         self._cache, self._tenancy = cache, _get_update(later).incremental.decided.snapshot.tenancy
-        tree = later.fetched.source.tree
-        self._find = reader.make_finder(tree, partial(read_templates, context, later.fetched)).find
+        self._find = reader.make_finder()
         before, after = reader.read_changes(reader.state, _find_version(reader, later))
         if _differ_in_paths(before, after):
             raise NeedsCompletePlan("the order of documents differs from that of the last run")

@@ -52,7 +52,7 @@ def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
     if fetched.trusted.config.observations.statuses is not None:
         raise NeedsCompletePlan("reports of clusters are observed")
     found = plan_from_state(context, fetched, reads_files=False)
-    plan, (cache, incremental) = found.planned.plan, found.update
+    plan, cache, incremental = found.planned.plan, found.update.cache, found.update.incremental
     decided, changes = incremental.decided, incremental.changes
     if plan.observations or plan.rollout_records:
         raise NeedsCompletePlan("what the plan does depends on more than its rows")

@@ -62,7 +62,7 @@ class PlannedWorkloads:
         if plan.rollout_records or plan.withheld.moves or plan.observations:
             raise NeedsCompletePlan("what the plan does depends on more than decisions")
         self.plan, self._context, self._fetched = plan, context, fetched
-        self._cache, incremental = update
+        self._cache, incremental = update.cache, update.incremental
         self._incremental = incremental
         self._changes, self._totals, self._snapshot = incremental.changes, incremental.totals, incremental.decided.snapshot
         self.engines = continue_planned_engines(update)

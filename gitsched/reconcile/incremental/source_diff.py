@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from gitsched.decide.incremental.plan_state import Totals
     from gitsched.model.changes import SettingChange
     from gitsched.model.template_index import TemplateIndex
+    from gitsched.reconcile.cache.caches import TreeCache
     from gitsched.reconcile.incremental.tree_diff import TreeDiff
 
 _log = logging.getLogger("gitsched.reconcile")
@@ -102,6 +103,7 @@ def plan_incrementally(
 
         plan = plan._replace(findings=report_first_tenants(plan.findings, cache.api_documents))
     setting_changes: tuple[SettingChange, ...] = ()
+    trees: tuple[TreeCache, ...] = ()
     if fetched.trusted.commit is not None and fetched.trusted.config != config:
         from gitsched.reconcile.review.setting_findings import report_settings  # few commits change settings
 
@@ -115,12 +117,12 @@ def plan_incrementally(
         rules = {finding.field for finding in made.plan.findings}
         cache.header = header._replace(rule_locations={rule: found for rule, found in locations.items() if rule in rules})
     builds = record.builds if record is not None else NOTHING_BUILT  # no file of a root changed
+    reading_rules = header.reading_rules
     if tree_diff is not None:
-        builds = tree_diff.builds
-        cache.header = cache.header._replace(reading_rules=tree_diff.reading_rules)
+        builds, reading_rules, trees = tree_diff.builds, tree_diff.reading_rules, tree_diff.trees
     kept_files = {path: commit for path, commit in header.settled.items() if commit is not None}
     tenants = record.tenants if record is not None else ()
-    state = StateUpdate(cache, made)
+    state = StateUpdate(cache, made, reading_rules, trees)
     return Planned(plan, config, state, builds, kept_files, setting_changes, tenants=tenants, facts=facts)
 
 

@@ -72,7 +72,7 @@ def plan_from_state(context: RunContext, fetched: Fetched, *, reads_files: bool 
 
         if report_settings(context, fetched, totals.config, refuses=False) != NO_SETTING_REPORT:
             raise NeedsCompletePlan("settings are reported")
-    planned = plan_incrementally(context, fetched, cache, context.settings.now, plan_source)
+    planned = plan_incrementally(context, fetched, cache, context.settings.now, plan_source, reads_trees=True)
     if planned is None or not isinstance(planned.state, StateUpdate):
         raise NeedsCompletePlan("the change is too large for an incremental plan, or a bug shows on a document")
     return StatePlan(planned, planned.state)

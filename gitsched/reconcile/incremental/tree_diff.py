@@ -3,7 +3,7 @@ built, or delivery tools reconcile directories."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
@@ -27,8 +27,6 @@ from gitsched.reconcile.source.settled_files import list_commits
 from gitsched.reconcile.source.source_tree import read_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gitsched.apis.gitsched.config import KindScope
     from gitsched.decide.catalog import KustomizedDocument
     from gitsched.decide.incremental.plan_state import Totals
@@ -40,17 +38,19 @@ if TYPE_CHECKING:
     from gitsched.reconcile.run import Fetched, RunContext
     from gitsched.render.run_metadata import BuildRecord
 
+FindTemplate = Callable[[Key], "Document | None"]
 _Identity = tuple[str, str, str]
 _VERSION_CODES = frozenset(("kustomize-version", "helm-version"))
 """Codes of findings that compare the programs of a run with those of the last one."""
 
 
 class TreeDiff(NamedTuple):
-    """The changes between two source trees. `find` returns a template of the second one. `reading_rules` say how its files were chosen,
+    """The changes between two source `trees`. `find` returns a template of the second one. `reading_rules` say how its files were chosen,
     `builds` how its roots were built, and `part_kinds` are the kinds of objects that kustomizations change and that are not placed."""
 
+    trees: tuple[TreeCache, TreeCache]
     changes: SourceDiff
-    find: Callable[[Key], Document | None]
+    find: FindTemplate
     reading_rules: ReadingRules | None
     builds: BuildRecord
     part_kinds: frozenset[tuple[str, str]]
@@ -113,9 +113,7 @@ def _compare(
 ) -> TreeDiff | None:
     totals = cache.header.totals
     scopes = totals.kind_scopes
-    old, new = _index(before.source_tree.documents), _index(after.source_tree.documents)
-    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    sides = [[raw for name in names for raw in index.get(name, ())] for index in (old, new)]
+    sides, new = list_differing(before, after), _index(after.source_tree.documents)
     if max(map(len, sides)) > limit or not _keep_scopes(sides[0], sides[1], new, totals.config.kinds):
         return None
     found = FileDocuments(), FileDocuments()
@@ -130,10 +128,7 @@ def _compare(
     if may_select(api_documents.values(), totals.unused) or concern_everything(api_documents):
         return None
 
-    def find(key: Key) -> Document | None:
-        wanted = new.get((key.group, key.kind, key.name), ())
-        return next((_make_document(key, one) for one in wanted if not one.broken and resolve_key(one, scopes) == key), None)
-
+    find = _make_finder(new, scopes)
     documents = {key: document for key, (_, document) in templates.items() if document is not None}
     for key in sorted(set(due) - templates.keys()):
         document = find(key)
@@ -162,7 +157,37 @@ def _compare(
     )
     keys = {_resolve(part.document, scopes) for part in after.source_tree.kustomized}
     part_kinds = frozenset(key[:2] for key in keys if find(key) is None)
-    return TreeDiff(diff, find, after.reading_rules, after.source_tree.builds, part_kinds)
+    return TreeDiff((before, after), diff, find, after.reading_rules, after.source_tree.builds, part_kinds)
+
+
+def list_differing(before: TreeCache, after: TreeCache) -> tuple[list[RawDocument], list[RawDocument]]:
+    """Return the documents of each tree whose group, kind and name has other documents in the other one, in their order."""
+    old, new = (_index(tree.source_tree.documents) for tree in (before, after))
+    names = {name for name in {**old, **new} if old.get(name) != new.get(name)}
+    first, second = (
+        [raw for raw in tree.source_tree.documents if (raw.group, raw.kind, raw.name) in names] for tree in (before, after)
+    )
+    return first, second
+
+
+def keep_order(before: TreeCache, after: TreeCache, scopes: Mapping[tuple[str, str], bool]) -> bool:
+    """Return whether the objects that both trees have are in the same order, and the same ones are parts of kustomizations alone."""
+    orders = [dict.fromkeys(_resolve(raw, scopes) for raw in tree.source_tree.documents) for tree in (before, after)]
+    old, new = ([key for key in order if key in other] for order, other in (orders, reversed(orders)))
+    return old == new and _index_parts(before, scopes).keys() == _index_parts(after, scopes).keys()
+
+
+def make_finder(tree: TreeCache, scopes: Mapping[tuple[str, str], bool]) -> FindTemplate:
+    """Return what finds the templates of a tree."""
+    return _make_finder(_index(tree.source_tree.documents), scopes)
+
+
+def _make_finder(index: Mapping[_Identity, list[RawDocument]], scopes: Mapping[tuple[str, str], bool]) -> FindTemplate:
+    def find(key: Key) -> Document | None:
+        wanted = index.get((key.group, key.kind, key.name), ())
+        return next((_make_document(key, one) for one in wanted if not one.broken and resolve_key(one, scopes) == key), None)
+
+    return find
 
 
 def _index(documents: Iterable[RawDocument]) -> dict[_Identity, list[RawDocument]]:

@@ -212,12 +212,17 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
     if state is None or plan.releases is not None:  # the findings about releases are those of this run alone
         return None
     if not isinstance(state, CompleteState):
-        cache, incremental = state
+        cache, incremental, reading_rules, _ = state
         changed = incremental.changes.api_documents
         kinds = (*(kind for kind in cache.header.kinds if changed.get(kind, ((),))), *(kind for kind in changed if changed[kind]))
         kinds, totals = tuple(dict.fromkeys(kinds)), incremental.totals._replace(retained=(), adopted={}, observations=observed)
         header = cache.header._replace(
-            source_tree=source_tree, output_tree=output_tree, kinds=kinds, totals=totals, facts=planned.facts
+            source_tree=source_tree,
+            output_tree=output_tree,
+            kinds=kinds,
+            totals=totals,
+            facts=planned.facts,
+            reading_rules=reading_rules,
         )
         cache.update(incremental.changes, header)
         return cache

@@ -125,8 +125,7 @@ def _is_settled(planned: Planned) -> bool:
 
 
 def _find_rules(planned: Planned) -> ReadingRules | None:
-    state = planned.state
-    return state.cache.header.reading_rules if isinstance(state, StateUpdate) else state.reading_rules if state else None
+    return planned.state.reading_rules if planned.state is not None else None
 
 
 def _reads_documents_alone(rules: ReadingRules | None) -> bool:

@@ -85,6 +85,8 @@ def _explain_from_state(
         if totals.repeated or totals.unused or totals.varied or totals.part_kinds:
             return None
         if kind.lower() != "cluster" or why_not or name not in index_clusters(workloads.catalog):
+            if known.update.reading_rules is None:
+                return None  # a file may have it as a part of what is built
             raise Permanent(describe_missing((*workloads.index, *own), kind, namespace, name))
         return _describe_from_state(workloads, name)
     decisions, baseline = workloads.decide_few([] if key in own else [key])
