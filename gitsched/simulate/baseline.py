@@ -98,7 +98,8 @@ class Baseline(NamedTuple):
     branch has no placements yet, the workloads are assumed to run as planned. `relevant_clusters` are the clusters that can affect the
     decision of a workload, None for all clusters. `started` are the replicas that the plan starts, by workload and cluster. `others` is the
     number of workloads besides those of `decisions`: they run as planned, and the simulated event does not concern them. `continued` are
-    the engines of the plan, prepared for events; None if each event needs new engines.
+    the engines of the plan, prepared for events; None if each event needs new engines. `adopted` says why objects that gitsched took over
+    keep their placement, by key as text.
     """
 
     decisions: DecisionSet
@@ -111,6 +112,7 @@ class Baseline(NamedTuple):
     started: tuple[tuple[Key, str, int], ...] = ()
     others: int = 0
     continued: ContinuedPlan | None = None
+    adopted: Mapping[str, str] = {}
 
     @property
     def has_inner_placements(self) -> bool:
@@ -159,6 +161,7 @@ def make_baseline(decided: DecisionSet, config: Config, time: datetime, observat
         RelevantClusters(decided),
         list_started(outcomes, running),
         continued=continue_plan(decided),
+        adopted=decided.input.adopted if decided.input is not None else {},
     )
 
 
@@ -236,8 +239,7 @@ def _decide_at(
 ) -> SimulationResult:
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates))
     variants = add_variants(baseline.decisions.variants, catalog, baseline.config)
-    made_from, holds_data = baseline.decisions.input, baseline.config.guard.hold_stateful
-    adopted = made_from.adopted if made_from is not None and records else {}
+    holds_data, adopted = baseline.config.guard.hold_stateful, baseline.adopted if records else {}
     snapshot = Snapshot(
         catalog.api_documents,
         catalog.templates,

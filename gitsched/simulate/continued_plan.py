@@ -78,8 +78,6 @@ class ContinuedPlan:
         return found
 
     def _continue(self, snapshot: Snapshot, catalog: Catalog, left: Collection[str] | None) -> AffectedWorkloads | None:
-        if snapshot.has_adopted:
-            return None
         if sorted(engine.name for engine in self._engines) != sorted(list_needed(snapshot)):
             return None
         documents, templates = self._list_changed_documents(catalog), pair_changed(self._catalog.templates, catalog.templates)

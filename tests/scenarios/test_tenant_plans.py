@@ -1,4 +1,4 @@
-"""With Tenants, what only looks starts from the state of the last run, too, and says what complete plans say."""
+"""With Tenants and adopted objects, what only looks starts from the state of the last run, too, and says what complete plans say."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from gitsched.apis.topology import CLUSTER
 from gitsched.decide.tenants.tenant_engines import make_tenant_engine
 from gitsched.model.simulation import FailureDomain
 from gitsched.reconcile import pipeline
+from gitsched.reconcile.adoption.running_fleet import AdoptionInputs, adopt
 from gitsched.reconcile.incremental import planned_fleet
 from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.simulate.scenario import Scenario
 from tests.scenarios.conftest import Fleet
+from tests.scenarios.plain_histories import PlainHistory
 from tests.scenarios.tenant_histories import TenantHistory
 from tests.scenarios.test_incremental_comparison import write_reports
 from tests.scenarios.test_planned_workloads import explain, show, simulate
@@ -35,17 +37,23 @@ def test_the_engine_of_all_owners_can_do_what_theirs_can() -> None:
     assert [one for one in protocols if isinstance(own, one) and not isinstance(made, one)] == []
 
 
-def test_tenants_are_planned_explained_and_simulated_from_the_state(
-    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("adopts", [False, True], ids=["tenants", "adopted"])
+def test_sources_are_planned_explained_and_simulated_from_the_state(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adopts: bool
 ) -> None:
-    history = TenantHistory(Random(3), lenient=True)
-    base = fleet.commit(history.files)
+    history = (PlainHistory if adopts else TenantHistory)(Random(3), lenient=True)
+    base, path = fleet.commit(history.files), min(path for path in history.files if path.startswith("blue/app"))
+    if adopts:
+        running = tmp_path / "running" / "ber"
+        running.mkdir(parents=True)
+        (running / "app.yaml").write_text(str(history.files[path]))
+        adopt(fleet.settings(0), AdoptionInputs(directories=(running.parent,)))
+        assert fleet.load("gitsched.json", "placements")["adopted"]
     fleet.reconcile()
     fleet.reconcile()
-    heads = [fleet.commit(history.go_on(kind), hour=0.1) for kind in ("own policy", "edit")]
+    heads = [fleet.commit(history.go_on(kind), hour=0.1) for kind in ("policy" if adopts else "own policy", "edit")]
     known, scenario = fleet.settings(0.2, trusted=False), Scenario(lose=(FailureDomain(CLUSTER, "ams"),))
-    whole, path = known._replace(cache=tmp_path / "none"), min(path for path in history.files if path.startswith("blue/app"))
-    name = Path(path).stem
+    whole, name = known._replace(cache=tmp_path / "none"), Path(path).stem
 
     def query(settings: RunSettings) -> list[object]:
         explained = explain(settings, "deployment", name, "blue", why_not=())

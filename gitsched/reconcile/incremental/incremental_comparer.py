@@ -272,7 +272,9 @@ class _CounterfactualDecisions:
         others = {key: document for key, document in self._after.items() if key not in self._compared}
         documents = {**others, **source.catalog.templates, **source.catalog.api_documents_by_key}
         templates = self._open_templates(documents)
-        holds = make_holds_loader(templates) if config.guard.hold_stateful else None
+        holds, holds_data = None, config.guard.hold_stateful
+        if holds_data or totals.adopted:
+            holds = make_holds_loader(templates, adopted=totals.adopted, holds_data=holds_data)
         api_changes = pair_documents(select_api_documents(self._before), select_api_documents(documents))
         stored = merge_documents(self._cache.api_documents, api_changes)
         changes = {**api_changes, **pair_documents(select_templates(self._before), select_templates(documents))}
@@ -285,6 +287,7 @@ class _CounterfactualDecisions:
             totals.source_time,
             totals.now,
             load_holds=holds,
+            has_adopted=bool(totals.adopted),
             tenancy=find_owners(self._tenancy, self._cache, stored, changes),
             part_kinds=totals.part_kinds,
         )

@@ -173,7 +173,7 @@ class PlannedWorkloads:
             decisions, self._totals.config, max(self._context.settings.now, self.plan.time), self.plan.observations
         )
         continued = self._continue_plan(decisions.catalog, decisions.outcomes, is_partial=self._has_many_inputs)
-        return decisions, baseline._replace(records=self._records, others=others, continued=continued)
+        return decisions, baseline._replace(records=self._records, others=others, continued=continued, adopted=self._totals.adopted)
 
     def _continue_plan(self, catalog: Catalog, outcomes: Mapping[Key, Outcome], *, is_partial: bool) -> ContinuedPlan:
         index, changes = self.index, self._changes
@@ -213,6 +213,7 @@ class PlannedWorkloads:
             RelevantClusters(decisions),
             list_started(changed, running),
             continued=self._continue_plan(catalog, outcomes, is_partial=True),
+            adopted=self._totals.adopted,
         )
 
     def decide(self, keys: Collection[Key]) -> DecisionSet:

@@ -123,7 +123,9 @@ def find_retained(
     catalog = Catalog(documents, listed, {}, {}, {}, {}, {}, ())
     decisions = DecisionSet(catalog, partial.engines, retained, listed, frozenset(), (), frozenset(), tenancy=tenancy)
     records = list_planned_records(open_records(context, planned.fetched), update, plan.outcomes)
-    baseline = Baseline(decisions, plan.totals.config, max(now, plan.time), plan.observations, records, {}, {})
+    baseline = Baseline(
+        decisions, plan.totals.config, max(now, plan.time), plan.observations, records, {}, {}, adopted=plan.adopted
+    )
     return tuple(workload for workload in find_remedies(retained, expected, baseline) if workload.key not in plan.totals.held)
 
 

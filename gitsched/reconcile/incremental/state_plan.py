@@ -61,8 +61,6 @@ def plan_from_state(context: RunContext, fetched: Fetched, *, reads_files: bool 
     totals = cache.header.totals
     if totals.config != fetched.trusted.config:
         raise NeedsCompletePlan("what settings change is not in the state")
-    if fetched.record is not None and fetched.record.adopted:
-        raise NeedsCompletePlan("what keeps the placement with which it was adopted is not in the state")
     if totals.observations:
         raise NeedsCompletePlan("a report has to query metrics, or to use recorded ones")
     if reads_files and totals.varied:
