@@ -179,7 +179,8 @@ def _select(baseline: Baseline, selection: WorkloadSelection) -> list[Key]:
 def _select_from_state(baseline: Baseline, index: TemplateIndex, selection: WorkloadSelection) -> list[Key]:
     """Return the workloads of an index that are selected."""
     if selection.named:
-        return [_find_named(baseline, index, *named) for named in selection.named]
+        known = dict.fromkeys((*index, *sorted(baseline.decisions.own_workloads)))
+        return [_find_named(baseline, known, *named) for named in selection.named]
     labels = selection.labels
     placed = (key for key, entry in index.items() if entry.placement is not None)
     keys = sorted((key for key in placed if labels is None or labels.matches(index[key].labels)), key=workload_sort_key)

@@ -163,3 +163,17 @@ def test_what_the_last_run_has_placed_is_explained_without_a_complete_plan(
     for module in (pipeline, planned_fleet, fleet_tree, reschedule):
         monkeypatch.setattr(module, "plan_source", None)
     assert answer(settings) == whole
+
+
+def test_a_request_for_what_an_api_decides_itself_names_that_api(fleet: Fleet, tmp_path: Path) -> None:
+    history = History(Random(1), ("krake",))
+    fleet.commit(history.files)
+    fleet.reconcile()
+    settings = fleet.settings(trusted=False)
+    named = next(found for found in list_objects(history.files) if found[0] == "Application")
+    chosen = WorkloadSelection((named,))
+    errors = [
+        request_rescheduling(one, chosen, with_companions=True) for one in (settings, settings._replace(cache=tmp_path / "none"))
+    ]
+    assert errors[0] == errors[1]
+    assert "the policy API krake has no rescheduling requests" in str(errors[0])
