@@ -35,6 +35,8 @@ class BuildRecord(NamedTuple):
 
 
 NOTHING_BUILT = BuildRecord()
+VERSION_CODES = frozenset(("kustomize-version", "helm-version"))
+"""Codes of findings that compare the programs of a run with those of the last one."""
 
 
 class RunMetadata(NamedTuple):

@@ -13,11 +13,13 @@ import pytest
 
 from gitsched import __version__
 from gitsched.apis.gitsched.operator_config import OperatorConfig
+from gitsched.build.builder import Builder
 from gitsched.cli.exit_codes import get_review_code
 from gitsched.cli.output import format_outputs
 from gitsched.decide.incremental import repeated_decisions
 from gitsched.git.notes import NOTES_REF
 from gitsched.reconcile import Reconciler, RunResult, package_digest, pipeline
+from gitsched.reconcile.builds import build_runs
 from gitsched.reconcile.output import output_commit, recorded_plan
 from gitsched.reconcile.output.freeze import set_freeze
 from gitsched.reconcile.output.recorded_plan import PLAN_KEY, PlannedOutcomes
@@ -38,6 +40,13 @@ FILES = {
     "policies/all.yaml": policy("first"),
     "policies/none.yaml": policy("third", name="none", kind="StatefulSet"),
 }
+
+BUILD = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Config
+metadata: {name: gitsched}
+spec: {source: {kustomize: {build: [apps]}}}
+"""
 
 
 class Runner:
@@ -267,6 +276,23 @@ def test_where_kustomizations_list_files_only_the_same_tree_has_the_same_plan(ru
     assert report(found) == report(runner.run(1, preview=True))
     runner.fleet.commit({"README.md": "not read"}, hour=2)
     assert not is_recorded(runner.run(2, reads_record=True, preview=True))
+
+
+@pytest.mark.kubectl
+def test_built_objects_need_the_same_programs_and_the_same_source(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = {"gitsched.yaml": BUILD, "apps/kustomization.yaml": "namePrefix: a-\nresources: [web.yaml]\n"}
+    runner.fleet.commit(FILES | built)
+    first = runner.run(0)
+    assert ("a-web", "placed") in [(key.name, outcome.state) for key, outcome in first.plan.outcomes.items()]
+    again = partial(runner.run, 1, preview=True)
+    found = again(reads_record=True)
+    assert is_recorded(found)
+    assert report(found) == report(again())
+    with monkeypatch.context() as patched:
+        patched.setattr(build_runs, "find_builder", lambda _: Builder(Path("kubectl"), "kubectl v1.0.0"))
+        assert not is_recorded(again(reads_record=True))
+    runner.fleet.git("config", "remote.origin.url", "https://git.example.com/fleet")
+    assert not is_recorded(again(reads_record=True))
 
 
 def test_a_commit_has_no_key_where_a_file_is_broken(runner: Runner) -> None:

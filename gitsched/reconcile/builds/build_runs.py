@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from gitsched.build.builder import Builder
+from gitsched.build.builder import Builder, find_builder
+from gitsched.build.helm import find_helm
 from gitsched.build.process import BuildLimits, choose_limits
+from gitsched.model.errors import Permanent
 from gitsched.reconcile.cache.build_cache import BuildCache
+from gitsched.render.run_metadata import BuildRecord
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -28,6 +31,16 @@ def find_program(cache: BuildCache, find: Callable[[MutableMapping[str, str]], B
     if versions != known:
         cache.put(_VERSIONS, versions)
     return program
+
+
+def has_programs(record: BuildRecord, cache: BuildCache) -> bool:
+    """Return whether this machine has the programs that built the objects of the last run."""
+    try:
+        if record.builder and find_program(cache, find_builder).version != record.builder:
+            return False
+        return not record.helm or find_program(cache, find_helm).version == record.helm
+    except Permanent:
+        return False
 
 
 def run_builds(

@@ -54,7 +54,7 @@ def build_roots(
     roots = [root for root in matching if root not in excluded]
     if not roots:
         return BuiltRoots((), tuple(findings), failed=bool(findings))
-    cache = open_build_cache(context)
+    cache = context.caches.open_builds()
     known = KnownRoots(commit, reader, load_builder(cache), cache)
     read = known.find(roots)
     built = build_directories([root for root in roots if root not in read], commit, reader, context)
@@ -108,7 +108,7 @@ def build_directories(
     Raises Permanent if there is no program that builds them.
     """
     record = context.record
-    cache = open_build_cache(context)
+    cache = context.caches.open_builds()
     builder = load_builder(cache)
     closures = resolve_closures(roots, commit)
     builder, closures = add_helm(builder, closures, cache)
@@ -213,13 +213,6 @@ def add_helm(builder: Builder, closures: list[Closure], cache: BuildCache) -> tu
             else closure
             for closure in closures
         ]
-
-
-def open_build_cache(context: BuildContext) -> BuildCache:
-    """Return the build cache of this process."""
-    caches = context.caches
-    cache = caches.builds = caches.builds or BuildCache(caches.directory)
-    return cache
 
 
 def _select_roots(commit: CommitTree, patterns: Iterable[str]) -> tuple[list[str], list[Finding]]:

@@ -10,7 +10,7 @@ from gitsched.build.template_calls import is_error
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.builds.charts import compare_helm, load_helm, render_charts
-from gitsched.reconcile.builds.kustomize_roots import add_helm, build_closures, compare_builder, load_builder, open_build_cache
+from gitsched.reconcile.builds.kustomize_roots import add_helm, build_closures, compare_builder, load_builder
 from gitsched.reconcile.builds.printed_objects import NOT_BUILT
 from gitsched.reconcile.builds.reconciled_path import ReconciledPath, locate_problem
 from gitsched.reconcile.run import BuildContext
@@ -50,7 +50,7 @@ class PathBuilder:
         return [results.get(id(path)) for path in paths]
 
     def _render_charts(self, paths: list[ReconciledPath]) -> list[BuildResult]:
-        cache = open_build_cache(self._context)
+        cache = self._context.caches.open_builds()
         try:
             helm = load_helm(cache)
         except Permanent as error:
@@ -70,7 +70,7 @@ class PathBuilder:
         return BuildResult((), errors[0]) if errors else BuildResult(objects)
 
     def _build_closures(self, paths: list[ReconciledPath]) -> list[BuildResult]:
-        cache = open_build_cache(self._context)
+        cache = self._context.caches.open_builds()
         try:
             builder = load_builder(cache)
         except Permanent as error:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from gitsched.build.template_calls import is_error
 from gitsched.model.finding import Finding, Location, Severity
 from gitsched.reconcile.builds.charts import compare_helm, load_helm, render_charts
-from gitsched.reconcile.builds.kustomize_roots import open_build_cache
 from gitsched.reconcile.bundles.bundle_files import DirectoryRequest, PrintedDocument, make_chart_request
 from gitsched.reconcile.run import BuildContext
 from gitsched.reconcile.source.commit_tree import CommitTree
@@ -20,7 +19,7 @@ def render_bundle_charts(
 
     Adds findings about charts. Raises Permanent if helm is not installed.
     """
-    cache = open_build_cache(context)
+    cache = context.caches.open_builds()
     helm = load_helm(cache)
     findings += compare_helm(helm, context.record)
     rendered: dict[str, tuple[PrintedDocument, ...] | None] = {}

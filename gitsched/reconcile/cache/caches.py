@@ -156,6 +156,14 @@ class Caches:
             return PlanCache.open(self.base_rows, key)
         return open_shared()
 
+    def open_builds(self) -> BuildCache:
+        """Return the cache of builds, which is opened once."""
+        if self.builds is None:
+            from gitsched.reconcile.cache.build_cache import BuildCache  # most sources have nothing to build
+
+            self.builds = BuildCache(self.directory)
+        return self.builds
+
     def get_plan_path(self, key: str) -> Path:
         """Return the file of the plan cache."""
         return self.directory / f"plan-{key[:32]}.sqlite3"

@@ -25,6 +25,7 @@ from gitsched.model.document import Document, Key, is_known_group, parse_api_gro
 from gitsched.reconcile.run import Facts
 from gitsched.reconcile.source.settled_files import list_commits
 from gitsched.reconcile.source.source_tree import read_tree
+from gitsched.render.run_metadata import VERSION_CODES
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import KindScope
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
 FindTemplate = Callable[[Key], "Document | None"]
 _Identity = tuple[str, str, str]
-_VERSION_CODES = frozenset(("kustomize-version", "helm-version"))
-"""Codes of findings that compare the programs of a run with those of the last one."""
 
 
 class TreeDiff(NamedTuple):
@@ -96,7 +95,7 @@ def _are_alike(before: TreeCache, after: TreeCache, totals: Totals) -> bool:
         and _list_variants(old) == _list_variants(new)
         and old.other_findings == new.other_findings
         and own <= frozenset(totals.other_findings)
-        and not any(finding.code in _VERSION_CODES for finding in (*own, *totals.other_findings))
+        and not any(finding.code in VERSION_CODES for finding in (*own, *totals.other_findings))
     )
 
 

@@ -20,6 +20,8 @@ from gitsched.decide.incremental.plan_contents import can_continue, has_new_reco
 from gitsched.decide.incremental.plan_state import PlanTimes, Totals, compute_plan_times
 from gitsched.decide.incremental.repeated_decisions import find_unstable, find_unstable_changes
 from gitsched.decide.plan_result import Plan
+from gitsched.git.refs import find_remote_url
+from gitsched.git.urls import identify_repository
 from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.model.tenants import TENANT_CHANGED
 from gitsched.reconcile.cache.reading_rules import ReadingRules
@@ -29,7 +31,7 @@ from gitsched.reconcile.review.allowances import list_allowed_changes, read_rele
 from gitsched.reconcile.run import CompleteState, Facts, Fetched, Planned, RunContext, StateUpdate, Written
 from gitsched.reconcile.source.config_file import read_config
 from gitsched.render.output_files import CLUSTERS, STATUS, status_path
-from gitsched.render.run_metadata import NOTHING_BUILT, RunMetadata
+from gitsched.render.run_metadata import NOTHING_BUILT, VERSION_CODES, RunMetadata
 
 if TYPE_CHECKING:
     from gitsched.git import Repository
@@ -60,8 +62,14 @@ def find_recorded_plan(
     findings = tuple(finding for finding in record.findings if finding.code != TENANT_CHANGED)  # the run has reported the change
     if (read_guard_record(record.guard) if record.guard else GuardRecord()) != guard:
         return None
-    if trailers[PLAN_KEY] not in (_compute_key(context, fetched), _compute_key(context, fetched, fetched.source.tree)):
+    keys = [_compute_key(context, fetched, parts) for parts in ((), (fetched.source.tree,), _list_build_parts(context, fetched))]
+    if trailers[PLAN_KEY] not in (keys if record.builds == NOTHING_BUILT else keys[-1:]):
         return None
+    if record.builds != NOTHING_BUILT:
+        from gitsched.reconcile.builds.build_runs import has_programs  # many sources have nothing to build
+
+        if not has_programs(record.builds, context.caches.open_builds()):
+            return None
     times = compute_plan_times(fetched.time, record.time, now)
     plan = Plan(
         outcomes=PlannedOutcomes(sum(record.workloads.values()), lambda: plan_source(context, fetched, now).plan.outcomes),
@@ -73,7 +81,7 @@ def find_recorded_plan(
         files={},
         guard=guard,
     )
-    return Planned(plan, config, None, tenants=record.tenants)
+    return Planned(plan, config, None, record.builds, tenants=record.tenants)
 
 
 def find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> str:
@@ -82,7 +90,8 @@ def find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, writt
     is_plain = (
         _has_plain_options(context, fetched, planned.tenants)
         and bool(fetched.source.oid)
-        and not (planned.builds != NOTHING_BUILT or planned.kept_files or planned.message)
+        and not (planned.kept_files or planned.message)
+        and not (planned.builds.kept or totals.config.source.kustomize.remotes)
         and not (planned.setting_changes or written.refused or written.findings)
         and not (
             totals.held
@@ -97,13 +106,18 @@ def find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, writt
         and plan.withheld == NOTHING_WITHHELD
         and plan.guard == GuardRecord(totals.config.guard)
         and not plan.freeze
-        and not any(finding.is_change and finding.code != TENANT_CHANGED for finding in plan.findings)
+        and not any(
+            (finding.is_change and finding.code != TENANT_CHANGED) or finding.code in VERSION_CODES for finding in plan.findings
+        )
     )
     if not is_plain or totals.cluster_count != _count_clusters(fetched, written.tree) or _loses_kind(fetched, planned, written):
         return ""
     if _has_broken_files(planned) or not _is_settled(planned):
         return ""
-    return _compute_key(context, fetched, "" if _reads_documents_alone(_find_rules(planned)) else fetched.source.tree)
+    rules = _find_rules(planned)
+    if rules is None:
+        return _compute_key(context, fetched, _list_build_parts(context, fetched))
+    return _compute_key(context, fetched, () if _reads_documents_alone(rules) else (fetched.source.tree,))
 
 
 def _has_broken_files(planned: Planned) -> bool:
@@ -128,9 +142,9 @@ def _find_rules(planned: Planned) -> ReadingRules | None:
     return planned.state.reading_rules if planned.state is not None else None
 
 
-def _reads_documents_alone(rules: ReadingRules | None) -> bool:
+def _reads_documents_alone(rules: ReadingRules) -> bool:
     """Return whether nothing depends on files that can have no documents. Otherwise only the same source tree has the same plan."""
-    return rules is not None and not (rules.links or rules.is_searched or rules.references or rules.charts)
+    return not (rules.links or rules.is_searched or rules.references or rules.charts)
 
 
 def _has_plain_options(context: RunContext, fetched: Fetched, tenants: tuple[Mapping[str, Any], ...]) -> bool:
@@ -159,18 +173,25 @@ def _is_repeated(context: RunContext, fetched: Fetched, record: RunMetadata, now
         and (times.source_time == record.time or record.next_wakeup is None)
         and (record.next_wakeup is None or record.next_wakeup > now)
         and not (record.observations or record.observed_at or record.facts or record.retiring or record.retained)
-        and not (record.rollouts or record.adopted or record.kept_files or record.builds != NOTHING_BUILT)
+        and not (record.rollouts or record.adopted or record.kept_files or record.builds.kept)
         and _has_plain_options(context, fetched, record.tenants)
         and read_releases(context, fetched) is None
         and not list_allowed_changes(context, fetched)
     )
 
 
-def _compute_key(context: RunContext, fetched: Fetched, tree: str = "") -> str:
-    """Return the key of a plan, which counts for all sources with the same documents, or for a source tree alone."""
+def _list_build_parts(context: RunContext, fetched: Fetched) -> tuple[str, ...]:
+    """Return what built objects depend on besides the programs in the record: the tree of the source, and its URL, which tells the delivery
+    tools that read this source from others."""
+    url = find_remote_url(context.source.repository, "origin")
+    return fetched.source.tree, identify_repository(url) if url else ""
+
+
+def _compute_key(context: RunContext, fetched: Fetched, source: tuple[str, ...]) -> str:
+    """Return the key of a plan, which counts for all sources with the same documents, or for one `source` alone."""
     settings = context.settings
-    parts = (compute_package_digest(settings.cache), fetched.prefix, str(settings.strict), tree, *settings.paths)
-    return sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    parts = (compute_package_digest(settings.cache), fetched.prefix, str(settings.strict), *settings.paths)
+    return sha256("\0".join((*parts, "", *source)).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 def _count_clusters(fetched: Fetched, tree: str | None) -> int:
