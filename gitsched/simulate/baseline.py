@@ -239,7 +239,8 @@ def _decide_at(
 ) -> SimulationResult:
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates))
     variants = add_variants(baseline.decisions.variants, catalog, baseline.config)
-    holds_data, adopted = baseline.config.guard.hold_stateful, baseline.adopted if records else {}
+    holds_data = baseline.config.guard.hold_stateful
+    adopted = baseline.adopted if baseline.adopted and any(True for _ in records) else {}
     snapshot = Snapshot(
         catalog.api_documents,
         catalog.templates,

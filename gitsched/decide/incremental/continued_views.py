@@ -30,8 +30,15 @@ class SourceOwners(Mapping[Key, str]):
     ) -> None:
         self._paths, self._index, self._documents, self._changes = paths, index, documents, changes
         self._by_kind: dict[GroupKind, dict[Key, str]] = {}
+        self._found: dict[Key, str] = {}
 
     def __getitem__(self, key: Key) -> str:
+        owner = self._found.get(key)
+        if owner is None:
+            owner = self._found[key] = self._find(key)
+        return owner
+
+    def _find(self, key: Key) -> str:
         if key in self._changes:
             before, after = self._changes[key]
             document = after or before

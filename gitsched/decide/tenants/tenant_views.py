@@ -86,6 +86,14 @@ class TenantViews:
         """The cluster-scoped templates of the platform."""
         return {key: document for key, document in self._templates.get(PLATFORM, {}).items() if not key.namespace}
 
+    @cached_property
+    def _input_order(self) -> Mapping[str, list[Key]]:
+        """The order of the documents by owner."""
+        found: dict[str, list[Key]] = {}
+        for key in self._snapshot.input_order:
+            found.setdefault(self._tenancy.find_owner(key), []).append(key)
+        return found
+
     @property
     def documents(self) -> Mapping[GroupKind, tuple[Document, ...]]:
         """The documents of policy APIs of all owners."""
@@ -122,7 +130,7 @@ class TenantViews:
             quarantined=frozenset(key for key in source.quarantined if self._concerns(key, owner)),
             duplicates=_select(source.duplicates, lambda key: find_owner(key) in seen),
             duplicate_templates=_select(source.duplicate_templates, is_own),
-            input_order=tuple(key for key in source.input_order if find_owner(key) == owner),
+            input_order=tuple(self._input_order.get(owner, ())),
             variants=_select(source.variants, lambda key: find_owner(key) == owner),
             tenancy=None,
             elsewhere=self._others if owner == PLATFORM else frozenset[Key](),

@@ -22,7 +22,6 @@ from gitsched.diff.retained import find_remedies, is_retained, stays
 from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.document import Document, Key
 from gitsched.reconcile.cache.plan_cache import LazyDocuments
-from gitsched.reconcile.incremental.changed_files import find_limit
 from gitsched.reconcile.incremental.planned_records import list_planned_records
 from gitsched.reconcile.incremental.source_diff import find_owners, merge_documents
 from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan
@@ -97,8 +96,6 @@ def find_retained(
             raise NeedsCompletePlan("decisions depend on those about other objects")
         found |= selectable
     together = _list_limited(tenancy, index, found) if tenancy is not None else frozenset[Key]()
-    if len(together) > find_limit(plan.totals.workload_count):
-        raise NeedsCompletePlan("the limits of tenants concern many workloads")
     found |= together
     staying = {key: one for key in found if (one := decided.outcomes.get(key)) is not None and one.state == "placed" and one.policy}
     if not staying:
