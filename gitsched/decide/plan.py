@@ -125,6 +125,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         separated_count=sum(one.is_separated for one in details.companions.placements),
         has_settled_copies=retention.is_settled,
         definitions=details.delivered.definitions,
+        rollouts=rollouts.targets,
     )
     last_valid = ((kept_path(path), render_last_valid(file, decisions.outcomes)) for path, file in source.source.last_valid.items())
     kept_files = {path: file for path, file in last_valid if file is not None}

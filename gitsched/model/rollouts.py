@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -73,15 +73,23 @@ class RolloutStatus(NamedTuple):
     workloads: tuple[Key, ...] = ()
 
 
+class RolloutTargets(NamedTuple):
+    """The number of `workloads` that a rollout selects, and in each of their clusters by name how many of these it has."""
+
+    workloads: int
+    clusters: Mapping[str, int]
+
+
 class RolloutResult(NamedTuple):
     """The rollouts of a plan, what the output records of them, when they can go on without a commit, the times of the events that changed
-    them, and findings."""
+    them, findings, and what each of them selects."""
 
     statuses: tuple[RolloutStatus, ...] = ()
     records: tuple[RolloutRecord, ...] = ()
     wakeups: tuple[datetime, ...] = ()
     events: tuple[datetime, ...] = ()
     findings: tuple[Finding, ...] = ()
+    targets: Mapping[str, RolloutTargets] = {}
 
 
 NOTHING_ROLLED_OUT = RolloutResult()

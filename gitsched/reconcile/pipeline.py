@@ -222,8 +222,6 @@ def plan_source(
     tree = caches.tree if can_continue and is_sound and plan.totals.config is source.config else None
     if tree is None or not (tree.valid or tree.reading_rules is not None or tree.used_versions is not None):
         return complete(plan)
-    if plan.rollouts or plan.rollout_records:
-        return complete(plan)
     return complete(plan, CompleteState(made_from.previous, tree.source_paths, tree.reading_rules, tree.used_versions or {}))
 
 

@@ -287,14 +287,6 @@ def test_a_pull_request_is_planned_from_the_last_state(
     assert found.review.moves
 
 
-WAVES = """\
-apiVersion: gitsched.io/v1alpha1
-kind: Rollout
-metadata: {name: waves}
-spec:
-  resourceSelectors: [{apiVersion: v1, kind: Service}]
-  rolloutStrategy: {type: Progressive}
-"""
 BRINGING = policy(*PLACES[:2], more="  propagateDeps: true\n")
 BROUGHT: Files = {
     **{f"clusters/{name}.yaml": cluster(name) for name in PLACES},
@@ -305,6 +297,9 @@ BROUGHT: Files = {
 }
 CHANGES: dict[str, Files] = {
     "a file that moves": {"apps/map.yaml": None, "maps/map.yaml": settings_of("conf", 1)},
+    "a change that begins in one cluster": {
+        "apps/web.yaml": workload("web", "configmap/conf").replace("replicas: ", "replicas: 1")
+    },
     "a rebalancer": {"again.yaml": REBALANCER % (1, "web")},
     "a policy, and a workload that brings another object along": {
         "policies/all.yaml": BRINGING.replace(PLACES[1], PLACES[2]),
@@ -325,6 +320,31 @@ def test_a_pull_request_beside_a_broken_file_and_objects_that_others_bring_along
     settings = fleet.settings(0.1, revision=fleet.commit(changes, hour=0.1), trusted=False)
     found, whole = compare_plans(settings, base), compare_plans(settings._replace(cache=tmp_path / "none"), base, complete=True)
     assert not found.run.plan.complete
+    assert write_reports(found) == write_reports(whole)
+
+
+WAVES = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Rollout
+metadata: {name: waves}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+  rolloutStrategy: {type: Progressive, progressive: {maxConcurrency: 1}}
+"""
+
+
+def test_a_pull_request_beside_a_rollout_in_progress(fleet: Fleet, tmp_path: Path) -> None:
+    web = workload("web", "configmap/conf")
+    policies = policy("first,second", scheduling="Duplicated", more="  propagateDeps: true\n")
+    fleet.commit({**BROUGHT, "policies/all.yaml": policies, "waves.yaml": WAVES})
+    fleet.reconcile()
+    base = fleet.commit({"apps/web.yaml": web.replace("main", "more")}, hour=0.1)
+    fleet.reconcile(0.1)
+    changes = {"apps/map.yaml": settings_of("conf", 2), "apps/new.yaml": workload("new")}
+    settings = fleet.settings(0.2, revision=fleet.commit(changes, hour=0.2), trusted=False)
+    found, whole = compare_plans(settings, base), compare_plans(settings._replace(cache=tmp_path / "none"), base, complete=True)
+    assert not found.run.plan.complete
+    assert {held.workload.name for record in found.run.plan.rollout_records for held in record.held} == {"conf", "new", "web"}
     assert write_reports(found) == write_reports(whole)
 
 

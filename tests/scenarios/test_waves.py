@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -142,20 +143,27 @@ def test_a_change_reaches_the_next_group_when_the_last_one_is_healthy(waves: Wav
     assert "rollouts" not in waves.fleet.load("gitsched.json"), "nothing is recorded of a complete rollout"
 
 
-def test_only_changes_of_what_a_rollout_selects_and_the_runs_until_it_is_complete_need_complete_plans(waves: Waves) -> None:
+def test_a_rollout_begins_goes_on_and_ends_from_the_last_state(waves: Waves, tmp_path: Path) -> None:
     waves.commit(rollout=rollout(PER_GROUP, "[{apiVersion: apps/v1, kind: Deployment, name: web}]"), other=deployment("other"))
     waves.reconcile()
-    found = {
-        "other": waves.commit(other=deployment("other", 5)).plan.complete,
-        "web": waves.commit(web=web("two")).plan.complete,
-        "other in progress": waves.commit(other=deployment("other", 6)).plan.complete,
-    }
-    assert found == {"other": False, "web": True, "other in progress": True}
-    assert waves.updated("two") == ["ash"]
-    waves.report("Healthy", "ash")
-    waves.report()
-    waves.reconcile()
-    assert not waves.commit(other=deployment("other", 7)).plan.complete
+    fleet, complete, waiting = waves.fleet, [], []
+    fleet.git("branch", "whole", "placements")
+
+    def check(run: Any) -> None:
+        name = f"none-{len(complete)}"
+        whole = Reconciler(fleet.settings(waves.hour, cache=tmp_path / name, output_branch="whole")).run(at_hour(waves.hour))
+        assert fleet.git("rev-parse", "whole") == fleet.git("rev-parse", "placements")
+        for one in ("rollouts", "rollout_records", "next_wakeup", "findings"):
+            assert getattr(run.plan, one) == getattr(whole.plan, one)
+        complete.append(run.plan.complete)
+        waiting.append([held.cluster for record in run.plan.rollout_records for held in record.held])
+
+    check(waves.commit(web=web("two")))
+    check(waves.commit(other=deployment("other", 6)))
+    check(waves.report("Healthy", "ash"))
+    check(waves.report())
+    assert not any(complete)
+    assert waiting == [["bru", "cph", "dub"]] * 2 + [[], []]
 
 
 def test_the_records_are_those_of_the_policy_at_once(waves: Waves) -> None:

@@ -32,12 +32,12 @@ def decide_affected(
     snapshot: Snapshot,
     continued: ContinuedEngines,
     limit: int,
-    allowed: Collection[Key] = (),
+    again: Collection[Key] = (),
 ) -> IncrementalChanges | None:
-    """Decide the affected workloads; None if one of them concerns others, or if there are more than `limit`. `allowed` are those whose
-    changes the guard withholds no longer."""
-    if allowed:
-        templates = {key: template for key in allowed if (template := snapshot.templates.get(key)) is not None}
+    """Decide the affected workloads; None if one of them concerns others, or if there are more than `limit`. Those to decide `again` are
+    the ones whose changes the guard withholds no longer, or for which a cluster waits."""
+    if again:
+        templates = {key: template for key in again if (template := snapshot.templates.get(key)) is not None}
         diff = diff._replace(documents={**templates, **diff.documents})
     documents = _list_affected_documents(totals, rows, diff, snapshot, continued, limit)
     if documents is None or concerns_protected((*documents, *diff.came_or_went), totals):
@@ -46,7 +46,7 @@ def decide_affected(
     outcomes: dict[Key, Outcome] = {}
     gone = [key for key, (_, after) in diff.templates.items() if after is None]
     gone += sorted(key for key in totals.own if key not in continued.own and key not in documents and key not in gone)
-    gone += (key for key in allowed if key not in documents and key not in gone)
+    gone += (key for key in again if key not in documents and key not in gone)
     removed = {key: row for key in gone if (row := rows.read_workload(key)) is not None}
     for key, document in documents.items():
         outcome, row, own = decide_workload(document, continued.engines, snapshot), rows.read_workload(key), continued.own.get(key)

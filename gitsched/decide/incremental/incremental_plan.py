@@ -41,6 +41,7 @@ from gitsched.decide.plan_result import Plan
 from gitsched.decide.rendered_tree import BlobLookup, RenderCache
 from gitsched.decide.workload_decision import is_unchanged
 from gitsched.model.changes import NOTHING_RETAINED, CopyRetention
+from gitsched.model.rollouts import NOTHING_ROLLED_OUT
 from gitsched.render.output_files import escape_segment
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def make_incremental_plan(
     totals, rows = state.totals, state.rows
     if not _may_continue(totals, diff, snapshot):
         return None
-    is_idle = _is_idle(totals, diff, snapshot)
+    in_progress = state.rollouts is not None and bool(state.rollouts.records)
+    is_idle = not in_progress and _is_idle(totals, diff, snapshot)
     decided = _make_idle_changes(state, diff, snapshot) if is_idle else _change(state, diff, snapshot, limit)
     all_moves = list_changed_moves(decided) if decided is not None else None
     guarded = check_guard(decided, all_moves, state.guard) if decided is not None and all_moves is not None else None
@@ -99,11 +101,6 @@ def make_incremental_plan(
     moves, changes = guarded.moves, render_affected(guarded.changes, find_blob, cache)
     if changes is None or _keeps_findings_about_changes(changes) or has_record_conflict(changes, find_blob):
         return None
-    if state.rollouts is not None:
-        from gitsched.decide.incremental.unaffected_rollouts import leaves_rollouts  # few sources have Rollouts
-
-        if not leaves_rollouts(changes, state.rollouts, find_blob):
-            return None
     part_findings = find_changed_parts(changes) if diff.parts != NO_PARTS else ()
     if part_findings is None:
         return None
@@ -114,6 +111,14 @@ def make_incremental_plan(
     retiring = _list_retiring(changes, retention) if retention is not None else None
     if retention is None or retiring is None:
         return None
+    rollouts, continued = NOTHING_ROLLED_OUT, None
+    if state.rollouts is not None:
+        from gitsched.decide.incremental.continued_rollouts import continue_rollouts  # few sources have Rollouts
+
+        continued = continue_rollouts(changes, state.rollouts, moves.moves, retention.copies, find_blob)
+        if continued is None:
+            return None
+        changes, rollouts = changes._replace(workloads=continued.workloads), continued.result
     copies = NO_COPY_PATHS
     if not is_idle and (totals.retained or retention.copies):
         from gitsched.decide.incremental.changed_copies import list_copy_paths  # few plans retain copies
@@ -143,7 +148,10 @@ def make_incremental_plan(
         has_settled_copies=retention.is_settled and bool(retention.copies),  # else a state without copies would be written again
         withheld=changes.withheld,
         withheld_wakeups=changes.withheld_wakeups,
+        rollouts=rollouts.targets,
     )
+    if continued is not None:
+        new = new._replace(other_findings=continued.update_findings(new.other_findings))
     wakeups = totals.engine_wakeups or ()
     if not is_idle:
         own = (outcome for key, outcome in changes.outcomes.items() if key in changes.own)
@@ -170,9 +178,11 @@ def make_incremental_plan(
         changes.outcomes.values(),
         moves.moves,
         dict(list_changed_files(changes, new, {**with_namespaces, **cluster_rows}, copies)),
-        wakeups=(*wakeups, *(copy.until for copy in new.retained if copy.until is not None)),
-        deadlines=(copy.until for copy in retention.ended if copy.until is not None),
+        wakeups=(*wakeups, *rollouts.wakeups, *(copy.until for copy in new.retained if copy.until is not None)),
+        deadlines=(*rollouts.events, *(copy.until for copy in retention.ended if copy.until is not None)),
     )._replace(
+        rollouts=rollouts.statuses,
+        rollout_records=rollouts.records,
         withheld=changes.withheld,
         guard=state.guard.make_record(totals.config.guard, changes.withheld, holds=bool(new.held)),
         ended=retention.ended,
@@ -258,8 +268,15 @@ def _change(state: PlanState, diff: SourceDiff, snapshot: Snapshot, limit: int) 
     if continued is None or (not continued.is_new and any(_is_about(one, diff.findings) for one in continued.findings)):
         return None
     withheld = state.totals.withheld
-    allowed = [move.key for move in withheld.moves] if state.guard.allows(withheld) else ()
-    return decide_affected(state.totals, state.rows, diff, snapshot, continued, limit, allowed)
+    again = [move.key for move in withheld.moves] if state.guard.allows(withheld) else []
+    if state.rollouts is not None and state.rollouts.records:
+        from gitsched.decide.incremental.continued_rollouts import list_waiting  # few rollouts are in progress
+
+        waiting = list_waiting(state.rollouts, state.totals, diff, snapshot)
+        if waiting is None:
+            return None
+        again += waiting
+    return decide_affected(state.totals, state.rows, diff, snapshot, continued, limit, again)
 
 
 def _keeps_findings_about_changes(changes: IncrementalChanges) -> bool:

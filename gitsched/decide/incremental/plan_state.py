@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gitsched.model.holds import HeldPlacement
     from gitsched.model.observation import Observation, ObservationKey
     from gitsched.model.planned_files import ClusterInfo, PlannedFile
+    from gitsched.model.rollouts import RolloutTargets
     from gitsched.model.template_index import TemplateEntry, TemplateIndex
 
 
@@ -160,6 +161,7 @@ class Totals(NamedTuple):
     `adopted` says why objects that gitsched took over keep their placement, by key as text.
     `owners` are the platform and the tenants that define anything; () without Tenants.
     `withheld` are the changes that the guard withholds, and `withheld_wakeups` the times at which they may be others without a commit.
+    `rollouts` says by name what each Rollout selects that lets clusters wait.
     """
 
     config: Config
@@ -206,6 +208,7 @@ class Totals(NamedTuple):
     owners: tuple[str, ...] = ()
     withheld: WithheldChanges = NOTHING_WITHHELD
     withheld_wakeups: Mapping[Key, datetime] = {}
+    rollouts: Mapping[str, RolloutTargets] = {}
 
     @property
     def workload_count(self) -> int:

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from gitsched.decide.catalog import Catalog
-from gitsched.model.cluster_report import CLUSTER_REPORT, ClusterReport, Health, read_cluster_report
+from gitsched.model.cluster_report import ClusterReport, Health, read_cluster_report
 from gitsched.model.document import Document
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.fleet_status import LastReport
@@ -35,12 +34,12 @@ def find_unknown_reports(reports: Iterable[Document], clusters: Collection[str])
 
 
 class KnownReports:
-    """The reports that a plan knows. `commits` are the latest output commits, the newest first: reports about others do not count."""
+    """The reports that a plan knows. `documents` are the ClusterReports, `commits` the latest output commits, the newest first: reports
+    about others do not count."""
 
-    def __init__(self, catalog: Catalog, observations: Mapping[Any, Any], commits: Sequence[str]) -> None:
+    def __init__(self, documents: Iterable[Document], observations: Mapping[Any, Any], commits: Sequence[str]) -> None:
         self._ages = {commit: age for age, commit in enumerate(commits)}
         self._commits: dict[int, str] = {}
-        documents = catalog.api_documents.get(CLUSTER_REPORT, ())
         read = (read_cluster_report(document.body) for document in documents)
         self.by_cluster: dict[str, ClusterReport] = {report.cluster: report for report in read if report is not None}
         self._unknown: dict[str, LastReport] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from gitsched.apis.gitsched.rollout import ACCEPT_ANNOTATION, RolloutSpec
 from gitsched.decide.rollouts.rollout_progress import RolloutStep
@@ -12,18 +12,25 @@ from gitsched.model.rollouts import RolloutCluster
 from gitsched.model.time import format_time
 
 NO_REPORTS = "rollout-without-reports"
+SELECTS_NOTHING = "rollout-selects-nothing"
+UNUSED_ACCEPTANCE = "rollout-acceptance-unused"
+CLUSTER_FAILED = "rollout-cluster-failed"
+STOPPED = "rollout-stopped"
+STEP_CODES = frozenset((NO_REPORTS, SELECTS_NOTHING, UNUSED_ACCEPTANCE, CLUSTER_FAILED, STOPPED))
+"""Codes of the findings about the steps of rollouts."""
 
 
 def list_rollout_findings(
-    steps: Iterable[tuple[RolloutSpec, RolloutStep]], members: Mapping[str, Sequence[Key]], has_reports: bool
+    steps: Iterable[tuple[RolloutSpec, RolloutStep]], selecting: Collection[str], has_reports: bool
 ) -> Iterator[Finding]:
-    """Yield the findings about rollouts after their steps. `has_reports`: clusters report, or settings say where from."""
+    """Yield the findings about rollouts after their steps. `selecting` are the names of those that select a workload;
+    `has_reports`: clusters report, or settings say where from."""
     for spec, step in steps:
-        if not members[spec.name]:
+        if spec.name not in selecting:
             message = (
                 f"the Rollout {spec.name} selects no workload that a policy places; correct spec.resourceSelectors, or remove it"
             )
-            yield _report_rollout(spec, "warning", "rollout-selects-nothing", message)
+            yield _report_rollout(spec, "warning", SELECTS_NOTHING, message)
         elif not has_reports:
             yield _report_rollout(spec, "warning", NO_REPORTS, _describe_missing_reports(spec))
         failed = [one for one in step.status.clusters if one.state == "failed"]
@@ -34,7 +41,7 @@ def list_rollout_findings(
                 f"the annotation {ACCEPT_ANNOTATION} of the Rollout {spec.name} accepts failures that there are not "
                 f"({format_names(step.unused)}): remove them"
             )
-            yield _report_rollout(spec, "info", "rollout-acceptance-unused", message)
+            yield _report_rollout(spec, "info", UNUSED_ACCEPTANCE, message)
 
 
 def make_overlap_finding(other: RolloutSpec, first: str, keys: Sequence[Key]) -> Finding:
@@ -59,13 +66,13 @@ def _make_failure_finding(spec: RolloutSpec, step: RolloutStep, failed: Sequence
     accepted = ", ".join(f"{one.cluster}@{format_time(one.since)}" for one in failed if one.since is not None)
     if step.status.state != "stopped":
         message = f"the change of the Rollout {spec.name} failed in {format_names(reasons)}; check these clusters, or push a fix"
-        return _report_rollout(spec, "warning", "rollout-cluster-failed", message)
+        return _report_rollout(spec, "warning", CLUSTER_FAILED, message)
     message = (
         f"the Rollout {spec.name} has stopped: the change failed in {format_names(reasons)}, and {format_names(waiting)} "
         f"{'keeps' if len(waiting) == 1 else 'keep'} the previous manifests. To go on, push a fix, or accept the failure with the "
         f'annotation {ACCEPT_ANNOTATION}: "{accepted}" on the Rollout; to go back, revert the source commit'
     )
-    return _report_rollout(spec, "warning", "rollout-stopped", message)
+    return _report_rollout(spec, "warning", STOPPED, message)
 
 
 def _report_rollout(spec: RolloutSpec, severity: Severity, code: str, message: str) -> Finding:

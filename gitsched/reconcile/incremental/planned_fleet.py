@@ -54,7 +54,7 @@ def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
     found = plan_from_state(context, fetched, reads_files=False)
     plan, cache, incremental = found.planned.plan, found.update.cache, found.update.incremental
     decided, changes = incremental.decided, incremental.changes
-    if plan.observations or plan.rollout_records:
+    if plan.observations:
         raise NeedsCompletePlan("what the plan does depends on more than its rows")
     engines, snapshot = continue_planned_engines(found.update), decided.snapshot
     clusters = list_cluster_facts(found.update)

@@ -59,7 +59,7 @@ class PlannedWorkloads:
 
     def __init__(self, context: RunContext, fetched: Fetched, plan: Plan, update: StateUpdate) -> None:
         """Raise NeedsCompletePlan where only a complete plan can tell what is decided."""
-        if plan.rollout_records or plan.withheld.moves or plan.observations:
+        if plan.withheld.moves or plan.observations:
             raise NeedsCompletePlan("what the plan does depends on more than decisions")
         self.plan, self._context, self._fetched = plan, context, fetched
         self._cache, incremental = update.cache, update.incremental
@@ -254,6 +254,8 @@ class PlannedWorkloads:
 
     def render(self, key: Key, decisions: DecisionSet) -> RenderedTree:
         """Return the files of one workload, as in the tree of a complete plan. Its records have no content."""
+        if any(held.workload == key for record in self.plan.rollout_records for held in record.held):
+            raise NeedsCompletePlan("a cluster keeps the files of the previous output")
         cache, find_blob = RenderCache(written=False), partial(find_output_blob, self._fetched)
         files = render_workload(decisions.outcomes[key], decisions.templates[key], False, find_blob, cache)
         return NOTHING_RENDERED._replace(workloads={key: files})

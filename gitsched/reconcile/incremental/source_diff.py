@@ -226,7 +226,7 @@ def _plan_from_cache(
     )
     guard = GuardRules(make_guard_input(context, fetched), partial(list_allowed_changes, context, fetched), withholds)
     rollouts = None
-    if ROLLOUT_KIND in cache.header.kinds:
+    if ROLLOUT_KIND in cache.header.kinds or (fetched.record is not None and fetched.record.rollouts):
         from gitsched.reconcile.rollout_input import read_rollout_input  # most sources have no Rollout
 
         rollouts = read_rollout_input(context, fetched)
@@ -235,6 +235,8 @@ def _plan_from_cache(
     made = make_incremental_plan(state, diff, snapshot, find_blob, context.caches.decisions.rendered, limit)
     if made is None or (settled and not keeps_versions(made, settled)):
         return None
+    if settled and (made.plan.rollouts or (rollouts is not None and rollouts.records)):
+        return None  # workloads of broken files keep what they have
     wakeups = [time for time in (made.plan.next_wakeup, facts.wakeup) if time is not None]
     made = made._replace(plan=made.plan._replace(next_wakeup=min(wakeups, default=None), observations=observed))
     return made, facts, trees

@@ -8,6 +8,7 @@ from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.rollouts.cluster_reports import KnownReports
 from gitsched.git import Repository
+from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, LastReport, WorkloadStatus
 from gitsched.reconcile.fetch import fetch
@@ -33,7 +34,7 @@ def make_fleet_status(fetched: Fetched, fleet: PlannedFleet) -> FleetStatus:
     """Return the status of a planned fleet."""
     repository, head, plan = fetched.output.repository, fetched.output_head, fleet.plan
     commits = list_output_commits(repository, head)
-    reports = KnownReports(fleet.catalog, plan.observations, commits)
+    reports = KnownReports(fleet.catalog.api_documents.get(CLUSTER_REPORT, ()), plan.observations, commits)
     last = {name: reports.find_last(name) for name in sorted(fleet.clusters)}
     limit = max((report.age for report in last.values() if report is not None and report.age is not None), default=0)
     behind = _count_changes(repository, fetched, commits[: limit + 1], last)
