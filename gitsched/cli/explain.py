@@ -53,6 +53,7 @@ _SHAPES = {api.name: api.native_explanation for api in policy_apis.values() if a
 @options.SOURCE
 @options.TARGET
 @options.STATE
+@options.FETCH
 @options.NOW
 @options.choose_format("text", "markdown", "json", "yaml")
 @click.option(

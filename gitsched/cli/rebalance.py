@@ -74,6 +74,7 @@ def _read_labels(_ctx: click.Context, _parameter: click.Parameter, value: str | 
 @click.option("--file", "path", metavar="PATH", help="With --write, the file, relative to the top of the worktree.")
 @options.SOURCE
 @options.TARGET
+@options.STATE
 @options.FETCH
 @options.NOW
 @options.FORMAT

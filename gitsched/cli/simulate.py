@@ -82,6 +82,7 @@ T = TypeVar("T")
 @options.SOURCE
 @options.TARGET
 @options.STATE
+@options.FETCH
 @options.NOW
 @options.choose_format("text", "markdown", "json", "yaml", "html")
 @options.LOG

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 if there are expired documents.")
 @options.SOURCE
 @options.TARGET
+@options.STATE
 @options.FETCH
 @options.NOW
 @options.FORMAT

@@ -51,7 +51,8 @@ class WorkloadStatus(NamedTuple):
 
 
 class FleetStatus(NamedTuple):
-    """The status of a fleet. `head` is the last commit of the output branch, "" without one; `pending` says that a run would change it.
+    """The status of a fleet. `head` is the last commit of the output branch, "" without one; `pending` says that the source has
+    changes with which a run would change it.
 
     `unclaimed` are the objects that no policy selects, and `nearest` says of some of them which policy nearly selects them.
     """

@@ -92,3 +92,23 @@ def test_a_name_that_is_not_one_thing_gets_a_suggestion(settings: RunSettings, t
     with pytest.raises(Permanent) as caught:
         read_fleet_tree(settings, text.split("/"), kind)
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("cache", ["cache", "none"])
+def test_the_status_names_changes_of_the_source_only_if_a_run_would_change_the_output(
+    settings: RunSettings, commit: Callable[..., None], gitsched: Run, cache: str
+) -> None:
+    fleet = Path(settings.location)
+
+    def is_pending() -> bool:
+        status = read_fleet_status(settings._replace(cache=fleet.parent / cache))
+        assert ("not reconciled" in write_fleet_status(status)) is status.pending
+        return status.pending
+
+    assert not is_pending()
+    commit(fleet, README="# About the fleet\n")
+    assert not is_pending()
+    commit(fleet, web=WORKLOAD.replace("replicas: 2", "replicas: 4") + POD)
+    assert is_pending()
+    gitsched("reconcile", "--now", "2026-03-02T09:00:50Z")
+    assert not is_pending()

@@ -19,32 +19,36 @@ if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
     from gitsched.model.document import Key
     from gitsched.model.planned_files import ClusterInfo
-    from gitsched.reconcile.run import Fetched, RunContext
+    from gitsched.reconcile.run import Fetched, Planned, RunContext
 
 
 class PlannedFleet(NamedTuple):
     """A plan with its clusters by name, why some of them are not ready, the objects that no policy selects, and which policy nearly selects
     these. `catalog` has the documents of policy APIs."""
 
-    plan: Plan
+    planned: Planned
     catalog: Catalog
     clusters: Mapping[str, ClusterInfo]
     unready: Mapping[str, str]
     unclaimed: tuple[Key, ...]
     nearest: Mapping[Key, str]
 
+    @property
+    def plan(self) -> Plan:
+        return self.planned.plan
 
-def plan_fleet(context: RunContext, fetched: Fetched) -> PlannedFleet:
-    """Plan the fetched commit. Only a complete plan has all decisions."""
+
+def plan_fleet(context: RunContext, fetched: Fetched, *, written: bool = False) -> PlannedFleet:
+    """Plan the fetched commit. Only a complete plan has all decisions, and only one that is `written` has records with content."""
     known = try_with_state(partial(_plan_from_state, context, fetched))
     if known is not None:
         return known
-    plan = plan_source(context, fetched, context.settings.now, written=False).plan
-    decisions = plan.decisions
+    planned = plan_source(context, fetched, context.settings.now, written=written)
+    plan, decisions = planned.plan, planned.plan.decisions
     unclaimed = decisions.list_unclaimed()
     nearest = list_near_selections(decisions, unclaimed)
     return PlannedFleet(
-        plan, decisions.catalog, plan.cluster_facts, collect_unavailable_clusters(decisions.engines), unclaimed, nearest
+        planned, decisions.catalog, plan.cluster_facts, collect_unavailable_clusters(decisions.engines), unclaimed, nearest
     )
 
 
@@ -67,4 +71,4 @@ def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
     if len(unclaimed) != plan.unclaimed or len(clusters) != plan.cluster_count:
         raise NeedsCompletePlan("the rows have not everything")
     nearest = describe_near_selections(engines, [snapshot.templates[key] for key in unclaimed])
-    return PlannedFleet(plan, make_catalog(snapshot), clusters, collect_unavailable_clusters(engines), unclaimed, nearest)
+    return PlannedFleet(found.planned, make_catalog(snapshot), clusters, collect_unavailable_clusters(engines), unclaimed, nearest)

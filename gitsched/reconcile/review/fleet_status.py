@@ -13,6 +13,7 @@ from gitsched.model.document import Key
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, LastReport, WorkloadStatus
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, plan_fleet
+from gitsched.reconcile.output.output_commit import write
 from gitsched.reconcile.pipeline import log_ignored_settings
 from gitsched.reconcile.rollout_input import list_output_commits
 from gitsched.reconcile.run import Fetched, open_context
@@ -25,13 +26,16 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
     context = open_context(settings._replace(all_statuses=True))
     with gc_paused():
         fetched = fetch(context)
-        fleet = plan_fleet(context, fetched)
+        record = fetched.record
+        differs = record is not None and record.source_tree != fetched.source.tree
+        fleet = plan_fleet(context, fetched, written=differs)
         log_ignored_settings(fleet.plan)
-        return make_fleet_status(fetched, fleet)
+        pending = fetched.output_head is None or (differs and write(context, fetched, fleet.planned).changed)
+        return make_fleet_status(fetched, fleet, pending=pending)
 
 
-def make_fleet_status(fetched: Fetched, fleet: PlannedFleet) -> FleetStatus:
-    """Return the status of a planned fleet."""
+def make_fleet_status(fetched: Fetched, fleet: PlannedFleet, *, pending: bool = False) -> FleetStatus:
+    """Return the status of a planned fleet; whether a run would change the output branch is given."""
     repository, head, plan = fetched.output.repository, fetched.output_head, fleet.plan
     commits = list_output_commits(repository, head)
     reports = KnownReports(fleet.catalog.api_documents.get(CLUSTER_REPORT, ()), plan.observations, commits)
@@ -47,7 +51,7 @@ def make_fleet_status(fetched: Fetched, fleet: PlannedFleet) -> FleetStatus:
         fetched.output.branch,
         head or "",
         commit.time if commit is not None else None,
-        commit is None or (fetched.record is not None and fetched.record.source_tree != fetched.source.tree),
+        pending,
         clusters,
         plan.rollouts,
         tuple(list_workload_statuses(plan)),
