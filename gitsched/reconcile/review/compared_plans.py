@@ -111,6 +111,8 @@ class CompleteComparer:
         plan = planned.plan
         if written.tree != fetched.output_tree or plan.moves or plan.withheld.moves or plan.observations:
             return False
+        if planned.tenants != (fetched.record.tenants if fetched.record is not None else ()):
+            return False  # what is planned from the state has the Tenants that the last run recorded
         if len(plan.outcomes) < MIN_KEPT_WORKLOADS:
             return False
         from gitsched.reconcile.cache.memory_rows import MemoryRows  # most bases have a state, or are small
