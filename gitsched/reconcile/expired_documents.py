@@ -71,7 +71,7 @@ def list_expired_documents(settings: RunSettings) -> list[ExpiredDocument]:
 
 def _continue_engines(context: RunContext, fetched: Fetched) -> tuple[PolicyEngine, ...]:
     """Return the engines of the last run, continued with the fetched commit."""
-    planned, update = plan_from_state(context, fetched, reads_files=False)
+    planned, update = plan_from_state(context, fetched)
     return PlannedWorkloads(context, fetched, planned.plan, update).engines
 
 

@@ -12,7 +12,7 @@ import pytest
 from gitsched.reconcile.builds import kustomize_roots as builds
 from gitsched.reconcile.output import output_commit
 from gitsched.reconcile.review.comparison import compare_plans
-from tests.scenarios.conftest import Fleet, cluster, policy
+from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.plain_histories import DEPLOYMENT, SERVICE, Files, PlainHistory, write_policy
 from tests.scenarios.test_incremental_comparison import write_reports
 from tests.scenarios.test_incremental_plan import ThreeVariants
@@ -127,3 +127,28 @@ def test_files_that_no_plan_reads_change_beside_bundles(fleet: Fleet, tmp_path_f
     assert not any(run.plan.complete for run in variants.run(1, "notes"))
     fleet.commit(write_app("app", 5), hour=2)
     assert all(run.plan.complete and run.changed for run in variants.run(2, "a part"))
+
+
+@pytest.mark.kubectl
+def test_policies_of_other_workloads_change_beside_bundles(fleet: Fleet, tmp_path: Path) -> None:
+    files = {"apps/web/namespace.yaml": UNNAMED, **write_app("app"), **write_kustomization("app"), "web.yaml": BUNDLE}
+    files["bundles.yaml"] = policy("one", name="bundles", kind="Bundle").replace("apps/v1", "gitsched.io/v1alpha1")
+    others = {
+        "others.yaml": policy("one"),
+        "other.yaml": deployment("other"),
+        "one.yaml": cluster("one"),
+        "two.yaml": cluster("two"),
+    }
+    base = fleet.commit({**files, **others})
+    fleet.reconcile()
+    fleet.reconcile(0.1)
+    head = fleet.commit({"others.yaml": policy("two"), "two.yaml": cluster("two", "drain:NoSchedule")}, hour=0.1)
+    settings = fleet.settings(0.1, revision=head, trusted=False)
+    found, whole = compare_plans(settings, base), compare_plans(settings._replace(cache=tmp_path / "none"), base, complete=True)
+    assert not found.run.plan.complete
+    assert write_reports(found) == write_reports(whole)
+    run = fleet.reconcile(0.1)
+    assert (run.plan.complete, run.tree) == (False, whole.run.tree)
+    named = cluster("one").replace("metadata:\n", "metadata:\n  annotations: {gitsched.io/argocd-destination: x}\n")
+    fleet.commit({"one.yaml": named}, hour=0.2)
+    assert fleet.reconcile(0.2).plan.complete, "it may be the name of the cluster in what is built"

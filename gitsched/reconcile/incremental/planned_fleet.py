@@ -55,7 +55,7 @@ def plan_fleet(context: RunContext, fetched: Fetched, *, written: bool = False) 
 def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
     if fetched.trusted.config.observations.statuses is not None:
         raise NeedsCompletePlan("reports of clusters are observed")
-    found = plan_from_state(context, fetched, reads_files=False)
+    found = plan_from_state(context, fetched)
     plan, cache, incremental = found.planned.plan, found.update.cache, found.update.incremental
     decided, changes = incremental.decided, incremental.changes
     if plan.observations:

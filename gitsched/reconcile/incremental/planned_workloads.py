@@ -61,6 +61,8 @@ class PlannedWorkloads:
         """Raise NeedsCompletePlan where only a complete plan can tell what is decided."""
         if plan.withheld.moves or plan.observations:
             raise NeedsCompletePlan("what the plan does depends on more than decisions")
+        if plan.totals.varied:
+            raise NeedsCompletePlan("what builds change is not in the state")
         self.plan, self._context, self._fetched = plan, context, fetched
         self._cache, incremental = update.cache, update.incremental
         self._incremental = incremental

@@ -52,19 +52,14 @@ def open_state(context: RunContext, fetched: Fetched) -> PlanCache:
     return cache
 
 
-def plan_from_state(context: RunContext, fetched: Fetched, *, reads_files: bool = True) -> StatePlan:
-    """Plan the fetched commit. Raise NeedsCompletePlan if only a complete plan has all findings.
-
-    Unless the caller `reads_files`, documents may differ from their files, and findings about files from those of the planned commit.
-    """
+def plan_from_state(context: RunContext, fetched: Fetched) -> StatePlan:
+    """Plan the fetched commit. Raise NeedsCompletePlan if only a complete plan has all findings."""
     cache = open_state(context, fetched)
     totals = cache.header.totals
     if totals.config != fetched.trusted.config:
         raise NeedsCompletePlan("what settings change is not in the state")
     if totals.observations:
         raise NeedsCompletePlan("a report has to query metrics, or to use recorded ones")
-    if reads_files and totals.varied:
-        raise NeedsCompletePlan("what builds change is not in the state")
     if needs_setting_report(context, fetched, totals.config):
         from gitsched.reconcile.review.setting_findings import report_settings  # few commits change settings
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, read_declared_scopes, resolve_key
+from gitsched.decide.cluster_metadata import read_cluster_metadata
 from gitsched.decide.incremental.changed_documents import (
     ChangedParts,
     FileDocuments,
@@ -22,6 +23,7 @@ from gitsched.decide.variants.kustomized_parts import PART_CODES
 from gitsched.kinds.table import is_namespaced
 from gitsched.model.cluster_facts import NO_FACTS
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group
+from gitsched.model.variants import ARGOCD_DESTINATION
 from gitsched.reconcile.run import Facts
 from gitsched.reconcile.source.settled_files import list_commits
 from gitsched.reconcile.source.source_tree import read_tree
@@ -107,6 +109,15 @@ def _list_variants(source: SourceTree) -> dict[Key, WorkloadVariants]:
     }
 
 
+def _keep_destinations(before: SourceTree, after: SourceTree) -> bool:
+    """Return whether both trees describe the same clusters, with the same names in Argo CD."""
+    old, new = (
+        [(cluster.name, cluster.annotations.get(ARGOCD_DESTINATION)) for cluster in read_cluster_metadata(tree.documents)]
+        for tree in (before, after)
+    )
+    return old == new
+
+
 def _compare(
     before: TreeCache, after: TreeCache, changed: Iterable[str], cache: PlanCache, due: Iterable[Key], limit: int
 ) -> TreeDiff | None:
@@ -135,8 +146,10 @@ def _compare(
             return None
         documents[key] = document
     parts = _compare_parts(before, after, totals, lambda key: find(key) is not None, rules_changed=bool(api_documents))
-    if totals.varied and (api_documents or parts.changed or any(None in pair for pair in templates.values())):
+    if totals.varied and (parts.changed or any(None in pair for pair in templates.values())):
         return None  # what is built for clusters may be a part of them
+    if totals.varied and api_documents and not _keep_destinations(before.source_tree, after.source_tree):
+        return None  # what is built has the names of clusters
     gone = {key for key, (_, document) in templates.items() if document is None}
     replaced = (*after.source_tree.kustomized, *after.source_tree.replaced)
     if gone and not gone.isdisjoint(_resolve(part.document, scopes) for part in replaced):
