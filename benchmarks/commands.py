@@ -100,6 +100,9 @@ def measure_commands(directory: Path, cache: Path, scratch: Path) -> list[Row]:
     for cached, name in ((True, ""), (False, ", no cache")):
         add(f"explain of one workload{name}", "explain", "-n", namespace, workload, cached=cached)
         add(f"simulate the loss of one cluster{name}", "simulate", "--lose", cluster, cached=cached)
+    add("explain of one cluster", "explain", f"cluster/{cluster}")
+    add("rebalance of one workload", "rebalance", "-n", namespace, workload)
+    add("status", "status")
     add("validate", "validate", cached=False)
     rows += measure_state(directory, cache, scratch, files)
     middle = sorted(commits, key=lambda process: process.processor)[len(commits) // 2]

@@ -61,6 +61,9 @@ def test_the_figures_are_shown_as_tables_with_ratios(
         "reconcile, second run",
         "reconcile, no change, no cache",
         "explain of one workload",
+        "explain of one cluster",
+        "rebalance of one workload",
+        "status",
         "simulate the loss",
         "validate",
     ):
