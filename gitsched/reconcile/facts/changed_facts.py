@@ -36,12 +36,13 @@ class ChangedFacts(NamedTuple):
 
 class OtherSource(NamedTuple):
     """A version of the source with facts branches at a time. `changes` are its documents of policy APIs that differ from those of the last
-    plan, as files have them."""
+    plan, as files have them, and `recorded` the commits of the branches whose facts count where a file is broken."""
 
     tree: str
     changes: Mapping[Key, DocumentPair]
     facts: Facts
     now: datetime
+    recorded: Mapping[str, str] = {}
 
 
 def list_completed_kinds() -> frozenset[tuple[str, str]]:
@@ -65,8 +66,8 @@ def read_changed_facts(
         return ChangedFacts(diff, totals, facts)
     if not cache.header.reading_rules:
         return None
-    source = OtherSource(fetched.source.tree, diff.api_documents, fetched.facts, now)
-    found = _add_facts(context, cache, source, fetched.record.facts if fetched.record else {})
+    recorded = fetched.record.facts if fetched.record else {}
+    found = _add_facts(context, cache, OtherSource(fetched.source.tree, diff.api_documents, fetched.facts, now, recorded))
     if found is None:
         return None
     pairs, new = found
@@ -78,13 +79,11 @@ def read_changed_facts(
 def read_facts_changes(context: RunContext, cache: PlanCache, source: OtherSource) -> dict[Key, DocumentPair] | None:
     """Return the documents that differ between the last plan and another version of the source with its facts; None if only all documents
     can tell."""
-    found = _add_facts(context, cache, source, {}) if cache.header.reading_rules else None
+    found = _add_facts(context, cache, source) if cache.header.reading_rules else None
     return found[0] if found is not None else None
 
 
-def _add_facts(
-    context: RunContext, cache: PlanCache, source: OtherSource, recorded: Mapping[str, str]
-) -> tuple[dict[Key, DocumentPair], AppliedFacts] | None:
+def _add_facts(context: RunContext, cache: PlanCache, source: OtherSource) -> tuple[dict[Key, DocumentPair], AppliedFacts] | None:
     """Return the documents that differ, each in the last plan and in a version of the source with its facts, and the facts."""
     kinds, totals = list_completed_kinds(), cache.header.totals
     before = {document.key: document for kind in kinds for document in cache.api_documents.get(kind, ())}
@@ -93,7 +92,9 @@ def _add_facts(
         return None
     from gitsched.reconcile.facts.cluster_facts import add_all_facts  # only where branches or clusters changed
 
-    tree, new = add_all_facts(context, source.facts, SourceTree(tuple(documents), {}, (), totals.config, {}), source.now, recorded)
+    tree, new = add_all_facts(
+        context, source.facts, SourceTree(tuple(documents), {}, (), totals.config, {}), source.now, source.recorded
+    )
     after = _identify(tree.documents, totals)
     return (pair_documents(before, after), new) if after is not None else None
 

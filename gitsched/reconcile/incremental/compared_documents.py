@@ -71,8 +71,8 @@ class SourceComparer:
         changed = update.incremental.decided.diff.api_documents
         return SourceVersion(tree, {key: pair for key, pair in changed.items() if key[:2] in self._kinds})
 
-    def read_version(self, tree: str, facts: Facts, now: datetime) -> SourceVersion:
-        """Return the version of any tree, with the content of facts branches at a time."""
+    def read_version(self, tree: str, facts: Facts, now: datetime, recorded: Mapping[str, str]) -> SourceVersion:
+        """Return the version of any tree, with the content of facts branches at a time; see `add_all_facts`."""
         if not self._kinds:
             return SourceVersion(tree)
         from gitsched.reconcile.facts.changed_facts import OtherSource, read_facts_changes  # few sources have facts branches
@@ -80,7 +80,7 @@ class SourceComparer:
         stored = self._cache.header.source_tree
         if len({self._repository.find_entry(one, FILE) for one in (stored, tree)}) > 1:
             raise NeedsCompletePlan("settings say which facts count")
-        source = OtherSource(tree, pair_documents(*self.read_files(stored, tree)), facts, now)
+        source = OtherSource(tree, pair_documents(*self.read_files(stored, tree)), facts, now, recorded)
         found = read_facts_changes(self._context, self._cache, source)
         if found is None:
             raise NeedsCompletePlan("only all documents of another commit tell which facts they had")

@@ -96,7 +96,7 @@ class IncrementalComparer:
             return None
         reader, observed = _open_reader(context, later), read_observations(record.observations, record.observed_at)
         facts = find_recorded_facts(context.source.repository, record.facts, fetched.facts)
-        before = _EarlierInput(reader.read_version(earlier.tree, facts, record.time), (record.time, record.time), observed)
+        before = _EarlierInput(reader.read_version(earlier.tree, facts, record.time, {}), (record.time, record.time), observed)
         return _compare_inputs(context, reader, before, later, PolicyNames({}))
 
     def list_retained(
@@ -107,7 +107,8 @@ class IncrementalComparer:
         from gitsched.reconcile.incremental.retained_workloads import find_retained  # most changes are of workloads
 
         reader, facts = _open_reader(context, planned), planned.fetched.facts
-        before = reader.read_version(earlier.tree, facts, context.settings.now)
+        recorded = planned.fetched.record.facts if planned.fetched.record is not None else {}
+        before = reader.read_version(earlier.tree, facts, context.settings.now, recorded)
         changes = pair_documents(*reader.read_changes(before, _find_version(reader, planned)))
         return find_retained(context, inputs, changes, later, planned, _get_update(planned))
 
