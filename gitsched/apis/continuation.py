@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gitsched.apis.capabilities import SnapshotChanges
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.kinds.companion_targets import read_follows
 

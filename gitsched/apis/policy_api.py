@@ -1,102 +1,31 @@
-"""The contract between planning and the policy APIs: the Snapshot that an API reads, the PolicyEngine that it implements with its optional
-capabilities, and the PolicyAPI that describes it. The functions of a description import their code when they are called."""
+"""The contract between planning and the policy APIs: the PolicyEngine that an API implements with its optional capabilities, and the
+PolicyAPI that describes it. The functions of a description import their code when they are called."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitsched.apis.gitsched.config import Config
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import ApiKinds, Body, Document, Key
 from gitsched.model.finding import Finding, Issue, Pointer
-from gitsched.model.time import EPOCH
 
 if TYPE_CHECKING:
     from gitsched.apis.adoption import HubObjects
     from gitsched.apis.cluster_format import ClusterFormat
     from gitsched.apis.export import Export
+    from gitsched.apis.gitsched.config import Config
     from gitsched.apis.gitsched.config_section import SettingsSection
-    from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.apis.live_apply import LiveApply
-    from gitsched.apis.stateful_holds import Holds
     from gitsched.apis.topology import Topology
     from gitsched.model.explanation import Explanation
     from gitsched.model.observation import MetricQuery
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision
     from gitsched.model.template_index import PlacementSummary
-    from gitsched.model.variants import TemplateVariants
-
-
-class Snapshot(NamedTuple):
-    """The complete input of one scheduling run.
-
-    `documents` are those of the policy APIs' own groups, by (group, kind), sorted by key; `templates` are all other documents by key, in
-    the order of namespace and name. `quarantined` are the keys of documents that are broken or defined more than once. `previous` are the
-    records of the previous output. `at` is the time of the source commit and `now` the time that deadlines are compared with.
-    `observations` are the values that metrics providers returned. `duplicates` and `duplicate_templates` are the copies of documents
-    that are defined more than once, of the policy APIs and all others. `input_order` lists the keys of all valid documents in the order in
-    which they were read. `single_cycle` asks for one cycle of the scheduler even if the next one would decide otherwise; without it
-    decisions are repeated until they are stable. `variants` are what clusters get in place of some templates; every Bundle has an entry.
-    `load_holds` returns which workloads have data and which of them are released; without it nothing is held. With `fixed`, every
-    workload and decision keeps exactly the placement of its record, and what has none gets none: nothing is scheduled or evicted. With
-    `has_adopted`, some workloads keep the placement with which they were adopted.
-    `tenancy` says which tenant owns which document; None without tenants. Engines do not read it: they get the documents that one owner
-    may use, and `elsewhere` are the workloads of the source that others decide. `broken` are quarantined documents of which no version
-    was valid; what can be read of them may hold workloads that have no decision yet. In one cycle of the scheduler they do not count.
-    `part_kinds` are the kinds of objects that kustomizations change and that are not placed; where they are not empty, `quarantined` does
-    not have these objects.
-    """
-
-    documents: Mapping[tuple[str, str], tuple[Document, ...]]
-    templates: Mapping[Key, Document]
-    quarantined: frozenset[Key]
-    previous: Mapping[Key, Body]
-    config: Config
-    at: datetime
-    now: datetime
-    observations: Mapping[Any, Any] = {}
-    duplicates: Mapping[Key, tuple[Document, ...]] = {}
-    input_order: tuple[Key, ...] = ()
-    single_cycle: bool = False
-    duplicate_templates: Mapping[Key, tuple[Document, ...]] = {}
-    variants: TemplateVariants = {}
-    load_holds: Callable[[], Holds] | None = None
-    fixed: bool = False
-    has_adopted: bool = False
-    tenancy: Tenancy | None = None
-    elsewhere: Container[Key] = frozenset()
-    broken: Mapping[Key, Document] = {}
-    part_kinds: frozenset[tuple[str, str]] = frozenset()
-
-
-EMPTY_SNAPSHOT = Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)
-
-
-@runtime_checkable
-class RecordsByKind(Protocol):
-    """Previous records that can list some of them without decoding all others."""
-
-    def of_kind(self, group: str, kind: str) -> Iterator[tuple[Key, Body]]: ...
-
-    def outside_groups(self, groups: Collection[str]) -> Iterator[tuple[Key, Body]]: ...
-
-
-def list_previous_records(previous: Mapping[Key, Body], group: str, kind: str) -> list[tuple[Key, Body]]:
-    """Return the previous records of one kind, sorted by key."""
-    if isinstance(previous, RecordsByKind):
-        return sorted(previous.of_kind(group, kind), key=lambda entry: entry[0])
-    return sorted(((key, body) for key, body in previous.items() if key[:2] == (group, kind)), key=lambda entry: entry[0])
-
-
-def list_records_outside(previous: Mapping[Key, Body], groups: Collection[str]) -> list[tuple[Key, Body]]:
-    """Return the previous records whose group is not one of `groups`, sorted by key."""
-    if isinstance(previous, RecordsByKind):
-        return sorted(previous.outside_groups(groups), key=lambda entry: entry[0])
-    return sorted(((key, body) for key, body in previous.items() if key.group not in groups), key=lambda entry: entry[0])
 
 
 class PolicyEngine(ABC):

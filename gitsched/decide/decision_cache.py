@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.capabilities import DependencyTracking
-from gitsched.apis.policy_api import PolicyEngine, Snapshot
+from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.workload_decision import (
     decide_workload,
     is_unchanged,

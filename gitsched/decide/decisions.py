@@ -8,7 +8,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.capabilities import ReferenceReading
-from gitsched.apis.policy_api import PolicyEngine, Snapshot
+from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.catalog import (
     Catalog,
     KustomizedDocument,

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import AvailabilityReporting, DependencyTracking
-from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, RecordsByKind, Snapshot
+from gitsched.apis.policy_api import PolicyAPI, PolicyEngine
+from gitsched.apis.snapshot import RecordsByKind, Snapshot
 from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Body, Key
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from gitsched.apis.policy_api import PolicyEngine, Snapshot
+from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.decisions import DecisionInput, describe_recorded, list_own_workloads, list_quarantined
 from gitsched.decide.engines import create_engines, list_engine_records
 from gitsched.decide.workload_decision import adapt_outcome, decide_workload

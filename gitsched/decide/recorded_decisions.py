@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gitsched.apis.policy_api import GroupKind, PolicyAPI, list_previous_records, list_records_outside
+from gitsched.apis.policy_api import GroupKind, PolicyAPI
+from gitsched.apis.snapshot import list_previous_records, list_records_outside
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.changes import RecordChange
 from gitsched.model.document import Body, Key

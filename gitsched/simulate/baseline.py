@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from gitsched.apis.capabilities import CapacityReporting, InnerPlacementReporting
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.policy_api import PolicyEngine, Snapshot
+from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, make_holds_loader
 from gitsched.decide.engines import create_engines

@@ -17,7 +17,8 @@ from gitsched.model.placement_groups import PlacementGroups
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
-    from gitsched.apis.policy_api import PolicyEngine, Snapshot
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.catalog import Catalog
     from gitsched.decide.decisions import DecisionSet
     from gitsched.model.document import Document, Key

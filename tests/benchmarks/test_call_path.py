@@ -81,6 +81,7 @@ def test_features_that_the_repository_does_not_use_are_not_on_the_path(path: Cal
         "gitsched.apis.krake",
         "gitsched.apis.ocm",
         "gitsched.apis.policy_api",
+        "gitsched.apis.snapshot",
         "gitsched.apis.karmada.cluster.taints",
         "gitsched.apis.karmada.dependencies",
         "gitsched.apis.karmada.binding.unscheduled_outcomes",

@@ -10,7 +10,7 @@ import pytest
 
 from gitsched.apis import capabilities
 from gitsched.apis.karmada.engine import KarmadaEngine
-from gitsched.apis.policy_api import EMPTY_SNAPSHOT
+from gitsched.apis.snapshot import EMPTY_SNAPSHOT
 from gitsched.apis.topology import CLUSTER
 from gitsched.decide.tenants.tenant_engines import make_tenant_engine
 from gitsched.model.simulation import FailureDomain

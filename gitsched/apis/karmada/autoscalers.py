@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from gitsched.apis.karmada.binding.resource_binding import binding_key
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Body, Document, Key, get_field, parse_api_group, read_annotations, read_labels
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import Assignment, Outcome, TargetCluster

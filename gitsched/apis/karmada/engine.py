@@ -23,7 +23,8 @@ from gitsched.apis.karmada.dependencies.dependencies_distributor import Dependen
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_policy_warnings
-from gitsched.apis.policy_api import PolicyEngine, Snapshot
+from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.names import APPS_VERSION, REBALANCER
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Body, Document, Key, as_object, get_field, parse_api_group, read_annotations, read_json
 from gitsched.model.finding import Severity
 from gitsched.model.scheduling import Outcome

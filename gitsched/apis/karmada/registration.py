@@ -22,15 +22,8 @@ from gitsched.apis.karmada.names import (
 )
 from gitsched.apis.karmada.settings import SETTINGS
 from gitsched.apis.karmada.topology import TOPOLOGY
-from gitsched.apis.policy_api import (
-    DocumentValidator,
-    PolicyAPI,
-    PolicyEngine,
-    RemovedWorkload,
-    Snapshot,
-    StarterFiles,
-    WorkloadSelector,
-)
+from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, PolicyEngine, RemovedWorkload, StarterFiles, WorkloadSelector
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import ApiKinds, Body, as_object, list_objects, parse_api_group
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from gitsched.apis.karmada.rebalancer_findings import (
     list_remark_findings,
     make_expiry_finding,
 )
-from gitsched.apis.policy_api import EMPTY_SNAPSHOT, Snapshot
+from gitsched.apis.snapshot import EMPTY_SNAPSHOT, Snapshot
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import Finding
 from gitsched.model.time import add_duration, format_time

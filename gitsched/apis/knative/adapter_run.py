@@ -24,7 +24,7 @@ from gitsched.apis.knative.names import make_pod_key
 from gitsched.apis.knative.scheduler import VpodSchedulingResult, schedule_vpods
 from gitsched.apis.knative.settings import KnativeConfig
 from gitsched.apis.knative.vpods import read_node_name
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.apis.topology import NODE
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation

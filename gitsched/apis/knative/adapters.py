@@ -10,7 +10,7 @@ from gitsched.apis.knative.documents import EventSources, is_named
 from gitsched.apis.knative.names import ADAPTER, ADAPTER_SUFFIX, DOMAIN, GROUP, KINDS_WITHOUT_VREPLICAS, RENDERED_TO, SCALABLE_KINDS
 from gitsched.apis.knative.settings import SETTINGS, KnativeConfig
 from gitsched.apis.knative.vpods import CONSUMERS_PATH, VreplicaPaths, find_source_kinds
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Document, Key, get_field, read_annotations
 from gitsched.model.finding import Finding, locate_document
 

@@ -36,7 +36,7 @@ from gitsched.apis.knative.vpods import (
     read_replicas,
     validate_source,
 )
-from gitsched.apis.policy_api import Snapshot, list_previous_records
+from gitsched.apis.snapshot import Snapshot, list_previous_records
 from gitsched.model.document import Body, Document, Key, get_field, read_annotations
 from gitsched.model.finding import Finding, Location, format_names, locate_document
 from gitsched.model.known_values import find_near

@@ -14,7 +14,8 @@ from gitsched.apis.knative.documents import read_event_sources
 from gitsched.apis.knative.findings import report_missing_settings
 from gitsched.apis.knative.names import DESCHEDULER, SCHEDULER, SOURCE_REPLICAS, read_ordinal
 from gitsched.apis.knative.settings import SETTINGS
-from gitsched.apis.policy_api import EMPTY_SNAPSHOT, PolicyEngine, Snapshot, list_previous_records
+from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.snapshot import EMPTY_SNAPSHOT, Snapshot, list_previous_records
 from gitsched.model.document import Body, Document, Key, read_annotations
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding

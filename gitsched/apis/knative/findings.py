@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from gitsched.apis.knative.documents import EventSources, KnativeInputs
 from gitsched.apis.knative.names import ADAPTER_SUFFIX
 from gitsched.apis.knative.scheduler import VpodSchedulingResult, count_on_marked_pods
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Document
 from gitsched.model.finding import Finding, choose_form, format_count, format_part, locate_document
 from gitsched.model.time import format_time

@@ -20,9 +20,9 @@ from gitsched.apis.policy_api import (
     PolicyEngine,
     RecordDescription,
     SharedWorkloads,
-    Snapshot,
     StarterFiles,
 )
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import ApiKinds, Body, Key
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from gitsched.apis.knative.adapters import find_vreplica_paths
 from gitsched.apis.knative.consumer_wishes import HPA_KIND, SCALED_OBJECT_KIND, read_consumer_wishes
 from gitsched.apis.knative.vpods import read_desired_vreplicas, validate_source
-from gitsched.apis.policy_api import GroupKind, Snapshot
+from gitsched.apis.policy_api import GroupKind
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Key
 
 

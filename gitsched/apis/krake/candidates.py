@@ -14,7 +14,7 @@ from gitsched.apis.krake.constraints import CUSTOM_RESOURCES, ConstraintSet, des
 from gitsched.apis.krake.metrics import MetricReader, MetricResult, MetricResults, combine_results
 from gitsched.apis.krake.names import CLOUD, GLOBAL_CLOUD, PROJECT, ResourceRef, make_ref
 from gitsched.apis.krake.scheduling_status import DELETION_STATES
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_labels
 from gitsched.model.scheduling import CandidateResult
 from gitsched.schedule.fleet import Candidate, Fleet, pack_mask

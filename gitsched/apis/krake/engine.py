@@ -24,8 +24,9 @@ from gitsched.apis.krake.status import (
     report_application,
     report_resources,
 )
-from gitsched.apis.policy_api import EMPTY_SNAPSHOT, PolicyEngine, Snapshot
+from gitsched.apis.policy_api import PolicyEngine
 from gitsched.apis.replicas import count_copy_replicas
+from gitsched.apis.snapshot import EMPTY_SNAPSHOT, Snapshot
 from gitsched.kinds.table import is_namespaced
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Body, Document, Key, as_object, parse_api_group

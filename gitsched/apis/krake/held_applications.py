@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping
 from gitsched.apis.krake.names import cluster_directory
 from gitsched.apis.krake.scheduler import ApplicationDecision
 from gitsched.apis.krake.status import make_application_record
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.apis.stateful_holds import hold_outcome
 from gitsched.model.scheduling import Outcome, TargetCluster
 

@@ -14,7 +14,7 @@ from gitsched.apis.krake.names import (
     UNKNOWN_METRICS_PROVIDER,
     UNREACHABLE_METRICS_PROVIDER,
 )
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.schedule.scores import WeightedSum
 

@@ -28,9 +28,9 @@ from gitsched.apis.policy_api import (
     PolicyEngine,
     RecordDescription,
     RemovedWorkload,
-    Snapshot,
     StarterFiles,
 )
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import ApiKinds, Body, Key, as_object, get_field
 
 if TYPE_CHECKING:

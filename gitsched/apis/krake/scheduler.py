@@ -38,7 +38,7 @@ from gitsched.apis.krake.clusters import (
 from gitsched.apis.krake.names import APPLICATION, CLUSTER, MAGNUM_CLUSTER
 from gitsched.apis.krake.scheduling_status import SchedulingStatus, read_previous
 from gitsched.apis.krake.settings import SETTINGS
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import CandidateResult
 

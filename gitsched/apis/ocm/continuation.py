@@ -9,7 +9,7 @@ from gitsched.apis.continuation import is_plain, keeps_followers
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.manifestworkreplicaset import PlacementState, read_placement_annotation
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Document, Key
 
 _OTHER_INPUTS = ((names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET), (CONFIG_GROUP, names.ROLLOUT_REPORT))

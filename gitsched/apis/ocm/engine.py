@@ -32,8 +32,9 @@ from gitsched.apis.ocm.previous_decisions import BASIS_KEY, DecisionIndex, diges
 from gitsched.apis.ocm.prioritizers import PrioritizerScores
 from gitsched.apis.ocm.rollout import read_previous_rollout, read_reports
 from gitsched.apis.ocm.scheduling import schedule_placements
-from gitsched.apis.policy_api import EMPTY_SNAPSHOT, PolicyEngine, Snapshot, list_previous_records
+from gitsched.apis.policy_api import PolicyEngine
 from gitsched.apis.replicas import count_copy_replicas
+from gitsched.apis.snapshot import EMPTY_SNAPSHOT, Snapshot, list_previous_records
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Body, Document, Key, get_field, read_labels
 from gitsched.model.explanation import Explanation

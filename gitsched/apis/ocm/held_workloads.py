@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.manifestworkreplicaset import OcmWorkload, PlacementState, make_outcome, roll_out_workload
 from gitsched.apis.ocm.rollout import PreviousRollout, RolloutReports
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.apis.stateful_holds import hold_outcome
 from gitsched.model.document import Body
 from gitsched.model.finding import format_names

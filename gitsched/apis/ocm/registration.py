@@ -35,10 +35,10 @@ from gitsched.apis.policy_api import (
     RemovedWorkload,
     ScoreInput,
     ScoreMeasurement,
-    Snapshot,
     StarterFiles,
     WorkloadSelector,
 )
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import ApiKinds, Body, Key
 
 if TYPE_CHECKING:

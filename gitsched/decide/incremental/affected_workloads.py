@@ -16,7 +16,7 @@ from gitsched.decide.workload_files import WorkloadFiles
 from gitsched.render.output_files import STUB_MANIFEST_PATH, relative_path
 
 if TYPE_CHECKING:
-    from gitsched.apis.policy_api import Snapshot
+    from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.incremental.changed_documents import SourceDiff
     from gitsched.decide.incremental.continued_engines import ContinuedEngines
     from gitsched.decide.incremental.plan_state import PlanRows, Totals, WorkloadRow

@@ -13,7 +13,7 @@ from gitsched.render.cluster_directory import complete_directory
 from gitsched.render.output_files import CLUSTER_JSON, cluster_path, status_path, write_cluster_json, write_record
 
 if TYPE_CHECKING:
-    from gitsched.apis.policy_api import Snapshot
+    from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.incremental.changed_namespaces import NamespaceManifests
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
     from gitsched.decide.incremental.plan_state import ClusterRow, Totals

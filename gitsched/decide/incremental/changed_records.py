@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from gitsched.apis.policy_api import list_previous_records, list_records_outside
+from gitsched.apis.snapshot import list_previous_records, list_records_outside
 from gitsched.model.document import Body, Key
 
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
     from gitsched.apis.gitsched.config import Config
     from gitsched.apis.gitsched.tenancy import Tenancy
-    from gitsched.apis.policy_api import GroupKind, Snapshot
+    from gitsched.apis.policy_api import GroupKind
+    from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.incremental.changed_documents import SourceDiff
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges

@@ -15,7 +15,8 @@ from gitsched.decide.registry import is_active, policy_apis
 from gitsched.model.document import Key
 
 if TYPE_CHECKING:
-    from gitsched.apis.policy_api import PolicyEngine, Snapshot
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.engines import EngineRecords
     from gitsched.decide.incremental.changed_documents import SourceDiff
     from gitsched.decide.incremental.plan_state import PlanRows, Totals

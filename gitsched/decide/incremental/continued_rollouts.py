@@ -21,7 +21,7 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.rollouts import ROLLOUT_KIND, RolloutResult, RolloutTargets
 
 if TYPE_CHECKING:
-    from gitsched.apis.policy_api import Snapshot
+    from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.incremental.changed_documents import SourceDiff
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
     from gitsched.decide.incremental.plan_state import Totals

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from gitsched.apis.capabilities import DocumentPair
-    from gitsched.apis.policy_api import Snapshot
+    from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.incremental.changed_documents import SourceDiff
     from gitsched.decide.incremental.continued_engines import ContinuedEngines
     from gitsched.decide.incremental.plan_state import PlanRows, Totals, WorkloadRow

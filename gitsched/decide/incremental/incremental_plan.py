@@ -47,7 +47,8 @@ from gitsched.render.output_files import escape_segment
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from gitsched.apis.policy_api import PolicyEngine, Snapshot
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.incremental.changed_documents import SourceDiff
     from gitsched.decide.incremental.changed_moves import ChangedMoves
     from gitsched.decide.incremental.plan_state import CompanionRow, ReferenceRow

@@ -22,7 +22,7 @@ from gitsched.model.references import NO_REFERENCES
 from gitsched.render.output_files import STUB_MANIFEST_PATH, relative_path
 
 if TYPE_CHECKING:
-    from gitsched.apis.policy_api import Snapshot
+    from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
     from gitsched.decide.incremental.own_workloads import OwnWorkload
     from gitsched.decide.incremental.plan_state import PlanRows, ReferenceRow, Totals, WorkloadRow

@@ -10,7 +10,8 @@ from gitsched.decide.incremental.plan_state import strip_outcome
 from gitsched.decide.workload_decision import is_unchanged
 
 if TYPE_CHECKING:
-    from gitsched.apis.policy_api import PolicyEngine, Snapshot
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.incremental.changed_documents import SourceDiff
     from gitsched.decide.incremental.plan_state import PlanRows, Totals
     from gitsched.model.document import Document, Key

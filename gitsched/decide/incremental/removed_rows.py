@@ -10,7 +10,7 @@ from gitsched.model.changes import Move
 from gitsched.render.output_files import status_path
 
 if TYPE_CHECKING:
-    from gitsched.apis.policy_api import Snapshot
+    from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.engines import EngineRecords
     from gitsched.decide.incremental.plan_state import Totals, WorkloadRow
     from gitsched.decide.removals import RemovedPlacement

@@ -14,7 +14,8 @@ from gitsched.model.document import Key
 from gitsched.render.output_files import read_back
 
 if TYPE_CHECKING:
-    from gitsched.apis.policy_api import PolicyEngine, Snapshot
+    from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.incremental.incremental_plan import IncrementalPlan
     from gitsched.model.document import Document
     from gitsched.model.scheduling import Outcome

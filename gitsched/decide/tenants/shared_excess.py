@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.tenants.tenant_admission import Violation
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding, format_count, locate_document

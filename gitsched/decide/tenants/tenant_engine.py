@@ -13,7 +13,8 @@ from gitsched.apis.capabilities import (
     SnapshotChanges,
 )
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy, TenantPaths
-from gitsched.apis.policy_api import EMPTY_SNAPSHOT, PolicyEngine, Snapshot
+from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.snapshot import EMPTY_SNAPSHOT, Snapshot
 from gitsched.decide.incremental.continued_views import ContinuedViews, DividedChanges, OwnedEntries
 from gitsched.decide.registry import is_active, policy_apis
 from gitsched.decide.tenants.tenant_views import TenantViews

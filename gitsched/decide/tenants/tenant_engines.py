@@ -33,7 +33,8 @@ from gitsched.apis.capabilities import (
     SnapshotChanges,
 )
 from gitsched.apis.gitsched.tenancy import PLATFORM
-from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, Snapshot
+from gitsched.apis.policy_api import PolicyAPI, PolicyEngine
+from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.incremental.continued_views import DividedChanges
 from gitsched.decide.tenants.shared_excess import find_excess
 from gitsched.decide.tenants.tenant_engine import TenantEngine

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
 from gitsched.apis.gitsched.tenant import Tenant
-from gitsched.apis.policy_api import GroupKind, Snapshot
+from gitsched.apis.policy_api import GroupKind
+from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.tenants.tenant_admission import Violation, check_object
 from gitsched.decide.tenants.tenant_amounts import TenantUse, find_exceeded_limit, measure_outcome
 from gitsched.decide.tenants.tenant_views import TenantClusters

@@ -10,7 +10,8 @@ from gitsched.apis.gitsched.bundle import ClusterMetadata
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.gitsched.tenancy import PLATFORM, Tenancy
 from gitsched.apis.gitsched.tenant import Tenant
-from gitsched.apis.policy_api import GroupKind, Snapshot
+from gitsched.apis.policy_api import GroupKind
+from gitsched.apis.snapshot import Snapshot
 from gitsched.apis.topology import CLUSTER, list_cluster_kinds
 from gitsched.decide.cluster_metadata import list_cluster_metadata
 from gitsched.decide.registry import policy_apis

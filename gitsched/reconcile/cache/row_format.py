@@ -19,7 +19,7 @@ from importlib import import_module
 from itertools import repeat
 from typing import Any
 
-from gitsched.apis.policy_api import EMPTY_SNAPSHOT, Snapshot
+from gitsched.apis.snapshot import EMPTY_SNAPSHOT, Snapshot
 from gitsched.decide.incremental.plan_state import NO_COMPANION_ROW, NO_REFERENCE_ROW, CompanionRow, ReferenceRow, WorkloadRow
 from gitsched.kinds.companion_targets import CompanionFeatures
 from gitsched.model.document import Key

@@ -10,7 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import ReferenceReading
-from gitsched.apis.policy_api import PolicyEngine, Snapshot
+from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionInput, make_holds_loader
 from gitsched.decide.engines import list_dependency_trackers

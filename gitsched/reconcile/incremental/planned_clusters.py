@@ -9,7 +9,7 @@ from gitsched.decide.catalog import Catalog
 from gitsched.simulate.fleet_topology import TopologyInput, read_topology
 
 if TYPE_CHECKING:
-    from gitsched.apis.policy_api import Snapshot
+    from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.incremental.plan_state import ClusterRow
     from gitsched.decide.plan_result import Plan
     from gitsched.model.changes import Move

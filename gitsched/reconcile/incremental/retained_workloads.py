@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import SelectionTracking, SnapshotChanges
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, make_holds_loader
 from gitsched.decide.engines import create_engine

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.catalog import build_catalog
 from gitsched.decide.decisions import make_holds_loader
 from gitsched.decide.guard.guard_settings import GuardRecord, read_guard_record

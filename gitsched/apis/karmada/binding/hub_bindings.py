@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from gitsched.apis.karmada.names import BINDING, CLUSTER_BINDING, WORK_GROUP
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Body, Key, get_field
 
 BINDING_KINDS = ((WORK_GROUP, BINDING), (WORK_GROUP, CLUSTER_BINDING))

@@ -25,7 +25,7 @@ from gitsched.apis.karmada.cluster.taints import (
     write_added_taints,
 )
 from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
-from gitsched.apis.policy_api import RecordsByKind
+from gitsched.apis.snapshot import RecordsByKind
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_annotations, read_json
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.planned_files import ClusterInfo

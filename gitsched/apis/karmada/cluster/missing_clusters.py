@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, locate_document

@@ -18,7 +18,7 @@ from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.continuation.cluster_changes import find_affected_by_clusters
 from gitsched.apis.karmada.continuation.policy_changes import POLICY_KINDS, find_affected_by_overrides, find_affected_by_policies
 from gitsched.apis.karmada.state import KarmadaState
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Key
 
 _REBALANCER = (names.APPS_GROUP, names.REBALANCER)

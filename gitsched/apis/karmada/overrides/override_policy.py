@@ -16,7 +16,7 @@ from gitsched.apis.karmada.names import CLUSTER_OVERRIDE, OVERRIDE, POLICY_GROUP
 from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject
 from gitsched.apis.karmada.overrides.overriders import apply_overriders, list_overriders
 from gitsched.apis.karmada.policy.propagation_policy import BY_KIND, ResourceSelector, parse_affinity, parse_resource_selector
-from gitsched.apis.policy_api import Snapshot
+from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Body, Document, read_labels
 from gitsched.model.explanation import AppliedOverride
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, format_names, locate_document

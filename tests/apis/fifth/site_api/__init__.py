@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config_section import SettingsSection
-from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, RecordDescription, Snapshot, StarterFiles
+from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, RecordDescription, StarterFiles
 from gitsched.apis.replicas import count_copy_replicas
+from gitsched.apis.snapshot import Snapshot
 from gitsched.apis.topology import ClusterLocation, Topology, copy_as
 from gitsched.model.document import ApiKinds, Body, Document, Key, get_field
 from gitsched.model.planned_files import ClusterInfo
