@@ -43,8 +43,8 @@ from gitsched.reconcile.run import (
     find_state_file,
     make_result,
 )
+from gitsched.reconcile.source.loaded_source import load
 from gitsched.reconcile.source.source_locations import locate_plan_findings
-from gitsched.reconcile.source.source_tree import load
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config

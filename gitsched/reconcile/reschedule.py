@@ -25,8 +25,8 @@ from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.review.explanation import describe_missing, find_key
 from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
+from gitsched.reconcile.source.loaded_source import load
 from gitsched.reconcile.source.source_reader import is_manifest_path
-from gitsched.reconcile.source.source_tree import load
 from gitsched.reconcile.worktree_file import resolve_worktree_file
 from gitsched.render.yaml import dump
 from gitsched.simulate.baseline import Baseline, make_baseline

@@ -18,8 +18,8 @@ from gitsched.reconcile.incremental.source_diff import read_templates
 from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan
 from gitsched.reconcile.run import Facts
 from gitsched.reconcile.source.file_selection import FileSelection
+from gitsched.reconcile.source.loaded_source import read_tree
 from gitsched.reconcile.source.source_reader import SourceReader
-from gitsched.reconcile.source.source_tree import read_tree
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -31,9 +31,9 @@ from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.review.allowances import list_allowed_changes, read_releases
 from gitsched.reconcile.review.guard_input import make_guard_input
 from gitsched.reconcile.run import Facts, Fetched, Planned, RunContext, StateUpdate
+from gitsched.reconcile.source.loaded_source import load
 from gitsched.reconcile.source.source_locations import locate_plan_findings
 from gitsched.reconcile.source.source_reader import SourceReader
-from gitsched.reconcile.source.source_tree import load
 from gitsched.render.run_metadata import NOTHING_BUILT
 
 if TYPE_CHECKING:

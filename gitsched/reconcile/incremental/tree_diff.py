@@ -25,8 +25,8 @@ from gitsched.model.cluster_facts import NO_FACTS
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group
 from gitsched.model.variants import ARGOCD_DESTINATION
 from gitsched.reconcile.run import Facts
+from gitsched.reconcile.source.loaded_source import read_tree
 from gitsched.reconcile.source.settled_files import list_commits
-from gitsched.reconcile.source.source_tree import read_tree
 from gitsched.render.run_metadata import VERSION_CODES
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from gitsched.reconcile.facts.facts_branches import find_recorded_facts
 from gitsched.reconcile.output.output_commit import make_complete_state, write
 from gitsched.reconcile.pipeline import use_plan
 from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, StateUpdate, make_result
-from gitsched.reconcile.source.source_tree import read_source_at
+from gitsched.reconcile.source.loaded_source import read_source_at
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config

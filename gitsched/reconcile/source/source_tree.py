@@ -1,15 +1,13 @@
-"""Load a source tree: documents, findings, gitsched.yaml, and the last valid bytes of broken files."""
+"""Read a source tree: documents, findings, gitsched.yaml, and the last valid bytes of broken files."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache as cached
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.gitsched.config import FILE, GROUP, Config
-from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.incremental.changed_documents import may_contain_bundle
 from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import apis_by_group, policy_apis
@@ -18,17 +16,15 @@ from gitsched.manifests.charts import CHART_FILE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import NOT_YAML
 from gitsched.model.document import is_known_group
-from gitsched.model.errors import Permanent
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import Finding
 from gitsched.model.progress import Progress, follow
 from gitsched.model.system_errors import is_bug
 from gitsched.model.tenants import TENANT
 from gitsched.model.tool_groups import TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND
-from gitsched.reconcile.builds.remote_policy import decide_remotes
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
 from gitsched.reconcile.cache.reading_rules import ReadingRules
-from gitsched.reconcile.run import BuildContext, Fetched, RunContext
+from gitsched.reconcile.run import BuildContext
 from gitsched.reconcile.source.config_file import (
     OpenHistory,
     make_no_config_finding,
@@ -49,92 +45,11 @@ from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES, find_pa
 if TYPE_CHECKING:
     from gitsched.decide.catalog import RawDocument
     from gitsched.decide.last_valid_files import LastValidFile
-    from gitsched.model.commit import Commit
     from gitsched.reconcile.source.file_version import FileVersion
     from gitsched.reconcile.source.last_valid_documents import RestoredFile
-    from gitsched.reconcile.source.source_history import SourceHistory
 
 _log = logging.getLogger("gitsched.reconcile")
 _ROOT_NAMES = (*KUSTOMIZATION_NAMES, CHART_FILE)
-
-
-def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) -> SourceTree:
-    """Read the source commit. Broken files contribute their last valid documents.
-
-    With `check_output`, raise Permanent if gitsched.yaml is broken and might have named another output.
-    """
-    caches = context.caches
-    caches.tree = read_tree(context, fetched, fetched.source.tree, caches.tree)
-    if check_output:
-        _check_output_config(context, fetched, caches.tree)
-    return caches.tree.source_tree
-
-
-def read_tree(context: RunContext, fetched: Fetched, tree: str, last: TreeCache | None) -> TreeCache:
-    """Read a tree as the run reads its source commit. `last` is another tree that was read: what both have is not read again."""
-    caches, tenants = context.caches, fetched.base_tenants
-    if tenants is None:
-        tenants = fetched.record.tenants if fetched.record is not None else ()
-
-    open_history = _prepare_history(context, fetched)
-    return read_source_tree(
-        context.source.repository,
-        tree,
-        caches.files,
-        open_history,
-        context.settings.paths,
-        last,
-        lambda: BuildContext(
-            context.source.repository,
-            caches,
-            fetched.record,
-            context.source.fetch_commit,
-            fetched.source.oid,
-            decide_remotes(context, fetched),
-            list_earlier=lambda limit: open_history().list_commits(limit),
-        ),
-        tenants,
-        context.settings.strict,
-        context.settings.progress,
-    )
-
-
-def read_source_at(context: RunContext, fetched: Fetched, commit: Commit) -> SourceTree:
-    """Read another commit of the source. Broken files contribute the last valid documents that a run of it would use now."""
-    repository, settings = context.source.repository, context.settings
-    builds = partial(BuildContext, repository, context.caches, remotes=RemotePolicy(trusted=None))
-    open_history = _prepare_history(context, fetched._replace(source=commit))
-    return read_source_tree(
-        repository, commit.tree, context.caches.files, open_history, settings.paths, builds=builds, strict=settings.strict
-    ).source_tree
-
-
-def _prepare_history(context: RunContext, fetched: Fetched) -> OpenHistory:
-    @cached
-    def open_history() -> SourceHistory:
-        from gitsched.reconcile.source.source_history import SourceHistory  # only for what is broken
-
-        return SourceHistory(context, fetched)
-
-    return open_history
-
-
-def _check_output_config(context: RunContext, fetched: Fetched, tree: TreeCache) -> None:
-    """Raise Permanent if gitsched.yaml is broken, unless the last valid one names the same output."""
-    settings, record, source = context.settings, fetched.record, tree.source_tree
-    branch = settings.output_branch or source.config.output.branch
-    if (
-        not tree.config_valid
-        and not settings.findings_only
-        and settings.output_branch is None
-        and (record is None or branch != fetched.output.branch)
-    ):
-        findings = (*source.other_findings, *source.file_findings.get(FILE, ()))
-        errors = [f for f in findings if f.severity == "error" and f.location is not None and f.location.path == FILE]
-        # The error at the top of the file only says that it has no valid settings; any other one says why.
-        first = min(errors, key=lambda f: (f.location == Location(FILE, 1, 1), f.location), default=None)
-        reason = f" ({first})" if first else ""
-        raise Permanent(f"{FILE} is broken{reason}, so the location of the output is unknown; fix it, or pass --output-branch")
 
 
 def read_source_tree(
