@@ -185,14 +185,14 @@ class PlannedWorkloads:
 
     def split_settled(self) -> KnownPlacements:
         """Return which workloads run as the last plan decided, and which may not."""
-        changed = {*self._totals.wakeups, *self._totals.unstable, *self._changes.workloads, *self._changes.templates, *self._own}
+        current, changes = self._current_outcomes, self._changes
+        changed = {*self._totals.wakeups, *self._totals.unstable, *changes.workloads, *changes.templates, *current}
         placed = ((key, entry, entry.placement) for key, entry in self.index.items() if entry.placement is not None)
         settled = {key: entry for key, entry, placement in placed if placement.is_settled and key not in changed}
-        outcomes = self._current_outcomes
-        others = (key for key, entry in self.index.items() if entry.placement is not None and key not in settled)
-        decided = (key for key, outcome in outcomes.items() if outcome is not None)
-        removed = {key for key, outcome in outcomes.items() if outcome is None}
-        return KnownPlacements(settled, dict.fromkeys((*(key for key in others if key not in removed), *decided)).keys())
+        others = (
+            key for key, entry in self.index.items() if entry.placement is not None and key not in settled and key not in current
+        )
+        return KnownPlacements(settled, (*others, *(key for key, outcome in current.items() if outcome is not None)))
 
     def make_fleet_baseline(self) -> Baseline:
         """Return a baseline for simulated events of clusters, for which all workloads count. A simulation raises NeedsNewEngines where
