@@ -33,7 +33,7 @@ class Snapshot(NamedTuple):
     may use, and `elsewhere` are the workloads of the source that others decide. `broken` are quarantined documents of which no version
     was valid; what can be read of them may hold workloads that have no decision yet. In one cycle of the scheduler they do not count.
     `part_kinds` are the kinds of objects that kustomizations change and that are not placed; where they are not empty, `quarantined` does
-    not have these objects.
+    not have these objects. `tenant` is the name of the Tenant whose workloads are decided, which may not allow all clusters.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -56,6 +56,7 @@ class Snapshot(NamedTuple):
     elsewhere: Container[Key] = frozenset()
     broken: Mapping[Key, Document] = {}
     part_kinds: frozenset[tuple[str, str]] = frozenset()
+    tenant: str = ""
 
 
 EMPTY_SNAPSHOT = Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)

@@ -21,9 +21,11 @@ from gitsched.reconcile.review.comparison import compare_plans
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.simulate.scenario import Scenario
 from tests.scenarios.conftest import Fleet
-from tests.scenarios.plain_histories import PlainHistory
-from tests.scenarios.tenant_histories import TenantHistory
+from tests.scenarios.plain_histories import CLUSTER as DOCUMENT
+from tests.scenarios.plain_histories import DEPLOYMENT, PlainHistory, write_policy
+from tests.scenarios.tenant_histories import TENANT, TenantHistory
 from tests.scenarios.test_incremental_comparison import write_reports
+from tests.scenarios.test_incremental_plan import ThreeVariants
 from tests.scenarios.test_planned_workloads import explain, show, simulate
 
 pytestmark = pytest.mark.usefixtures("bugs_are_raised")
@@ -65,3 +67,22 @@ def test_sources_are_planned_explained_and_simulated_from_the_state(
         monkeypatch.setattr(module, "plan_source", None)
     assert [write_reports(compare_plans(known._replace(revision=head), base)) for head in heads] == expected
     assert query(known) == answers
+
+
+NARROW = TENANT % (*("blue",) * 6, "  clusters: {names: [ams, bru]}\n")
+
+
+def test_a_move_out_of_a_forbidden_cluster_is_reported_once(fleet: Fleet, tmp_path: Path) -> None:
+    variants = ThreeVariants(fleet, tmp_path)
+    files = {f"{name}.yaml": DOCUMENT % (name, "east", 1, "") for name in ("ams", "bru")}
+    files |= {"policy.yaml": write_policy("one", "east", "Divided"), "tenant.yaml": NARROW}
+    files["blue/web.yaml"] = DEPLOYMENT % {"name": "web", "team": "blue", "lane": "one", "number": 4, "more": ""}
+    fleet.commit(files)
+    variants.run(0, "first")
+    fleet.commit({"tenant.yaml": NARROW.replace(", bru", "")}, hour=1)
+    moves = [list(map(str, variants.run(hour, "narrower")[0].plan.moves)) for hour in (1, 1, 2)]
+    assert list(map(len, moves)) == [1, 0, 0]
+    fleet.commit({"blue/map.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map, namespace: blue}\n"}, hour=3)
+    (resident, _) = variants.run(3, "another object")
+    assert (resident.plan.complete, list(resident.plan.moves)) == (False, [])
+    assert {finding.code for finding in resident.plan.findings} >= {"cluster-gone"}

@@ -48,18 +48,7 @@ def keeps_tenants(decisions: DecisionSet, findings: tuple[Finding, ...]) -> bool
             if finding.code != TENANT_CHANGED
         )
         or any(_is_escaped_namespace(key) for key in decisions.catalog.templates)
-        or (tenancy is not None and _were_where_forbidden(decisions, tenancy))
         or any(policy_apis[engine.name].shared_workloads is not None for engine in decisions.engines)
-    )
-
-
-def _were_where_forbidden(decisions: DecisionSet, tenancy: Tenancy) -> bool:
-    """Return whether a workload was in a cluster that its Tenant does not allow: as long as its record says so, each run reports a move."""
-    clusters = TenantClusters(decisions.catalog.api_documents, tenancy)
-    return any(
-        clusters.find_forbidding(tenancy.find_owner(key), target.cluster) is not None
-        for key, outcome in decisions.outcomes.items()
-        for target in outcome.previous_targets
     )
 
 

@@ -94,7 +94,7 @@ def make_incremental_plan(
         return None
     in_progress = state.rollouts is not None and bool(state.rollouts.records)
     is_idle = not in_progress and _is_idle(totals, diff, snapshot)
-    decided = _make_idle_changes(state, diff, snapshot) if is_idle else _change(state, diff, snapshot, limit)
+    decided = _make_idle_changes(state, diff, snapshot) if is_idle else _change(state, diff, snapshot, find_blob, limit)
     all_moves = list_changed_moves(decided) if decided is not None else None
     guarded = check_guard(decided, all_moves, state.guard) if decided is not None and all_moves is not None else None
     if guarded is None:
@@ -258,7 +258,7 @@ def _make_idle_changes(state: PlanState, diff: SourceDiff, snapshot: Snapshot) -
     return IncrementalChanges(totals, state.rows, diff, snapshot, continued, {}, {}, {}, {}, totals.unstable)
 
 
-def _change(state: PlanState, diff: SourceDiff, snapshot: Snapshot, limit: int) -> IncrementalChanges | None:
+def _change(state: PlanState, diff: SourceDiff, snapshot: Snapshot, find_blob: BlobLookup, limit: int) -> IncrementalChanges | None:
     """Continue the engines, and decide what the changes affect; None if only a complete plan can tell."""
     if state.totals.owners:
         from gitsched.decide.incremental.changed_tenants import may_continue_tenants  # few sources have tenants
@@ -277,7 +277,15 @@ def _change(state: PlanState, diff: SourceDiff, snapshot: Snapshot, limit: int) 
         if waiting is None:
             return None
         again += waiting
-    return decide_affected(state.totals, state.rows, diff, snapshot, continued, limit, again)
+    changes = decide_affected(state.totals, state.rows, diff, snapshot, continued, limit, again)
+    if changes is None or snapshot.tenancy is None:
+        return changes
+    from gitsched.decide.tenants.left_clusters import drop_left_clusters  # few sources have tenants
+
+    kept = drop_left_clusters(
+        changes.outcomes, snapshot.tenancy, snapshot.documents, snapshot.previous, find_blob, state.totals.retained
+    )
+    return changes._replace(outcomes=kept)
 
 
 def _keeps_findings_about_changes(changes: IncrementalChanges) -> bool:

@@ -49,6 +49,11 @@ class DeliveredCopies(NamedTuple):
         paths = self._list_delivered(self._list_paths(outcome, cluster))
         return RetainedCopy(outcome.key, cluster, replicas, paths) if paths else None
 
+    def has_any(self, outcome: Outcome, cluster: str) -> bool:
+        """Return whether anything of a workload is delivered in a cluster, also what would run twice."""
+        paths = (cluster_path(cluster, relative_path(outcome.key)), *self._list_paths(outcome, cluster))
+        return any(self.find_blob(path) is not None for path in paths)
+
     def read_previous(self, outcome: Outcome) -> RemovedWorkload | None:
         """Return what the previous records say about a workload; None if they say nothing."""
         read = policy_apis[outcome.api].read_removed_workload

@@ -134,6 +134,7 @@ class TenantViews:
             input_order=tuple(self._input_order.get(owner, ())),
             variants=_select(source.variants, lambda key: find_owner(key) == owner),
             tenancy=None,
+            tenant=owner,
             elsewhere=self._others if owner == PLATFORM else frozenset[Key](),
         )
 

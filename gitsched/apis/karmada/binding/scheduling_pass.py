@@ -250,7 +250,10 @@ def find_target_clusters(
                 state.autoscalers, template, requirements.replicas_path, assignments, state.snapshot.templates
             ),
         )
-    return overridden, (*_report_missing_clusters(template, missing, requirements if divided else None), *findings)
+    return overridden, (
+        *_report_missing_clusters(template, missing, requirements if divided else None, state.snapshot.tenant),
+        *findings,
+    )
 
 
 def _apply_overrides(
@@ -265,20 +268,23 @@ def _apply_overrides(
 
 
 def _report_missing_clusters(
-    template: Document, missing: list[Assignment], requirements: ReplicaRequirements | None
+    template: Document, missing: list[Assignment], requirements: ReplicaRequirements | None, tenant: str
 ) -> tuple[Finding, ...]:
-    """Report assignments to clusters without a Cluster document: per workload if replicas are divided, else per cluster."""
+    """Report assignments to clusters without a Cluster document, or that the `tenant` may not use: per workload if replicas are divided,
+    else per cluster."""
     replicas = sum(assignment.replicas for assignment in missing)
     if requirements is not None and replicas:
         where = format_names(sorted(assignment.name for assignment in missing))
         all_replicas = format_count(requirements.replicas or 0, "replica")
+        without = f"without a Cluster document or not allowed by Tenant {tenant}" if tenant else "without a Cluster document"
         message = (
-            f"{template.key} has {replicas} of its {all_replicas} on {where}, without a Cluster document: "
+            f"{template.key} has {replicas} of its {all_replicas} on {where}, {without}: "
             "no manifest is written there; a WorkloadRebalancer that names the workload reschedules them"
         )
         return (Finding("warning", "cluster-gone", message, locate_document(template), template.key.resource),)
     clusters = sorted(assignment.name for assignment in missing)
-    text = "has no Cluster document, but workloads are bound to it"
+    reason = f"has no Cluster document, or Tenant {tenant} does not allow it" if tenant else "has no Cluster document"
+    text = f"{reason}, but workloads are bound to it"
     return tuple(Finding("warning", "cluster-gone", f"cluster {name} {text}", None, ("Cluster", "", name)) for name in clusters)
 
 
