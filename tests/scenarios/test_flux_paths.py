@@ -370,6 +370,7 @@ def test_a_directory_that_cannot_be_built_any_more_keeps_its_objects(fleet: Flee
     files = {"apps/kustomization.yaml": "resources: [web]\nconfigMapGenerator: [{name: settings, literals: [a=b]}]\n"}
     maps = {
         "fleet/maps.yaml": select(kind="ConfigMap", name="maps"),
+        "fleet/others.yaml": select("other", "ConfigMap"),
         "apps/web/kustomization.yaml": "resources: [deployment.yaml]\n",
     }
     valid = fleet.commit({**LAYOUT, **files, **maps})
@@ -377,8 +378,10 @@ def test_a_directory_that_cannot_be_built_any_more_keeps_its_objects(fleet: Flee
     before = {path: fleet.read(path) for path in fleet.files() if path.startswith("clusters/one/shop/")}
     assert len(before) == 2
     for hour, text in ((1, "resources: [web, missing.yaml]\n"), (2, "resources: [web, gone.yaml]\n")):
-        fleet.commit({"apps/kustomization.yaml": text}, hour=hour)
+        other = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: other, namespace: other}}\ndata: {{hour: '{hour}'}}\n"
+        fleet.commit({"apps/kustomization.yaml": text, "fleet/other.yaml": other}, hour=hour)
         run = fleet.reconcile(hour=hour)
+        assert run.changed
         assert [(finding.severity, finding.code) for finding in findings(run)] == [("error", "kustomize-missing")]
         assert f"what it reconciles is that of commit {valid[:10]}" in findings(run)[0].message
         assert {path: fleet.read(path) for path in fleet.files() if path.startswith("clusters/one/shop/")} == before

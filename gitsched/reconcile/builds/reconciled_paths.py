@@ -66,8 +66,10 @@ class ReconciledPaths(NamedTuple):
         chosen = [document for document in self.documents if document.origin is not None and document.origin.root in named]
         known = {_identify(document) for document in (*roots.documents, *chosen)}
         others = (document for document in self.documents if _identify(document) not in known)
-        record = roots.record._replace(
-            builder=roots.record.builder or self.record.builder, helm=roots.record.helm or self.record.helm
+        record = BuildRecord(
+            roots.record.builder or self.record.builder,
+            {**self.record.kept, **roots.record.kept},
+            roots.record.helm or self.record.helm,
         )
         return BuiltRoots(
             (*roots.documents, *chosen, *others),
