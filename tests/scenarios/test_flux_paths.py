@@ -368,9 +368,11 @@ def test_two_kustomizations_of_one_directory_are_variants_of_their_clusters(flee
 
 def test_a_directory_that_cannot_be_built_any_more_keeps_its_objects(fleet: Fleet) -> None:
     files = {"apps/kustomization.yaml": "resources: [web]\nconfigMapGenerator: [{name: settings, literals: [a=b]}]\n"}
+    other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: other}\ndata: {hour: '0'}\n"
     maps = {
         "fleet/maps.yaml": select(kind="ConfigMap", name="maps"),
         "fleet/others.yaml": select("other", "ConfigMap"),
+        "fleet/other.yaml": other,
         "apps/web/kustomization.yaml": "resources: [deployment.yaml]\n",
     }
     valid = fleet.commit({**LAYOUT, **files, **maps})
@@ -378,8 +380,7 @@ def test_a_directory_that_cannot_be_built_any_more_keeps_its_objects(fleet: Flee
     before = {path: fleet.read(path) for path in fleet.files() if path.startswith("clusters/one/shop/")}
     assert len(before) == 2
     for hour, text in ((1, "resources: [web, missing.yaml]\n"), (2, "resources: [web, gone.yaml]\n")):
-        other = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: other, namespace: other}}\ndata: {{hour: '{hour}'}}\n"
-        fleet.commit({"apps/kustomization.yaml": text, "fleet/other.yaml": other}, hour=hour)
+        fleet.commit({"apps/kustomization.yaml": text, "fleet/other.yaml": other.replace("'0'", f"'{hour}'")}, hour=hour)
         run = fleet.reconcile(hour=hour)
         assert run.changed
         assert [(finding.severity, finding.code) for finding in findings(run)] == [("error", "kustomize-missing")]
