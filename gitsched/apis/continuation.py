@@ -15,7 +15,6 @@ def is_plain(snapshot: Snapshot) -> bool:
         or snapshot.broken
         or snapshot.duplicates
         or snapshot.duplicate_templates
-        or snapshot.variants
         or snapshot.fixed
         or snapshot.tenancy is not None
     )

@@ -8,6 +8,7 @@ from gitsched.apis.gitsched.bundle import ClusterMetadata, ClusterRule, parse_bu
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.cluster_metadata import list_cluster_metadata
+from gitsched.decide.variants.lazy_variants import LazyVariants
 from gitsched.model.document import Document
 from gitsched.model.variants import BUNDLE_KIND, TemplateVariants, WorkloadVariants
 
@@ -17,6 +18,8 @@ def add_variants(variants: TemplateVariants, catalog: Catalog, config: Config) -
     that would get it has none."""
     if not variants:
         return variants
+    if isinstance(variants, LazyVariants):
+        return variants.adapt(lambda built: add_variants(built, catalog, config))
     clusters = list_cluster_metadata(document for documents in catalog.api_documents.values() for document in documents)
     known = {name for entry in variants.values() for name in (*entry.by_cluster, *entry.failed)}
     if all(cluster.name in known for cluster in clusters):

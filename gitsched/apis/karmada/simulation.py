@@ -56,8 +56,9 @@ def find_relevant_clusters(state: KarmadaState, template: Document, attachment: 
 
 
 def evaluates_alike(state: KarmadaState, placement: PlacementSummary) -> bool:
-    """Return whether what decides about a cluster that a settled workload does not have follows from its summary, apiVersion and kind."""
-    if state.has_reported_bindings or state.snapshot.variants:
+    """Return whether what decides about a cluster that a settled workload without variants does not have follows from its summary,
+    apiVersion and kind."""
+    if state.has_reported_bindings:
         return False
     kind, *namespace, name = placement.policy.split("/") if "/" in placement.policy else ("", placement.policy)
     policy = state.policies.policies.get(Key(names.POLICY_GROUP, kind, "".join(namespace), name))

@@ -42,7 +42,17 @@ def decide_affected(
     documents = _list_affected_documents(totals, rows, diff, snapshot, continued, limit)
     if documents is None or concerns_protected((*documents, *diff.came_or_went), totals):
         return None
-    unstable = set(totals.unstable)
+    varied = totals.varied.intersection(documents)
+    if varied:
+        from gitsched.decide.incremental.varied_workloads import stays_as_it_is  # few sources have Bundles
+
+        same = not diff.api_documents
+        if not all(
+            stays_as_it_is(documents[key], continued.engines, snapshot, rows, same_documents=same) for key in sorted(varied)
+        ):
+            return None
+        documents = {key: document for key, document in documents.items() if key not in varied}
+    unstable = set(totals.unstable - varied)
     outcomes: dict[Key, Outcome] = {}
     gone = [key for key, (_, after) in diff.templates.items() if after is None]
     gone += sorted(key for key in totals.own if key not in continued.own and key not in documents and key not in gone)
@@ -104,7 +114,7 @@ def _list_affected_documents(
 
         dirty |= find_changed(continued.own, totals, rows, diff, snapshot)
         gone |= {key for key in totals.own if key not in continued.own and key not in snapshot.templates}
-    if not dirty.isdisjoint(totals.varied) or len(dirty) > limit:
+    if not totals.varied.isdisjoint((*gone, *diff.templates)) or len(dirty) > limit:
         return None
     found: dict[Key, Document] = {}
     for key in sorted(dirty - gone, key=workload_sort_key):

@@ -10,6 +10,7 @@ from gitsched.decide.engines import collect_cluster_facts
 from gitsched.decide.incremental.continued_engines import SELECTOR_CODES, update_selector_findings
 from gitsched.decide.incremental.plan_state import strip_outcome, workload_sort_key
 from gitsched.model.cluster_report import CLUSTER_REPORT
+from gitsched.model.variants import BUNDLE_KIND
 from gitsched.render.readme import MAX_ROWS
 
 if TYPE_CHECKING:
@@ -119,7 +120,11 @@ def _update_other_findings(
     known = (finding for finding in changes.totals.other_findings if finding.code not in passed and finding not in reported)
     findings = (*known, *(copy_findings or ()))
     if changes.diff.api_documents:
-        findings = update_selector_findings(findings, snapshot.documents, continued.engines, continued.findings)
+        varied = (
+            snapshot.templates.get(key) for key in sorted(changes.totals.varied, key=workload_sort_key) if key[:2] == BUNDLE_KIND
+        )
+        bundles = tuple(one for one in varied if one is not None)
+        findings = update_selector_findings(findings, snapshot.documents, continued.engines, continued.findings, bundles)
         findings = _update_unknown_reports(findings, changes)
     if not unclaimed:
         return findings

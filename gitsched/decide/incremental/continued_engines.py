@@ -13,6 +13,7 @@ from gitsched.decide.incremental.own_workloads import OwnWorkload, read_own_work
 from gitsched.decide.plan import has_selector
 from gitsched.decide.registry import is_active, policy_apis
 from gitsched.model.document import Key
+from gitsched.model.variants import BUNDLE_KIND
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine
@@ -136,13 +137,15 @@ def update_selector_findings(
     documents: Mapping[tuple[str, str], tuple[Document, ...]],
     engines: tuple[PolicyEngine, ...],
     engine_findings: tuple[Finding, ...],
+    bundles: tuple[Document, ...] = (),
 ) -> tuple[Finding, ...]:
-    """Return the findings of a plan, with those about selectors for clusters as the changed documents have them."""
+    """Return the findings of a plan, with those about selectors for clusters as the changed documents and the Bundles have them."""
     kept = tuple(finding for finding in findings if finding.code not in SELECTOR_CODES)
     by_count = sorted(documents.values(), key=len)  # a selector is found soon, because there are fewer policies than clusters
-    if not (len(engines) > 1 or any(has_selector(one.body.get("spec")) for listed in by_count for one in listed)):
+    if not (bundles or len(engines) > 1 or any(has_selector(one.body.get("spec")) for listed in by_count for one in listed)):
         return kept
     from gitsched.decide.unmatched_selectors import list_unmatched  # many sources have no selectors
 
     known = frozenset(engine_findings)
-    return (*kept, *(one for one in list_unmatched(documents, (), engine_findings, engines) if one not in known))
+    selecting = {**documents, BUNDLE_KIND: bundles} if bundles else documents
+    return (*kept, *(one for one in list_unmatched(selecting, (), engine_findings, engines) if one not in known))

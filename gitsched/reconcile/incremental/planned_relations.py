@@ -18,6 +18,7 @@ from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.kinds.companion_targets import NO_FEATURES, read_features
 from gitsched.kinds.written_objects import list_written_objects, may_write
 from gitsched.model.references import RequiredObject
+from gitsched.model.variants import BUNDLE_KIND
 from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from gitsched.model.document import Document, Key
     from gitsched.model.scheduling import Outcome
     from gitsched.model.template_index import TemplateIndex
+    from gitsched.model.variants import TemplateVariants
 
 NOTHING_RENDERED = RenderedTree({}, {}, {}, {}, {}, (), {})
 """The tree of a plan of which no file is needed."""
@@ -50,6 +52,7 @@ class PlannedRelations:
         self._missing: dict[Key, MissingReference] = {}
         self._placements: dict[Key, CompanionPlacement] = {}
         self._outcomes: dict[Key, Outcome] = {}
+        self._variants: TemplateVariants = {}
         for owner, (document, outcome) in own.items():
             for manifest in list_manifests(outcome, document, {}):
                 self._delivered.add(manifest.document.key, owner, manifest.clusters)
@@ -57,6 +60,7 @@ class PlannedRelations:
     def describe(self, keys: Iterable[Key], decisions: DecisionSet) -> PlanDetails:
         """Return what a complete plan has about some workloads. Raise NeedsCompletePlan if only that one can tell."""
         self._outcomes |= decisions.outcomes
+        self._variants = decisions.variants
         for key in keys:
             row = self._read_row(key)
             if row is not None:
@@ -89,7 +93,7 @@ class PlannedRelations:
 
     def _add_missing(self, key: Key, clusters: frozenset[str]) -> None:
         """Add an object that does not go to all of some clusters, unless they have it otherwise."""
-        totals = self._totals
+        totals, built = self._totals, self._built_objects
         if key[:2] in totals.part_kinds or any(map(may_write, self._delivered.clusters.keys() - self._index.keys())):
             raise NeedsCompletePlan(f"{key} may be a part of something")
         written, by_controllers = self._written_objects
@@ -97,11 +101,21 @@ class PlannedRelations:
         absent = clusters - self._delivered.find_clusters(key)
         absent = frozenset(name for name in absent if not is_assumed(key, name, totals.config))
         in_source = key in self._index or key in totals.unused or key in self._delivered.clusters
-        in_source = in_source or key in written or key._replace(namespace="") in written
+        in_source = in_source or key in built or key in written or key._replace(namespace="") in written
         if absent and (in_source or key in totals.creators):
             before = self._missing[key].clusters if key in self._missing else NO_CLUSTERS
             creators = () if in_source else tuple(sorted(totals.creators[key]))
             self._missing[key] = MissingReference(key, before | absent, (), in_source, creators=creators)
+
+    @cached_property
+    def _built_objects(self) -> frozenset[Key]:
+        """The objects of all variants, which count as delivered from then on."""
+        for owner in sorted(self._variants):
+            row = self._read_row(owner)
+            if row is not None:
+                for manifest in list_manifests(row.outcome, self._templates[owner], self._variants):
+                    self._delivered.add(manifest.document.key, owner, manifest.clusters)
+        return frozenset(one.key for entry in self._variants.values() for variant in entry.variants for one in variant.objects)
 
     @cached_property
     def _written_objects(self) -> tuple[frozenset[Key], Mapping[Key, frozenset[str]]]:
@@ -118,12 +132,16 @@ class PlannedRelations:
 
     def _add_companions(self, key: Key, row: WorkloadRow) -> None:
         """Add the targets of a workload and its companions, with those of these."""
+        if key[:2] == BUNDLE_KIND:
+            return  # its objects have companions, and are explained as parts of it
         if row.companions.is_reported and (self._own or self._has_unselected_companions):
             raise NeedsCompletePlan("a companion may have no policy, or be a part of something")
         for companion in (key, *row.companions.companions):
             if companion in self._placements:
                 continue
             targets = self._get_row(companion).companions.targets
+            if not self._totals.varied.isdisjoint((companion, *targets)):
+                raise NeedsCompletePlan("a companion may be a part of what is built for clusters")
             self._outcomes |= {one: self._get_row(one).outcome for one in (companion, *targets) if one not in self._outcomes}
             found = tuple(describe_delivery(one, one, self._outcomes[one]) for one in targets)
             described = describe_delivery(companion, companion, self._outcomes[companion])

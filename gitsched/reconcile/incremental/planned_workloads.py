@@ -61,8 +61,6 @@ class PlannedWorkloads:
         """Raise NeedsCompletePlan where only a complete plan can tell what is decided."""
         if plan.withheld.moves or plan.observations:
             raise NeedsCompletePlan("what the plan does depends on more than decisions")
-        if plan.totals.varied:
-            raise NeedsCompletePlan("what builds change is not in the state")
         self.plan, self._context, self._fetched = plan, context, fetched
         self._cache, incremental = update.cache, update.incremental
         self._incremental = incremental
@@ -74,6 +72,8 @@ class PlannedWorkloads:
         own = read_own_workloads(self.engines, self._snapshot)
         if own is None or not all(self._is_decided_by(key, one.outcome.api) for key, one in own.items()):
             raise NeedsCompletePlan("several APIs may decide the same workload")
+        if own and self._totals.varied:
+            raise NeedsCompletePlan("a Bundle may be a part of a workload that an API decides itself")
         self._own = own
         listing = [(engine, frozenset(engine.list_inputs())) for engine in self.engines if isinstance(engine, InputListing)]
         self._inputs = frozenset(key for _, inputs in listing for key in inputs if key in self._snapshot.templates)
@@ -186,7 +186,8 @@ class PlannedWorkloads:
     def split_settled(self) -> KnownPlacements:
         """Return which workloads run as the last plan decided, and which may not."""
         current, changes = self._current_outcomes, self._changes
-        changed = {*self._totals.wakeups, *self._totals.unstable, *changes.workloads, *changes.templates, *current}
+        totals = self._totals
+        changed = {*totals.wakeups, *totals.unstable, *totals.varied, *changes.workloads, *changes.templates, *current}
         placed = ((key, entry, entry.placement) for key, entry in self.index.items() if entry.placement is not None)
         settled = {key: entry for key, entry, placement in placed if placement.is_settled and key not in changed}
         others = (
@@ -246,6 +247,7 @@ class PlannedWorkloads:
             frozenset(),
             frozenset(self._own),
             engine_records=self._totals.records,
+            variants=self._snapshot.variants,
             tenancy=self._snapshot.tenancy,
         )
 
@@ -258,6 +260,8 @@ class PlannedWorkloads:
         """Return the files of one workload, as in the tree of a complete plan. Its records have no content."""
         if any(held.workload == key for record in self.plan.rollout_records for held in record.held):
             raise NeedsCompletePlan("a cluster keeps the files of the previous output")
+        if key in self._totals.varied:
+            raise NeedsCompletePlan("clusters get other files of a workload with variants")
         cache, find_blob = RenderCache(written=False), partial(find_output_blob, self._fetched)
         files = render_workload(decisions.outcomes[key], decisions.templates[key], False, find_blob, cache)
         return NOTHING_RENDERED._replace(workloads={key: files})

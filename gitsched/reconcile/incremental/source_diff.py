@@ -18,7 +18,7 @@ from gitsched.decide.incremental.withheld_workloads import GuardRules
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.cluster_report import CLUSTER_REPORT
-from gitsched.model.document import Document, Key
+from gitsched.model.document import Body, Document, Key
 from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.model.scheduling import Outcome
 from gitsched.model.system_errors import is_bug
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from gitsched.decide.incremental.plan_state import Totals
     from gitsched.model.changes import SettingChange
     from gitsched.model.template_index import TemplateIndex
+    from gitsched.model.variants import TemplateVariants
     from gitsched.reconcile.cache.caches import TreeCache
     from gitsched.reconcile.incremental.tree_diff import TreeDiff
 
@@ -211,6 +212,11 @@ def _plan_from_cache(
         tenancy = continue_tenancy(
             fetched.record.tenants, cache.template_index, documents, {**diff.templates, **diff.api_documents}
         )
+    variants: TemplateVariants = {}
+    if totals.varied:
+        from gitsched.decide.variants.lazy_variants import LazyVariants  # few sources have Bundles
+
+        variants = LazyVariants(totals.varied, partial(read_variants, context, fetched, records))
     snapshot = Snapshot(
         documents,
         templates,
@@ -219,6 +225,7 @@ def _plan_from_cache(
         totals.config,
         *times,
         observations=observed,
+        variants=variants,
         load_holds=holds,
         has_adopted=bool(totals.adopted),
         tenancy=tenancy,
@@ -279,6 +286,13 @@ def find_owners(
 def read_templates(context: RunContext, fetched: Fetched) -> Mapping[Key, Document]:
     source = load(context, fetched, check_output=False)
     return build_catalog(source.documents, source.config.kinds, reserved_groups).templates
+
+
+def read_variants(context: RunContext, fetched: Fetched, records: Mapping[Key, Body]) -> TemplateVariants:
+    """Return the variants of the fetched commit. `records` are those of the previous output."""
+    from gitsched.reconcile.bundles.source_commits import add_source_commits
+
+    return add_source_commits(load(context, fetched, check_output=False), fetched, records, context).variants
 
 
 def _are_observed(diff: SourceDiff) -> bool:

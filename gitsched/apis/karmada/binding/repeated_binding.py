@@ -24,7 +24,7 @@ def are_bindings_plain(state: KarmadaState) -> bool:
     return (
         settings.failback.mode == "Never"
         and not settings.preemption
-        and not (snapshot.fixed or snapshot.has_adopted or snapshot.variants)
+        and not (snapshot.fixed or snapshot.has_adopted)
         and not (state.may_evict or state.overrides.policies or state.has_dependencies or state.has_followers)
         and state.autoscalers is NO_AUTOSCALERS
         and state.reschedule_triggers is NO_TRIGGERS
@@ -37,7 +37,7 @@ def is_repeated(state: KarmadaState, template: Document, outcome: Outcome) -> bo
     A workload whose replicas are divided keeps its clusters if none of the triggers applies. Any other one is scheduled again: its own
     clusters pass the filters again and are ranked first, so a limit of the number of clusters selects them.
     """
-    if len(outcome.records) != 1 or template.key[:2] == BUNDLE_KIND:
+    if len(outcome.records) != 1 or template.key[:2] == BUNDLE_KIND or template.key in state.snapshot.variants:
         return False
     body = outcome.records[0][1]
     spec, annotations = body["spec"], body["metadata"]["annotations"]
