@@ -36,7 +36,6 @@ class RunSettings(NamedTuple):
     `reviewed` is the reviewed plan, where the source commit has no trailer with it; with `require_reviewed` no other plan is written.
     `findings_only` says that the caller needs findings only, so that the location of the output does not matter.
     With `strict`, every issue of a schema is an error.
-    `all_statuses` observes the commit statuses of all clusters, also where nothing waits for them.
 
     `facts_repository` is the other repository that may have the facts branches. `facts_keys` are the public keys, by cluster, of which one
     must have signed the branch of the cluster; the name "*" is for the branch of all clusters. Empty: signatures are not required.
@@ -76,7 +75,6 @@ class RunSettings(NamedTuple):
     require_reviewed: bool = False
     findings_only: bool = False
     strict: bool = False
-    all_statuses: bool = False
     facts_repository: str | None = None
     facts_keys: Mapping[str, tuple[str, ...]] = {}
     progress: Progress | None = None

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 
 from gitsched.apis.gitsched.config import ForgeConfig
-from gitsched.decide.cluster_metadata import read_cluster_metadata
 from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.rollouts.cluster_reports import STATES
 from gitsched.git import Repository
@@ -19,6 +18,7 @@ from gitsched.reconcile.rollout_input import list_output_commits
 from gitsched.reconcile.run import Fetched, ObservationResult
 from gitsched.render.run_metadata import RunMetadata
 
+ROLLOUT_CODE = "rollout-statuses-unknown"
 MAX_RECENT_COMMITS = 5
 """Output commits whose statuses are fetched."""
 
@@ -52,20 +52,6 @@ def observe_statuses(
     found.update((key, value) for key, value in recorded.items() if key[0] == DELIVERY_STATUS)
     found.time = found.time or recorded.time
     return ObservationResult(found, findings)
-
-
-def observe_all_statuses(
-    result: ObservationResult,
-    forge: ForgeConfig,
-    fetched: Fetched,
-    source: SourceTree,
-    options: ObservationOptions,
-    now: datetime,
-) -> ObservationResult:
-    """Add the commit statuses of all clusters."""
-    clusters = {cluster.name for cluster in read_cluster_metadata(source.documents)}
-    commits = list_recent_commits(fetched.output.repository, fetched.output_head)
-    return observe_statuses(result, "rollout-statuses-unknown", forge, commits, clusters, fetched.record, options, now)
 
 
 def add_cluster_reports(result: ObservationResult, fetched: Fetched, source: SourceTree) -> ObservationResult:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 from gitsched.decide.catalog import RawDocument, locate_finding_resources, make_raw_document
+from gitsched.decide.cluster_metadata import read_cluster_metadata
 from gitsched.decide.plan_input import SourceTree
 from gitsched.decide.registry import policy_apis
 from gitsched.model.finding import Finding
@@ -39,7 +40,7 @@ def observe(context: RunContext, fetched: Fetched, source: SourceTree, now: date
     for api in policy_apis.values():
         documents = _list_metric_documents(api.metrics, source)
         if api.metrics is not None and documents:
-            bodies, options = (document.body for document in documents), _make_options(context, fetched, source)
+            bodies, options = (document.body for document in documents), _make_options(context, fetched, source.config)
             found = observe_metrics(bodies, api.metrics, record, options, now, _find_known_values(context))
             result = _merge_results(result, found._replace(findings=locate_finding_resources(found.findings, documents)))
         clusters = list_reporting_clusters(api.delivery_reports, source) if api.delivery_reports is not None else set[str]()
@@ -50,15 +51,30 @@ def observe(context: RunContext, fetched: Fetched, source: SourceTree, now: date
                 observe_statuses,
             )
 
-            options, code = _make_options(context, fetched, source), api.delivery_reports.unknown_code
+            options, code = _make_options(context, fetched, source.config), api.delivery_reports.unknown_code
             commits = list_recent_commits(fetched.output.repository, fetched.output_head)
             result = observe_statuses(result, code, statuses, commits, clusters, record, options, now)
             result = add_cluster_reports(result, fetched, source)
-    if statuses is not None and (context.settings.all_statuses or has_rollout(source)):
-        from gitsched.reconcile.facts.cluster_statuses import observe_all_statuses  # most sources have no Rollout
-
-        result = observe_all_statuses(result, statuses, fetched, source, _make_options(context, fetched, source), now)
+    if statuses is not None and has_rollout(source):
+        clusters = {cluster.name for cluster in read_cluster_metadata(source.documents)}
+        result = observe_all_statuses(context, fetched, source.config, clusters, now, result)
     return result
+
+
+def observe_all_statuses(
+    context: RunContext,
+    fetched: Fetched,
+    config: Config,
+    clusters: Collection[str],
+    now: datetime,
+    observed: ObservationResult = NOTHING_OBSERVED,
+) -> ObservationResult:
+    """Add the commit statuses of clusters, where the settings say who reports them."""
+    from gitsched.reconcile.facts.cluster_statuses import ROLLOUT_CODE, list_recent_commits, observe_statuses  # most have no forge
+
+    statuses, options = fetched.trusted.config.observations.statuses, _make_options(context, fetched, config)
+    commits = list_recent_commits(fetched.output.repository, fetched.output_head)
+    return observe_statuses(observed, ROLLOUT_CODE, statuses, commits, clusters, fetched.record, options, now)
 
 
 def has_delivery_reports(source: SourceTree) -> bool:
@@ -89,12 +105,12 @@ def observe_metrics_again(
     return None if result.findings else result.observations
 
 
-def _make_options(context: RunContext, fetched: Fetched, source: SourceTree) -> ObservationOptions:
+def _make_options(context: RunContext, fetched: Fetched, config: Config) -> ObservationOptions:
     settings = context.settings
     return ObservationOptions(
         live=settings.observations == "live",
         allow=settings.allow,
-        timeout=source.config.observations.timeout,
+        timeout=config.observations.timeout,
         list_trusted_documents=None if settings.trusted else partial(list_trusted_documents, context, fetched),
         output_trusted=fetched.output_trusted,
     )

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import ReferenceReading
+from gitsched.decide.cluster_metadata import list_cluster_metadata
 from gitsched.decide.engines import collect_unavailable_clusters
 from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.workload_explanation import describe_near_selections, list_near_selections
+from gitsched.model.rollouts import ROLLOUT_KIND
+from gitsched.reconcile.facts.observations import observe_all_statuses
 from gitsched.reconcile.incremental.planned_clusters import list_cluster_facts, make_catalog
+from gitsched.reconcile.incremental.source_diff import awaits_reports
 from gitsched.reconcile.incremental.state_plan import NeedsCompletePlan, continue_planned_engines, plan_from_state, try_with_state
 from gitsched.reconcile.pipeline import plan_source
 
@@ -18,13 +23,14 @@ if TYPE_CHECKING:
     from gitsched.decide.catalog import Catalog
     from gitsched.decide.plan_result import Plan
     from gitsched.model.document import Key
+    from gitsched.model.observation import Observation, ObservationKey
     from gitsched.model.planned_files import ClusterInfo
     from gitsched.reconcile.run import Fetched, Planned, RunContext
 
 
 class PlannedFleet(NamedTuple):
     """A plan with its clusters by name, why some of them are not ready, the objects that no policy selects, and which policy nearly selects
-    these. `catalog` has the documents of policy APIs."""
+    these. `catalog` has the documents of policy APIs, `observations` what the plan observed and the commit statuses of all clusters."""
 
     planned: Planned
     catalog: Catalog
@@ -32,6 +38,7 @@ class PlannedFleet(NamedTuple):
     unready: Mapping[str, str]
     unclaimed: tuple[Key, ...]
     nearest: Mapping[Key, str]
+    observations: Mapping[ObservationKey, Observation]
 
     @property
     def plan(self) -> Plan:
@@ -48,16 +55,34 @@ def plan_fleet(context: RunContext, fetched: Fetched, *, written: bool = False) 
     unclaimed = decisions.list_unclaimed()
     nearest = list_near_selections(decisions, unclaimed)
     return PlannedFleet(
-        planned, decisions.catalog, plan.cluster_facts, collect_unavailable_clusters(decisions.engines), unclaimed, nearest
+        planned,
+        decisions.catalog,
+        plan.cluster_facts,
+        collect_unavailable_clusters(decisions.engines),
+        unclaimed,
+        nearest,
+        _observe_clusters(context, fetched, plan, decisions.catalog),
     )
 
 
+def _observe_clusters(context: RunContext, fetched: Fetched, plan: Plan, catalog: Catalog) -> Mapping[ObservationKey, Observation]:
+    """Return what a plan observed, with the commit statuses of all clusters, for which only Rollouts let plans wait."""
+    if fetched.trusted.config.observations.statuses is None or ROLLOUT_KIND in catalog.api_documents:
+        return plan.observations
+    clusters = {one.name for one in list_cluster_metadata(chain.from_iterable(catalog.api_documents.values()))}
+    observed = observe_all_statuses(context, fetched, plan.totals.config, clusters, context.settings.now)
+    return {**plan.observations, **observed.observations}
+
+
 def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
-    if fetched.trusted.config.observations.statuses is not None:
-        raise NeedsCompletePlan("reports of clusters are observed")
     found = plan_from_state(context, fetched)
     plan, cache, incremental = found.planned.plan, found.update.cache, found.update.incremental
     decided, changes = incremental.decided, incremental.changes
+    catalog = make_catalog(decided.snapshot)
+    if fetched.trusted.config.observations.statuses is not None and (
+        ROLLOUT_KIND in catalog.api_documents or awaits_reports(catalog.api_documents)
+    ):
+        raise NeedsCompletePlan("a rollout may wait for reports of clusters")
     if plan.observations:
         raise NeedsCompletePlan("what the plan does depends on more than its rows")
     engines, snapshot = continue_planned_engines(found.update), decided.snapshot
@@ -71,4 +96,12 @@ def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
     if len(unclaimed) != plan.unclaimed or len(clusters) != plan.cluster_count:
         raise NeedsCompletePlan("the rows have not everything")
     nearest = describe_near_selections(engines, [snapshot.templates[key] for key in unclaimed])
-    return PlannedFleet(found.planned, make_catalog(snapshot), clusters, collect_unavailable_clusters(engines), unclaimed, nearest)
+    return PlannedFleet(
+        found.planned,
+        catalog,
+        clusters,
+        collect_unavailable_clusters(engines),
+        unclaimed,
+        nearest,
+        _observe_clusters(context, fetched, plan, catalog),
+    )

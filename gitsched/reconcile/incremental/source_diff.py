@@ -199,7 +199,7 @@ def _plan_from_cache(
     if holds_data or totals.adopted:
         holds = make_holds_loader(templates, adopted=totals.adopted, holds_data=holds_data)
     documents = merge_documents(cache.api_documents, diff.stored_documents)
-    if any(key[:2] == CLUSTER_REPORT for key in diff.api_documents) and _await_reports(documents):
+    if any(key[:2] == CLUSTER_REPORT for key in diff.api_documents) and awaits_reports(documents):
         return None
     observed = observe_metrics_again(context, fetched, documents, totals.config, now)
     if observed is None:
@@ -309,10 +309,10 @@ def _are_observed(diff: SourceDiff) -> bool:
     by_kind: dict[tuple[str, str], tuple[Document, ...]] = {}
     for document in documents:
         by_kind[document.key[:2]] = (*by_kind.get(document.key[:2], ()), document)
-    return _await_reports(by_kind)
+    return awaits_reports(by_kind)
 
 
-def _await_reports(documents: Mapping[tuple[str, str], tuple[Document, ...]]) -> bool:
+def awaits_reports(documents: Mapping[tuple[str, str], tuple[Document, ...]]) -> bool:
     """Return whether a rollout of a policy API waits for reports of clusters."""
     reporting = [api.delivery_reports for api in policy_apis.values() if api.delivery_reports is not None]
     return any(

@@ -156,7 +156,7 @@ def _has_plain_options(context: RunContext, fetched: Fetched, tenants: tuple[Map
         if list_missing(required, [str(tenant.get("name")) for tenant in tenants]):
             return False
     chosen = (settings.allowed, settings.released_clusters, settings.guard_limits)
-    compared = settings.reviewed is not None or settings.require_reviewed or settings.all_statuses or settings.findings_only
+    compared = settings.reviewed is not None or settings.require_reviewed or settings.findings_only
     return not (any(chosen) or compared or fetched.frozen or fetched.facts != Facts())
 
 

@@ -23,7 +23,7 @@ from gitsched.render.output_files import CLUSTERS, escape_segment
 
 def read_fleet_status(settings: RunSettings) -> FleetStatus:
     """Read the status of a fleet. Nothing is written to a branch."""
-    context = open_context(settings._replace(all_statuses=True))
+    context = open_context(settings)
     with gc_paused():
         fetched = fetch(context)
         record = fetched.record
@@ -38,7 +38,7 @@ def make_fleet_status(fetched: Fetched, fleet: PlannedFleet, *, pending: bool = 
     """Return the status of a planned fleet; whether a run would change the output branch is given."""
     repository, head, plan = fetched.output.repository, fetched.output_head, fleet.plan
     commits = list_output_commits(repository, head)
-    reports = KnownReports(fleet.catalog.api_documents.get(CLUSTER_REPORT, ()), plan.observations, commits)
+    reports = KnownReports(fleet.catalog.api_documents.get(CLUSTER_REPORT, ()), fleet.observations, commits)
     last = {name: reports.find_last(name) for name in sorted(fleet.clusters)}
     limit = max((report.age for report in last.values() if report is not None and report.age is not None), default=0)
     behind = _count_changes(repository, fetched, commits[: limit + 1], last)

@@ -38,7 +38,7 @@ def read_fleet_tree(settings: RunSettings, words: Sequence[str], kind: str = "",
 
     Raise Permanent where nothing or more than one workload has the name.
     """
-    context = open_context(settings._replace(all_statuses=True))
+    context = open_context(settings)
     with gc_paused():
         fetched = fetch(context)
         fleet = plan_fleet(context, fetched)
