@@ -127,9 +127,23 @@ def fetch_source_tree(source: SourceRepository, tree: str, store: Repository) ->
     What is fetched is kept in `store`, and this process reads it from there.
     """
     repository = source.repository
+    return _fetch_tree(
+        repository, source.url or (find_remote_url(repository, "origin") if repository.is_shallow else None), tree, store
+    )
+
+
+def fetch_output_tree(output: OutputRepository, tree: str) -> bool:
+    """Return whether an earlier tree of the output is available, after an attempt to fetch what differs from the head of its remote.
+
+    What is fetched is kept beside the state, and this process reads it from there.
+    """
+    repository = output.repository
+    return repository.has(tree) or _fetch_tree(repository, output.remote, tree, output.state_repository)
+
+
+def _fetch_tree(repository: Repository, url: str | None, tree: str, store: Repository) -> bool:
     if repository.has(tree):
         return True
-    url = source.url or (find_remote_url(repository, "origin") if repository.is_shallow else None)
     if url is None or not _OBJECT_ID.fullmatch(tree):
         return False
     with contextlib.suppress(GitschedError):

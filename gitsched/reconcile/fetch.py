@@ -66,7 +66,7 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
     source.fetch(branch)
     commit = _read_source_commit(context, branch, head)
     tree = (base or commit).tree
-    settled = head.config if head is not None and head.commit.tree == tree else _read_config_or_defaults(context, tree)
+    settled = head.config if head is not None and head.commit.tree == tree else read_config_or_defaults(context, tree)
     config = settled.output
     if publishes and config.push is False and settings.push:
         context = context._replace(settings=settings._replace(push=None))
@@ -86,7 +86,7 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
         if base is None:
             last = find_last_reconciled(source, location)
             if last is not None:
-                trusted = TrustedConfig(settled if last.tree == tree else _read_config_or_defaults(context, last.tree), last)
+                trusted = TrustedConfig(settled if last.tree == tree else read_config_or_defaults(context, last.tree), last)
             other_named = trusted.config.output.branch.removeprefix("refs/heads/") != location.output.branch
             followed = last is not None and last.oid in (commit.oid, *commit.parents)
             if settings.output_branch is None and (other_named or not followed):
@@ -96,7 +96,7 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
                 if later is not None:
                     location, last = later, find_last_reconciled(source, later)
                     if last is not None:
-                        trusted = TrustedConfig(_read_config_or_defaults(context, last.tree), last)
+                        trusted = TrustedConfig(read_config_or_defaults(context, last.tree), last)
         config = trusted.config.output._replace(branch=location.output.branch, path=location.prefix.rstrip("/"))
     output, output_head, output_tree, prefix, record, _, is_edited = location
     by_operator = (output.branch, prefix.rstrip("/")) != (settled.output.branch.removeprefix("refs/heads/"), settled.output.path)
@@ -151,7 +151,7 @@ def read_source_config(context: RunContext) -> Config:
     head = _read_head_config(context) if context.settings.branch is None else None
     configured = head.config.source.branch if head is not None else ""
     commit = context.source.resolve_branch(context.settings.branch or configured or None)
-    return _read_config_or_defaults(context, context.source.repository.commit(commit).tree)
+    return read_config_or_defaults(context, context.source.repository.commit(commit).tree)
 
 
 def find_commit(context: RunContext, revision: str) -> Commit:
@@ -186,7 +186,7 @@ def _read_head_config(context: RunContext) -> _HeadConfig | None:
     return _HeadConfig(commit, read_config(repository, commit.tree, context.caches.files) or Config())
 
 
-def _read_config_or_defaults(context: RunContext, tree: str) -> Config:
+def read_config_or_defaults(context: RunContext, tree: str) -> Config:
     """Return the settings of a tree; the defaults where gitsched.yaml is missing or broken."""
     return read_config(context.source.repository, tree, context.caches.files) or Config()
 

@@ -120,7 +120,8 @@ def run(
 
 
 def take_plan(context: RunContext, fetched: Fetched) -> PlanCache | None:
-    """Return the state that an incremental plan may start from: that of the last run here, else the one beside the output branch."""
+    """Return the state that an incremental plan may start from: that of the last run here, else the one beside the output branch, else that
+    of an earlier run here, continued to what other machines have reconciled since."""
 
     def open_shared() -> PlanCache | None:
         refs = list_state_refs(fetched.output.branch, fetched.prefix)
@@ -130,7 +131,12 @@ def take_plan(context: RunContext, fetched: Fetched) -> PlanCache | None:
 
         return open_shared_state(context, fetched)
 
-    return context.caches.take_plan(fetched.cache_key, fetched.output_tree, open_shared)
+    def continue_earlier(cache: PlanCache) -> PlanCache | None:
+        from gitsched.reconcile.incremental.earlier_state import continue_earlier_state  # only after runs of other machines
+
+        return continue_earlier_state(context, fetched, cache, plan_source)
+
+    return context.caches.take_plan(fetched.cache_key, fetched.output_tree, open_shared, continue_earlier)
 
 
 def _find_recorded_plan(context: RunContext, fetched: Fetched, now: datetime) -> Planned | None:

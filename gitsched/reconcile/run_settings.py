@@ -86,6 +86,13 @@ class RunSettings(NamedTuple):
         """What the operator allows to contact and to read."""
         return AllowList(*(tuple(chain(*lists)) for lists in (self.hosts, self.status_hosts, self.remotes, self.tokens)))
 
+    @property
+    def without_choices(self) -> RunSettings:
+        """These settings without what the options of one command allow, release or compare with."""
+        return self._replace(
+            allowed=(), released_clusters=(), guard_limits=(), reviewed=None, require_reviewed=False, all_statuses=False
+        )
+
     def complete(self, operator: OperatorConfig) -> RunSettings:
         """Return the settings with those of the operator's file where options leave them open."""
         output, allow = operator.output, operator.allow

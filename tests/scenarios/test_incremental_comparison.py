@@ -16,7 +16,7 @@ import pytest
 
 from gitsched.apis.gitsched.guard_config import GuardLimit
 from gitsched.cli.output import ReviewRenderer, format_json, format_outputs
-from gitsched.reconcile.review import compared_plans
+from gitsched.reconcile.incremental import new_state
 from gitsched.reconcile.review.comparison import PlanComparison, compare_plans
 from gitsched.reconcile.review.fleet_view import view_fleet
 from gitsched.report.markdown import write_markdown
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("bugs_are_raised")
 
 @pytest.fixture(autouse=True)
 def keep_small_bases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compared_plans, "MIN_KEPT_WORKLOADS", 0)
+    monkeypatch.setattr(new_state, "MIN_WORKLOADS", 0)
 
 
 SETTINGS = """\

@@ -11,8 +11,6 @@
 | `RenderCache`: files of a complete plan   | outcome; facts and manifests of a cluster | memory    | the next complete plan             |
 | `PlanCache`: state of the last plan       | build, source, output, paths; source tree | memory, B | any mismatch, a corrupt row, or    |
 |                                           | and output tree                           |           | another process that wrote B       |
-| `MemoryRows`: the same of a base that a  | as above                                  | memory    | the end of the process             |
-| comparison has planned without a cache    |                                           |           |                                    |
 | `PlanTree`: the same of large fleets      | build and options; source tree            | Git refs  | any mismatch, a damaged part       |
 |                                           | and output tree                           |           |                                    |
 | `LastWritten`: the last committed plan    | output tree                               | memory    | the next complete plan             |

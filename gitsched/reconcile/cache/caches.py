@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from gitsched.model.observation import Observations
     from gitsched.model.planned_files import PatchedBlob
     from gitsched.reconcile.cache.build_cache import BuildCache
-    from gitsched.reconcile.cache.memory_rows import MemoryRows
     from gitsched.reconcile.source.file_version import FileVersion
 
 
@@ -122,7 +121,8 @@ class LastWritten(NamedTuple):
 @dataclass(slots=True)
 class Caches:
     """All caches of one process. `plan_size` is the number of parsed files that the last complete plan needed. `builds` is opened by the
-    first build of a kustomize root. `base_rows` are the state of a base that this process has planned, for a comparison."""
+    first build of a kustomize root. `made_plan` is the
+    complete plan from which `gitsched.reconcile.incremental.new_state` has tried to make the state that these caches did not have."""
 
     directory: Path
     files: ParseCache
@@ -130,16 +130,22 @@ class Caches:
     tree: TreeCache | None = None
     decisions: InMemoryCaches = field(default_factory=InMemoryCaches)
     plan: PlanCache | None = None
-    base_rows: MemoryRows | None = None
+    made_plan: object | None = None
     last_written: LastWritten | None = None
     metric_values: Observations | None = None
     plan_size: int = 0
     builds: BuildCache | None = None
     patches: dict[PatchedBlob, ManifestText] = field(default_factory=dict)
 
-    def take_plan(self, key: str, output_tree: str | None, open_shared: Callable[[], PlanCache | None]) -> PlanCache | None:
+    def take_plan(
+        self,
+        key: str,
+        output_tree: str | None,
+        open_shared: Callable[[], PlanCache | None],
+        continue_earlier: Callable[[PlanCache], PlanCache | None],
+    ) -> PlanCache | None:
         """Return the plan cache of this key for an output tree, from memory, from disk or from what `open_shared` returns; None if there
-        is none.
+        is none. `continue_earlier` makes one of that of an earlier output tree, if it can.
 
         It is removed from here, because an incremental plan changes it. The run puts it back once the plan is published.
         """
@@ -150,11 +156,12 @@ class Caches:
         cache = PlanCache.open(file, key) if file is not None else None
         if cache is not None and cache.header.output_tree == output_tree:
             return cache
-        if file is not None:
+        found = open_shared()
+        if found is None and cache is not None:
+            found = continue_earlier(cache)
+        if file is not None and (found is None or found.store is not file):
             file.close()
-        if self.base_rows is not None:
-            return PlanCache.open(self.base_rows, key)
-        return open_shared()
+        return found
 
     def open_builds(self) -> BuildCache:
         """Return the cache of builds, which is opened once."""

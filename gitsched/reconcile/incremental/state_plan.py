@@ -48,6 +48,10 @@ def open_state(context: RunContext, fetched: Fetched) -> PlanCache:
     """Return the state of the last run, with engines that nothing else uses."""
     cache = take_plan(context, fetched)
     if cache is None:
+        from gitsched.reconcile.incremental.new_state import make_state  # only where no run has left a state
+
+        cache = make_state(context, fetched)
+    if cache is None:
         raise NeedsCompletePlan("there is no state")
     return cache
 

@@ -191,7 +191,7 @@ def _update_caches(
 ) -> None:
     """Keep the published plan, so that the next run can start from it. If a bug shows in that, the next plan is a complete one."""
     try:
-        caches.plan = _make_plan_cache(caches, fetched, planned, published.tree, is_settled=is_settled) if published.tree else None
+        caches.plan = make_plan_cache(caches, fetched, planned, published.tree, is_settled=is_settled) if published.tree else None
     except Exception as error:
         if not is_bug(error):
             raise
@@ -205,7 +205,7 @@ def _update_caches(
         caches.last_written = LastWritten(published.tree, planned.plan) if planned.plan.details is not None else None
 
 
-def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_tree: str, *, is_settled: bool) -> PlanCache | None:
+def make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_tree: str, *, is_settled: bool) -> PlanCache | None:
     """Return the plan cache of a plan that led to an output tree; None if the next plan has to be complete. No decision of one that
     `is_settled` changes in the next run."""
     plan, state, source_tree, observed = planned.plan, planned.state, fetched.source.tree, dict(planned.plan.observations)

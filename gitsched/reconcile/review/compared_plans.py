@@ -17,7 +17,7 @@ from gitsched.diff.retained import CommitInput, find_retained
 from gitsched.model.observation import read_observations
 from gitsched.reconcile.facts.cluster_facts import add_all_facts
 from gitsched.reconcile.facts.facts_branches import find_recorded_facts
-from gitsched.reconcile.output.output_commit import make_complete_state, write
+from gitsched.reconcile.output.output_commit import write
 from gitsched.reconcile.pipeline import use_plan
 from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, StateUpdate, make_result
 from gitsched.reconcile.source.loaded_source import read_source_at
@@ -93,41 +93,16 @@ class CommitComparer(Protocol):
         ...
 
 
-MIN_KEPT_WORKLOADS = 1_000
-"""Workloads from which on it pays to keep the state of a base that was planned without a cache."""
-
-
 class CompleteComparer:
     """Makes complete plans: see `CommitComparer`."""
 
-    def __init__(self) -> None:
-        self._base: tuple[Fetched, PlannedCommit] | None = None
-
-    def plan_base(self, context: RunContext, fetched: Fetched) -> bool:
-        """Plan the base of a comparison. Return whether incremental plans can start from it: if it is reconciled and large, its state is
-        kept in memory until the process ends."""
-        planned, written = use_plan(context, fetched, context.settings.now, partial(write, context, fetched))
-        self._base = fetched, _make_planned_commit(fetched, planned, written)
-        plan = planned.plan
-        if written.tree != fetched.output_tree or plan.moves or plan.withheld.moves or plan.observations:
-            return False
-        if planned.tenants != (fetched.record.tenants if fetched.record is not None else ()):
-            return False  # what is planned from the state has the Tenants that the last run recorded
-        if len(plan.outcomes) < MIN_KEPT_WORKLOADS:
-            return False
-        from gitsched.reconcile.cache.memory_rows import MemoryRows  # most bases have a state, or are small
-
-        rows = MemoryRows()
-        state = make_complete_state(fetched, planned, written.tree, lambda: rows)
-        if state is None or state.store is not rows:
-            return False
-        state.save()
-        context.caches.base_rows = rows
-        return True
-
     def plan(self, context: RunContext, fetched: Fetched, /) -> PlannedCommit:
-        if self._base is not None and self._base[0] is fetched:
-            return self._base[1]
+        if context.caches.made_plan is not None:
+            from gitsched.reconcile.incremental.new_state import find_made_plan  # only where no run has left a state
+
+            made = find_made_plan(context, fetched)
+            if made is not None:
+                return _make_planned_commit(fetched, made.planned, made.written)
         return plan_commit(context, fetched, None)
 
     def list_moves(self, earlier: PlannedCommit, later: PlannedCommit, /) -> tuple[Move, ...]:

@@ -90,16 +90,8 @@ def compare_plans(
             return found._replace(fleet=view_fleet(context, found.later, found.review, settings.progress))
 
         comparison = None if complete else _compare_incrementally(compare)
-        comparer = CompleteComparer()
-        if (
-            comparison is None
-            and fetched_base is not None
-            and not complete
-            and comparer.plan_base(_omit_releases(context), fetched_base)
-        ):
-            comparison = _compare_incrementally(compare)
         if comparison is None:
-            comparison = compare(comparer)
+            comparison = compare(CompleteComparer())
     context.caches.save()
     return comparison
 

@@ -1,0 +1,115 @@
+"""Continue the state of an earlier run on this machine to the head of the output, which another machine has reconciled since.
+
+The state counts only if it leads to the output tree that is there, file by file, and to the same record of the run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from gitsched.decide.guard.guard_settings import read_guard_record
+from gitsched.git.repository import LostObject
+from gitsched.git.state_refs import fetch_output_tree, fetch_source_tree
+from gitsched.model.system_errors import is_bug
+from gitsched.reconcile.fetch import read_config_or_defaults, read_run_record
+from gitsched.reconcile.incremental.source_diff import plan_incrementally, report_fallback
+from gitsched.reconcile.output.output_commit import make_plan_cache, write
+from gitsched.reconcile.run import Fetched, RunContext, TrustedConfig
+from gitsched.render.output_files import METADATA_FILES
+
+if TYPE_CHECKING:
+    from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
+    from gitsched.reconcile.run import Planned, Written
+    from gitsched.render.run_metadata import RunMetadata
+
+_log = logging.getLogger("gitsched.reconcile")
+
+
+def continue_earlier_state(
+    context: RunContext,
+    fetched: Fetched,
+    cache: PlanCache,
+    plan_source: Callable[[RunContext, Fetched, datetime], Planned],
+) -> PlanCache | None:
+    """Plan what other machines have reconciled since the state in the cache, and return the state of the output's head.
+
+    Return None if this leads to another output, or is not possible. The state is written to its store.
+    """
+    record = fetched.record
+    if record is None or not is_plain(fetched, record):
+        return None
+    context, now = context._replace(settings=context.settings.without_choices), max(cache.header.totals.now, record.time)
+    try:
+        earlier = _find_earlier(context, fetched, record, cache.header)
+        if earlier is None:
+            return None
+        planned = plan_incrementally(context, earlier, cache, now, plan_source, reads_trees=True, withholds=True)
+        if planned is None or not leads_to(fetched, record, planned, write(context, earlier, planned)):
+            return None
+        assert fetched.output_tree is not None, "the output has a record"
+        found = make_plan_cache(context.caches, earlier, planned, fetched.output_tree, is_settled=False)
+    except LostObject as error:  # of the output of an earlier run, in a clone with a short history
+        _log.debug("the state of an earlier run does not count: %s", error)
+        return None
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        report_fallback(error)
+        return None
+    if found is not None:
+        found.save()
+    return found
+
+
+def is_plain(fetched: Fetched, record: RunMetadata) -> bool:
+    """Return whether a plan of the last run's commit depends only on what is in repositories."""
+    return not (
+        fetched.is_edited or fetched.frozen or record.observations or record.observed_at or record.rollouts or record.adopted
+    )
+
+
+def find_reconciled(context: RunContext, fetched: Fetched, record: RunMetadata) -> Fetched | None:
+    """Return the commit of the last run, as a run would plan it again; None if it is not available."""
+    if not (record.source and context.source.fetch_commit(record.source)):
+        return None
+    commit = context.source.repository.commit(record.source)
+    if commit.tree != record.source_tree:
+        return None
+    trusted = TrustedConfig(read_config_or_defaults(context, commit.tree), commit)
+    return fetched._replace(source=commit, trusted=trusted, source_commits={}, base_tenants=None)
+
+
+def _find_earlier(context: RunContext, fetched: Fetched, record: RunMetadata, header: PlanCacheHeader) -> Fetched | None:
+    """Return what a run of the last run's commit would have fetched when the output branch was where a state says; None if that cannot be
+    known."""
+    output, found, reconciled = fetched.output, None, None
+    tree, source_tree = header.output_tree, header.source_tree
+    if fetch_output_tree(output, tree) and fetch_source_tree(context.source, source_tree, output.state_repository):
+        found = read_run_record(output.repository, tree, fetched.prefix)
+        reconciled = find_reconciled(context, fetched, record)
+    if found is None or reconciled is None or not is_plain(fetched, found) or found.version != record.version:
+        return None
+    if not (found.source and context.source.fetch_commit(found.source)):
+        return None
+    commit = context.source.repository.commit(found.source)
+    trusted = TrustedConfig(read_config_or_defaults(context, commit.tree), commit)
+    return reconciled._replace(output_tree=tree, record=found, trusted=trusted)
+
+
+def leads_to(fetched: Fetched, record: RunMetadata, planned: Planned, written: Written) -> bool:
+    """Return whether a plan leads to the output that is there, and to the same record of what later runs continue."""
+    plan, repository = planned.plan, fetched.output.repository
+    if plan.releases is not None or written.findings:
+        return False
+    if plan.withheld.moves or read_guard_record(record.guard) != plan.guard:
+        return False
+    if (plan.retiring, plan.retained, plan.adopted) != (record.retiring, record.retained, record.adopted):
+        return False
+    if (planned.tenants, planned.builds) != (record.tenants, record.builds) or dict(planned.kept_files) != dict(record.kept_files):
+        return False
+    changed = repository.changed_paths(fetched.output_tree, written.tree)
+    own = (path.removeprefix(fetched.prefix) for path in changed if path.startswith(fetched.prefix))
+    return METADATA_FILES.issuperset(own)
