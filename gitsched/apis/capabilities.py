@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.apis.snapshot import Snapshot
     from gitsched.model.document import Document, Key
@@ -48,7 +49,7 @@ class SnapshotChanges(NamedTuple):
     template of the last plan; `read_outcome` returns the outcome of a workload in the last plan, without its records and bodies, None if
     no policy selected it. Reading all templates of the snapshot costs as much as a complete plan. `concerns_all` says that something else
     differs, too: the records that the last plan wrote, observations, or which objects kustomizations change. `groups` are the workloads
-    of `template_index`, None if they are not grouped yet.
+    of `template_index`, None if they are not grouped yet. `former_tenancy` are the Tenants of the last plan if the rules of some changed.
     """
 
     api_documents: Mapping[Key, DocumentPair]
@@ -57,6 +58,7 @@ class SnapshotChanges(NamedTuple):
     read_outcome: Callable[[Key], Outcome | None]
     concerns_all: bool = False
     groups: PlacementGroups | None = None
+    former_tenancy: Tenancy | None = None
 
 
 class Continuation(NamedTuple):

@@ -220,7 +220,7 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
         source.releases,
         source.adopted,
         source.fixed,
-        None if tenancy is None else tenancy.owners,
+        None if tenancy is None else (tenancy.owners, tenancy.paths.list_rules_by_owner()),
     )
     if cache.context != context:
         cache.context = context

@@ -23,7 +23,7 @@ from gitsched.simulate.scenario import Scenario
 from tests.scenarios.conftest import Fleet
 from tests.scenarios.plain_histories import CLUSTER as DOCUMENT
 from tests.scenarios.plain_histories import DEPLOYMENT, PlainHistory, write_policy
-from tests.scenarios.tenant_histories import TENANT, TenantHistory
+from tests.scenarios.tenant_histories import NAMESPACE, TENANT, TenantHistory
 from tests.scenarios.test_incremental_comparison import write_reports
 from tests.scenarios.test_incremental_plan import ThreeVariants
 from tests.scenarios.test_planned_workloads import explain, show, simulate
@@ -72,6 +72,13 @@ def test_sources_are_planned_explained_and_simulated_from_the_state(
 NARROW = TENANT % (*("blue",) * 6, "  clusters: {names: [ams, bru]}\n")
 
 
+CHANGED_RULES = (
+    ("[ams, bru]", "[ams, bru, cph]"),
+    ("[ams, bru, cph]", "[bru, cph]"),
+    ("  clusters:", "  limits: {replicas: 20}\n  clusters:"),
+)
+
+
 def test_a_move_out_of_a_forbidden_cluster_is_reported_once(fleet: Fleet, tmp_path: Path) -> None:
     variants = ThreeVariants(fleet, tmp_path)
     files = {f"{name}.yaml": DOCUMENT % (name, "east", 1, "") for name in ("ams", "bru")}
@@ -86,3 +93,25 @@ def test_a_move_out_of_a_forbidden_cluster_is_reported_once(fleet: Fleet, tmp_pa
     (resident, _) = variants.run(3, "another object")
     assert (resident.plan.complete, list(resident.plan.moves)) == (False, [])
     assert {finding.code for finding in resident.plan.findings} >= {"cluster-gone"}
+
+
+def test_changed_rules_are_planned_from_the_state(fleet: Fleet, tmp_path: Path) -> None:
+    variants = ThreeVariants(fleet, tmp_path)
+    files = {f"{name}.yaml": DOCUMENT % (name, "east", 1, "") for name in ("ams", "bru", "cph")}
+    files |= {
+        "policy.yaml": write_policy("one", "east", "Duplicated"),
+        "tenant.yaml": NARROW,
+        "blue/space.yaml": NAMESPACE % ("blue", 1),
+    }
+    named = {"team": "blue", "lane": "one", "number": 4, "more": ""}
+    files["blue/web.yaml"] = DEPLOYMENT % {"name": "web", **named}
+    files["shared.yaml"] = DEPLOYMENT % {"name": "agent", **named}
+    fleet.commit(files)
+    variants.run(0, "first")
+    found = []
+    for step, (old, new) in enumerate(CHANGED_RULES, 1):
+        files["tenant.yaml"] = str(files["tenant.yaml"]).replace(old, new)
+        fleet.commit({"tenant.yaml": files["tenant.yaml"]}, hour=step)
+        runs = [variants.run(step, new)[0] for _ in range(2)]
+        found.append(("".join("c" if run.plan.complete else "i" for run in runs), [len(run.plan.moves) for run in runs]))
+    assert found == [("ii", [0, 1]), ("ii", [1, 0]), ("ii", [0, 0])]

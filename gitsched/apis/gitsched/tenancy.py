@@ -26,15 +26,35 @@ class TenantPaths:
     """
 
     def __init__(self, trusted: Iterable[Tenant], own: Iterable[Tenant]) -> None:
-        self.own = tuple(own)
-        self._sets = [_index(tenants) for tenants in (tuple(trusted), self.own)]
+        self.trusted, self.own = tuple(trusted), tuple(own)
+        self._sets = [_index(tenants) for tenants in (self.trusted, self.own)]
         self._found: dict[str, tuple[Tenant, ...]] = {}
 
     @property
     def has_settled(self) -> bool:
         """Whether the rules of each path are the same once the planned commit is the trusted side."""
-        later, directories = TenantPaths(self.own, self.own), {path for by_path in self._sets for path in by_path}
-        return all(self.find(directory) == later.find(directory) for directory in directories)
+        later = TenantPaths(self.own, self.own)
+        return all(self.find(directory) == later.find(directory) for directory in self._list_directories())
+
+    @property
+    def unsettled(self) -> tuple[Tenant, ...] | None:
+        """The Tenants of the trusted side; None if the rules of each path are the same once the planned commit is that side."""
+        return None if self.has_settled else self.trusted
+
+    def has_owners_of(self, other: TenantPaths) -> bool:
+        """Return whether each path has the same owner as with other Tenants, and the owners have the same order."""
+        directories = {*self._list_directories(), *other._list_directories()}
+        return self.list_owners() == other.list_owners() and all(
+            {tenant.name for tenant in self.find(one)} == {tenant.name for tenant in other.find(one)} for one in directories
+        )
+
+    def list_changed_owners(self, other: TenantPaths) -> frozenset[str]:
+        """Return the names of the Tenants whose rules differ from those that other ones have, wherever these are written."""
+        rules, others = self.list_rules_by_owner(), other.list_rules_by_owner()
+        return frozenset(name for name in {**rules, **others} if rules.get(name) != others.get(name))
+
+    def _list_directories(self) -> set[str]:
+        return {path for by_path in self._sets for path in by_path}
 
     def find(self, path: str) -> tuple[Tenant, ...]:
         """Return the Tenants whose rules count for a file or directory, the owner first; () for the platform."""
@@ -72,6 +92,10 @@ class TenantPaths:
             precedence.setdefault(tenant.name, tenant.precedence)
         return sorted(precedence, key=lambda name: (-precedence[name], name))
 
+    def list_rules_by_owner(self) -> dict[str, tuple[Tenant, ...]]:
+        """Return the rules of each Tenant, wherever these are written."""
+        return {name: list_plain(self.list_rules(name)) for name in self.list_owners()}
+
     def may_read(self, owner: str, path: str) -> bool:
         """Return whether builds of an owner may read a file: its own, those that its Tenants name, and for the platform its own only."""
         found = self.find_owner(path)
@@ -85,6 +109,11 @@ def _unique(tenants: Iterable[Tenant]) -> tuple[Tenant, ...]:
     found: list[Tenant] = []
     found.extend(tenant for tenant in tenants if tenant not in found)
     return tuple(found)
+
+
+def list_plain(rules: Iterable[Tenant]) -> tuple[Tenant, ...]:
+    """Return Tenants without the places where they are written."""
+    return _unique(tenant._replace(location=None, fields={}) for tenant in rules)
 
 
 def _index(tenants: tuple[Tenant, ...]) -> dict[str, Tenant]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.gitsched.config import GROUP
 from gitsched.decide.catalog import DEFINITION_KINDS, KustomizedDocument, RawDocument, is_template, resolve_key
@@ -16,6 +16,7 @@ from gitsched.model.variants import BUNDLE_KIND
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
     from gitsched.apis.gitsched.config import Config
+    from gitsched.apis.gitsched.tenancy import TenantPaths
     from gitsched.apis.policy_api import PolicyAPI
     from gitsched.model.finding import Finding
 
@@ -43,12 +44,22 @@ class ChangedParts(NamedTuple):
 NO_PARTS = ChangedParts()
 
 
+class ChangedTenants(NamedTuple):
+    """The Tenants that counted in the last plan (`before`), the `owners` whose rules differ, findings about the changes, and the Tenants of
+    the planned commit as gitsched.json has them. The owners of paths are the same."""
+
+    before: TenantPaths
+    owners: frozenset[str]
+    findings: tuple[Finding, ...]
+    records: tuple[Mapping[str, Any], ...]
+
+
 class SourceDiff(NamedTuple):
     """The changes of a source tree.
 
     `documents` are the templates to decide again, and `findings` those of each changed file. `templates` and `api_documents` are the
     documents before and after their change. `added_paths` and `removed_paths` are files. `settings` are those of gitsched.yaml if its text
-    changed. `parts` are objects that are not placed because kustomizations change them.
+    changed. `parts` are objects that are not placed because kustomizations change them. `tenants` are those that differ.
     """
 
     documents: Mapping[Key, Document]
@@ -59,6 +70,7 @@ class SourceDiff(NamedTuple):
     removed_paths: frozenset[str] = frozenset()
     settings: ChangedSettings | None = None
     parts: ChangedParts = NO_PARTS
+    tenants: ChangedTenants | None = None
 
     @property
     def stored_documents(self) -> Mapping[Key, DocumentPair]:

@@ -34,9 +34,9 @@ def concerns_protected(keys: Iterable[Key], totals: Totals) -> bool:
     return bool(found) and (bool(totals.varied) or any(key.name in totals.config.output.protected_namespaces for key in found))
 
 
-def list_rows_with_objects(rows: PlanRows, clusters: Iterable[str], changes: Mapping[Key, DocumentPair]) -> dict[str, ClusterRow]:
-    """Return the rows of the clusters that have objects in a Namespace that changed, by name."""
-    directories = tuple(f"{name}/" for name in _list_directories(key for key in changes if key[:2] == NAMESPACE))
+def list_rows_with_objects(rows: PlanRows, clusters: Iterable[str], changed: Iterable[Key]) -> dict[str, ClusterRow]:
+    """Return the rows of the clusters that have objects in one of the `changed` Namespaces, by name."""
+    directories = tuple(f"{name}/" for name in _list_directories(key for key in changed if key[:2] == NAMESPACE))
     found = ((name, rows.read_cluster(name)) for name in clusters) if directories else ()
     return {
         name: row for name, row in found if row is not None and any(path.startswith(directories) for path in row.manifest_paths)

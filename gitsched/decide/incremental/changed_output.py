@@ -77,8 +77,12 @@ def _list_changed_manifests(
     changes: IncrementalChanges, new_totals: Totals, cluster_rows: Mapping[str, ClusterRow], copies: CopyPaths
 ) -> Iterable[tuple[str, PlannedFile | None]]:
     totals, snapshot = changes.totals, changes.snapshot
-    same_namespaces = new_totals.namespace_manifests is totals.namespace_manifests
-    select_old, select_new = (_select_namespaces(one.namespace_manifests, snapshot) for one in (totals, new_totals))
+    same_namespaces = new_totals.namespace_manifests is totals.namespace_manifests and changes.diff.tenants is None
+    former = snapshot
+    if changes.diff.tenants is not None and snapshot.tenancy is not None:
+        former = snapshot._replace(tenancy=snapshot.tenancy._replace(paths=changes.diff.tenants.before))
+    select_old = _select_namespaces(totals.namespace_manifests, former)
+    select_new = _select_namespaces(new_totals.namespace_manifests, snapshot)
     for name, row in cluster_rows.items():
         previous = changes.rows.read_cluster(name)
         kept = copies.kept.get(name, frozenset())

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gitsched.apis.gitsched.tenancy import PLATFORM
+from gitsched.apis.gitsched.tenancy import PLATFORM, list_plain
+from gitsched.apis.gitsched.tenant import TenantLimits
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.incremental.changed_namespaces import NAMESPACE
 from gitsched.decide.incremental.continued_views import find_document_owner
+from gitsched.decide.incremental.plan_state import sort_findings
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.renames import RENAMED_FROM
 from gitsched.decide.tenants.tenant_admission import check_object, is_about_one_document
@@ -16,7 +18,7 @@ from gitsched.decide.tenants.tenant_amounts import exceeds_limits, has_limits, m
 from gitsched.decide.tenants.tenant_outcomes import obeys_rules
 from gitsched.decide.tenants.tenant_views import TenantClusters
 from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
-from gitsched.model.document import Key, is_namespaced, parse_api_group, read_annotations
+from gitsched.model.document import Document, Key, is_namespaced, parse_api_group, read_annotations
 from gitsched.model.tenants import TENANT_CHANGED
 from gitsched.render.output_files import escape_segment, relative_path
 
@@ -24,22 +26,24 @@ if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
     from gitsched.apis.gitsched.config import Config
     from gitsched.apis.gitsched.tenancy import Tenancy
+    from gitsched.apis.gitsched.tenant import Tenant
     from gitsched.apis.policy_api import GroupKind
     from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.decisions import DecisionSet
-    from gitsched.decide.incremental.changed_documents import SourceDiff
+    from gitsched.decide.incremental.changed_documents import ChangedTenants, SourceDiff
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
     from gitsched.decide.incremental.plan_state import PlanRows, Totals
     from gitsched.decide.tenants.tenant_amounts import Amounts
-    from gitsched.model.document import Document
     from gitsched.model.finding import Finding
+
+NO_LIMITS = TenantLimits()
 
 
 def keeps_tenants(decisions: DecisionSet, findings: tuple[Finding, ...]) -> bool:
     """Return whether the next plan may continue one with tenants: a Tenant refuses at most documents that break a rule by themselves, and
     each workload is a template that its owner's engines decide alone. `findings` are all of the plan."""
-    tenancy, decided = decisions.tenancy, frozenset(decisions.findings)
-    return (tenancy is None or tenancy.paths.has_settled) and not (
+    decided = frozenset(decisions.findings)
+    return not (
         decisions.refused
         or decisions.own_workloads
         or any(
@@ -72,10 +76,60 @@ def measure_limited(decisions: DecisionSet) -> Mapping[Key, Amounts]:
     }
 
 
+def list_concerned(rows: PlanRows, changed: ChangedTenants, tenancy: Tenancy) -> list[Key]:
+    """Return the placed workloads of tenants whose rules differ in more than amounts that are measured already."""
+    owners = {
+        owner
+        for owner in changed.owners
+        if not _differ_in_limits_alone(changed.before.list_rules(owner), tenancy.list_rules(owner))
+    }
+    index = rows.template_index.items() if owners else ()
+    return [key for key, entry in index if entry.placement is not None and tenancy.paths.find_owner(entry.path) in owners]
+
+
+def _differ_in_limits_alone(before: tuple[Tenant, ...], after: tuple[Tenant, ...]) -> bool:
+    """Return whether only the limits of a tenant differ, and the amounts of its workloads are known."""
+    plain = (list_plain(tenant._replace(limits=NO_LIMITS) for tenant in rules) for rules in (before, after))
+    return next(plain) == next(plain) and (has_limits(before) or not has_limits(after))
+
+
+def list_namespaces(totals: Totals, changed: ChangedTenants, snapshot: Snapshot) -> Iterator[Key]:
+    """Yield the Namespaces of tenants whose rules differ: other clusters may get them."""
+    assert snapshot.tenancy is not None, "the source has tenants"
+    keys = (Key(*NAMESPACE, "", directory) for directory in totals.namespace_manifests)
+    return (key for key in keys if snapshot.tenancy.find_owner(key) in changed.owners)
+
+
+def _may_change_rules(totals: Totals, rows: PlanRows, changed: ChangedTenants, snapshot: Snapshot) -> bool:
+    """Return whether changed Tenants allow the same documents as before, wherever workloads may go and in whatever amounts."""
+    tenancy = snapshot.tenancy
+    assert tenancy is not None, "the source has tenants"
+    if totals.varied:
+        return False
+    refused = {
+        tenancy.paths.find_owner(one.location.path) for one in sort_findings(totals) if is_about_one_document(one) and one.location
+    }
+    for owner in changed.owners:
+        before, after = changed.before.list_rules(owner), tenancy.list_rules(owner)
+        if owner in refused or {tenant.reads for tenant in before} != {tenant.reads for tenant in after}:
+            return False
+        own = (document for listed in snapshot.documents.values() for document in listed)
+        if any(tenancy.find_owner(one.key) == owner and check_object(one.key, one, after) is not None for one in own):
+            return False
+        for key, entry in rows.template_index.items():
+            if tenancy.paths.find_owner(entry.path) != owner:
+                continue
+            if RENAMED_FROM in entry.annotations or check_object(key, Document(key, "", {}, None), after) is not None:
+                return False
+    return True
+
+
 def may_continue_tenants(totals: Totals, rows: PlanRows, diff: SourceDiff, snapshot: Snapshot) -> bool:
     """Return whether the changed documents count as they are, and leave all others to their owners, with the same clusters."""
     tenancy = snapshot.tenancy
     if tenancy is None or totals.observations or snapshot.observations or totals.retiring:
+        return False
+    if diff.tenants is not None and not _may_change_rules(totals, rows, diff.tenants, snapshot):
         return False
     pairs = {**diff.templates, **diff.api_documents}
     if not all(_is_admitted(pair, tenancy, totals) for pair in pairs.values()):
@@ -168,11 +222,12 @@ def measure_changes(changes: IncrementalChanges) -> Mapping[Key, Amounts] | None
     """Return what the decided workloads of tenants with limits have in their clusters; None if a Tenant may not allow something."""
     snapshot, tenancy = changes.snapshot, changes.snapshot.tenancy
     assert tenancy is not None, "the source has tenants"
-    named = bool(changes.diff.api_documents)
+    changed = changes.diff.tenants.owners if changes.diff.tenants is not None else frozenset[str]()
+    named = bool(changes.diff.api_documents or changed)
     if changes.own or not obeys_rules(changes.outcomes, changes.documents, snapshot, named=named):
         return None
     found: dict[Key, Amounts] = {}
-    touched = {tenancy.find_owner(key) for key in (*changes.outcomes, *changes.removed)}
+    touched = changed.union(tenancy.find_owner(key) for key in (*changes.outcomes, *changes.removed))
     for owner in sorted(touched):
         rules = tenancy.list_rules(owner)
         if not has_limits(rules):

@@ -53,7 +53,7 @@ def continue_engines(
     before = rows.engines
     concerns_all = totals.has_new_records or snapshot.observations != totals.observations
     concerns_all = concerns_all or snapshot.part_kinds != totals.part_kinds
-    is_new = bool(diff.api_documents or diff.came_or_went) or concerns_all
+    is_new = bool(diff.api_documents or diff.came_or_went or diff.tenants) or concerns_all
     facts = collect_cluster_facts(before) if diff.api_documents else {}
     if is_new and not _are_same_active(before, rows, diff, snapshot, old_kinds):
         return None
@@ -63,6 +63,8 @@ def continue_engines(
         return row.outcome if row is not None else None
 
     changes = SnapshotChanges(diff.api_documents, diff.templates, rows.template_index, read_outcome, concerns_all)
+    if diff.tenants is not None and snapshot.tenancy is not None:
+        changes = changes._replace(former_tenancy=snapshot.tenancy._replace(paths=diff.tenants.before))
     found = [_continue(engine, snapshot, changes, is_new=is_new) for engine in before]
     continued = [one for one in found if one is not None]
     if len(continued) < len(before):

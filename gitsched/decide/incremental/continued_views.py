@@ -13,6 +13,7 @@ from gitsched.decide.tenants.tenant_views import TenantClusters, TenantViews
 from gitsched.model.document import Document, Key
 from gitsched.model.placement_groups import PlacementGroups
 from gitsched.model.template_index import TemplateEntry, TemplateIndex
+from gitsched.model.tenants import TENANT_KIND
 
 
 class SourceOwners(Mapping[Key, str]):
@@ -128,16 +129,25 @@ class DividedChanges:
             kept = (document for document in documents.get(kind, ()) if document.key not in changed)
             former = (document for key, (document, _) in changed.items() if key[:2] == kind and document is not None)
             before[kind] = (*kept, *former)
-        return TenantClusters(before, self._tenancy)
+        return TenantClusters(before, self._changes.former_tenancy or self._tenancy)
+
+    @cached_property
+    def _views_before(self) -> TenantViews:
+        """What the owners saw before the changes."""
+        former = self._changes.former_tenancy
+        return self._views if former is None else _FormerViews(self._views, former, self._clusters_before)
 
     @property
     def concern_others(self) -> bool:
         """Whether an owner may use other clusters now, in whose namespaces there are documents: it sees others of these, too."""
         kinds, before, after = self._views.cluster_kinds, self._clusters_before, self._views.clusters
-        if not any(key[:2] in kinds for key in self._changes.api_documents):
-            return False
         known = before.platform.keys() | after.platform.keys()
-        changed = {name for name in known if before.platform.get(name) != after.platform.get(name)}
+        if self._changes.former_tenancy is not None:
+            changed = set(known)
+        elif any(key[:2] in kinds for key in self._changes.api_documents):
+            changed = {name for name in known if before.platform.get(name) != after.platform.get(name)}
+        else:
+            return False
         owners = self._tenancy.paths.list_owners()
         names = {name for name in changed if any(before.may_go_to(one, name) != after.may_go_to(one, name) for one in owners)}
         listed = self._views.documents.items() if names else ()
@@ -147,12 +157,14 @@ class DividedChanges:
     def select(self, owner: str) -> SnapshotChanges:
         """Return the changes that count for the workloads of an owner."""
         changes, views, entries = self._changes, self._views, self._entries
-        pairs = (
-            (key, (self._see(owner, before, is_old=True), self._see(owner, after)))
-            for key, (before, after) in changes.api_documents.items()
-        )
+        changed = {key: pair for key, pair in changes.api_documents.items() if key[:2] != TENANT_KIND}
+        if changes.former_tenancy is not None and self._has_other_rules(owner):
+            listed = ((one.key, (one, one)) for found in views.documents.values() for one in found if one.key[:2] != TENANT_KIND)
+            changed = {**dict(listed), **changed}
+        seen = ((key, self._see(owner, before, is_old=True), self._see(owner, after)) for key, (before, after) in changed.items())
+        pairs = [(key, (before, after)) for key, before, after in seen if before is not after]
         return changes._replace(
-            api_documents={key: pair for key, pair in pairs if pair != (None, None)},
+            api_documents=dict(pairs),
             templates={key: pair for key, pair in changes.templates.items() if views.is_own(owner, key)},
             template_index=_OwnEntries(lambda: entries.select(owner)),
             groups=entries.group(owner) if changes.groups is not None else None,
@@ -162,10 +174,27 @@ class DividedChanges:
         """Return a document of a policy API if an owner sees it."""
         if document is None:
             return None
-        views = self._views
+        views = self._views_before if is_old else self._views
         if is_old and owner != PLATFORM and document.key[:2] in views.cluster_kinds:
             return document if self._clusters_before.may_use(owner, document) else None
         return document if views.is_seen(owner, document) else None
+
+    def _has_other_rules(self, owner: str) -> bool:
+        """Return whether the rules of an owner differ."""
+        former = self._changes.former_tenancy
+        return former is not None and former.list_rules(owner) != self._tenancy.list_rules(owner)
+
+
+class _FormerViews(TenantViews):
+    """Which documents each owner saw before a change, with the clusters of that time."""
+
+    def __init__(self, views: TenantViews, tenancy: Tenancy, clusters: TenantClusters) -> None:
+        super().__init__(views._snapshot, tenancy)
+        self._former_clusters = clusters
+
+    @property
+    def clusters(self) -> TenantClusters:
+        return self._former_clusters
 
 
 class _SeenDocuments(Mapping[GroupKind, tuple[Document, ...]]):

@@ -6,7 +6,7 @@ requires one, which gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.engines import collect_cluster_facts
@@ -170,11 +170,18 @@ def make_incremental_plan(
         new = new._replace(other_findings=held)
     changed: dict[Key, Outcome | None] = {**dict.fromkeys(changes.removed), **changes.outcomes}
     with_namespaces = dict[str, ClusterRow]()
-    if new.namespace_manifests is not totals.namespace_manifests:
+    namespaces: Collection[Key] = diff.templates.keys()
+    if diff.tenants is not None:
+        from gitsched.decide.incremental.changed_tenants import list_namespaces  # few commits change Tenants
+
+        namespaces = frozenset((*namespaces, *list_namespaces(totals, diff.tenants, snapshot)))
+        new = new._replace(trusted_tenants=snapshot.tenancy.paths.unsettled if snapshot.tenancy is not None else None)
+    if new.namespace_manifests is not totals.namespace_manifests or diff.tenants is not None:
         clusters = (*collect_cluster_facts(changes.continued.engines), *retiring)
-        with_namespaces = list_rows_with_objects(rows, clusters, diff.templates)
+        with_namespaces = list_rows_with_objects(rows, clusters, namespaces)
+    findings = (*guarded.findings, *(diff.tenants.findings if diff.tenants is not None else ()))
     plan = build_plan(
-        new._replace(other_findings=(*new.other_findings, *guarded.findings)) if guarded.findings else new,
+        new._replace(other_findings=(*new.other_findings, *findings)) if findings else new,
         StoredOutcomes(rows, new.workload_count, changed),
         changes.outcomes.values(),
         moves.moves,
@@ -239,7 +246,7 @@ def _is_idle(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
 
     A workload that was decided otherwise than recorded is in `diff`, so the output is the one that the engines know.
     """
-    if diff.documents or diff.api_documents or diff.findings or snapshot.observations or totals.withheld.moves:
+    if diff.documents or diff.api_documents or diff.findings or diff.tenants or snapshot.observations or totals.withheld.moves:
         return False
     if snapshot.at != totals.source_time or totals.engine_wakeups is None or diff.parts != NO_PARTS:
         return False
@@ -270,6 +277,10 @@ def _change(state: PlanState, diff: SourceDiff, snapshot: Snapshot, find_blob: B
         return None
     withheld = state.totals.withheld
     again = [move.key for move in withheld.moves] if state.guard.allows(withheld) else []
+    if diff.tenants is not None and snapshot.tenancy is not None:
+        from gitsched.decide.incremental.changed_tenants import list_concerned  # few commits change Tenants
+
+        again += list_concerned(state.rows, diff.tenants, snapshot.tenancy)
     if state.rollouts is not None and state.rollouts.records:
         from gitsched.decide.incremental.continued_rollouts import list_waiting  # few rollouts are in progress
 

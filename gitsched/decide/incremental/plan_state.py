@@ -21,6 +21,7 @@ from gitsched.render.readme import MAX_ROWS
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
+    from gitsched.apis.gitsched.tenant import Tenant
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.engines import EngineRecords
@@ -159,7 +160,8 @@ class Totals(NamedTuple):
     `part_kinds` are the kinds of objects that kustomizations change, and that are not placed.
     `has_settled_copies` says that the next plan retains the same copies as long as nothing moves and no end of theirs passes.
     `adopted` says why objects that gitsched took over keep their placement, by key as text.
-    `owners` are the platform and the tenants that define anything; () without Tenants.
+    `owners` are the platform and the tenants that define anything; () without Tenants. `trusted_tenants` are those of the trusted side, if
+    other rules count once the planned commit is that side, else None.
     `withheld` are the changes that the guard withholds, and `withheld_wakeups` the times at which they may be others without a commit.
     `rollouts` says by name what each Rollout selects that lets clusters wait.
     """
@@ -209,6 +211,7 @@ class Totals(NamedTuple):
     withheld: WithheldChanges = NOTHING_WITHHELD
     withheld_wakeups: Mapping[Key, datetime] = {}
     rollouts: Mapping[str, RolloutTargets] = {}
+    trusted_tenants: tuple[Tenant, ...] | None = None
 
     @property
     def workload_count(self) -> int:
@@ -381,6 +384,7 @@ def compute_totals(
         own=decisions.own_workloads,
         part_kinds=frozenset(key[:2] for key in decisions.kustomized),
         owners=() if decisions.tenancy is None else (PLATFORM, *sorted(set(decisions.tenancy.owners.values()))),
+        trusted_tenants=None if decisions.tenancy is None else decisions.tenancy.paths.unsettled,
     )
 
 

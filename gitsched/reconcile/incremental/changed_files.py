@@ -23,6 +23,7 @@ from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import MANY_FILES
 from gitsched.manifests.sourceignore import IGNORE_FILE
 from gitsched.model.document import Document, Key, parse_api_group
+from gitsched.model.tenants import TENANT_KIND
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.reconcile.source.file_selection import FileSelection
 from gitsched.reconcile.source.source_reader import SourceReader, is_manifest_path, read_source_file
@@ -216,7 +217,7 @@ def _pair_files(files: list[_FileChange], cache: PlanCache) -> tuple[dict[Key, D
         return None
     if api_documents and rules is None:
         return None  # other policies may need other builds
-    if concern_everything(api_documents):
+    if concern_everything(key for key in api_documents if not (totals.owners and key[:2] == TENANT_KIND)):
         return None
     index, known = cache.template_index, cache.api_documents
     if any(old is None and key in index for key, (old, _) in templates.items()):

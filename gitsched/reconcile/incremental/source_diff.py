@@ -122,7 +122,8 @@ def plan_incrementally(
     if tree_diff is not None:
         builds, reading_rules, trees = tree_diff.builds, tree_diff.reading_rules, tree_diff.trees
     kept_files = {path: commit for path, commit in header.settled.items() if commit is not None}
-    tenants = record.tenants if record is not None else ()
+    changed = made.decided.diff.tenants
+    tenants = changed.records if changed is not None else record.tenants if record is not None else ()
     state = StateUpdate(cache, made, reading_rules, trees)
     return Planned(plan, config, state, builds, kept_files, setting_changes, tenants=tenants, facts=facts)
 
@@ -207,11 +208,14 @@ def _plan_from_cache(
     part_kinds = totals.part_kinds if trees is None else trees.part_kinds
     tenancy = None
     if totals.owners and fetched.record is not None:
-        from gitsched.reconcile.tenants.source_tenants import continue_tenancy  # few sources have tenants
+        from gitsched.reconcile.incremental.changed_rules import read_changed_rules  # few sources have tenants
+        from gitsched.reconcile.tenants.source_tenants import make_tenancy
 
-        tenancy = continue_tenancy(
-            fetched.record.tenants, cache.template_index, documents, {**diff.templates, **diff.api_documents}
-        )
+        rules = read_changed_rules(repository, fetched.record.tenants, totals, diff, documents)
+        if rules is None or (rules[1] is not None and (not withholds or context.settings.operator.required_tenants)):
+            return None
+        diff = diff._replace(tenants=rules[1])
+        tenancy = make_tenancy(rules[0], cache.template_index, documents, {**diff.templates, **diff.api_documents})
     variants: TemplateVariants = {}
     if totals.varied:
         from gitsched.decide.variants.lazy_variants import LazyVariants  # few sources have Bundles

@@ -128,6 +128,8 @@ def _has_broken_files(planned: Planned) -> bool:
 def _is_settled(planned: Planned) -> bool:
     """Return whether the next plan of the same source makes the same decisions."""
     state, plan = planned.state, planned.plan
+    if plan.totals.trusted_tenants is not None:
+        return False  # what Tenants allow in addition counts from then on
     if isinstance(state, StateUpdate):
         return not state.incremental.totals.has_new_records and find_unstable_changes(state.incremental) == frozenset()
     if not isinstance(state, CompleteState) or plan.details is None:

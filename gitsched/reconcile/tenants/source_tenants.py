@@ -47,16 +47,14 @@ def make_trusted_paths(records: Sequence[Mapping[str, Any]]) -> TenantPaths:
     return TenantPaths(read_trusted_tenants(records), ())
 
 
-def continue_tenancy(
-    records: Sequence[Mapping[str, Any]],
+def make_tenancy(
+    paths: TenantPaths,
     index: TemplateIndex,
     documents: Mapping[tuple[str, str], tuple[Document, ...]],
     changes: Mapping[Key, DocumentPair],
 ) -> Tenancy:
-    """Return the owners of a source whose Tenants are those that gitsched.json records. `index` has the templates of the last plan,
+    """Return the owners of a source in which nothing but its path decides whose a document is. `index` has the templates of the last plan,
     `documents` those of policy APIs, and `changes` what changed in both."""
-    known = read_trusted_tenants(records)
-    paths = TenantPaths(known, known)
     return Tenancy(paths, SourceOwners(paths, index, documents, changes))
 
 
