@@ -89,9 +89,7 @@ class RunSettings(NamedTuple):
     @property
     def without_choices(self) -> RunSettings:
         """These settings without what the options of one command allow, release or compare with."""
-        return self._replace(
-            allowed=(), released_clusters=(), guard_limits=(), reviewed=None, require_reviewed=False, all_statuses=False
-        )
+        return self._replace(allowed=(), released_clusters=(), guard_limits=(), reviewed=None, require_reviewed=False)
 
     def complete(self, operator: OperatorConfig) -> RunSettings:
         """Return the settings with those of the operator's file where options leave them open."""
