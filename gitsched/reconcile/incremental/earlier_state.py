@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gitsched.decide.guard.guard_settings import read_guard_record
-from gitsched.git.repository import LostObject
 from gitsched.git.state_refs import fetch_output_tree, fetch_source_tree
+from gitsched.model.errors import GitschedError
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.fetch import read_config_or_defaults, read_run_record
 from gitsched.reconcile.incremental.source_diff import plan_incrementally, report_fallback
@@ -51,7 +51,7 @@ def continue_earlier_state(
             return None
         assert fetched.output_tree is not None, "the output has a record"
         found = make_plan_cache(context.caches, earlier, planned, fetched.output_tree, is_settled=False)
-    except LostObject as error:  # of the output of an earlier run, in a clone with a short history
+    except GitschedError as error:  # an object of an earlier run is missing, in a clone with a short history
         _log.debug("the state of an earlier run does not count: %s", error)
         return None
     except Exception as error:
