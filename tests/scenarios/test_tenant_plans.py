@@ -95,7 +95,7 @@ def test_a_move_out_of_a_forbidden_cluster_is_reported_once(fleet: Fleet, tmp_pa
     assert {finding.code for finding in resident.plan.findings} >= {"cluster-gone"}
 
 
-def test_changed_rules_are_planned_from_the_state(fleet: Fleet, tmp_path: Path) -> None:
+def test_changed_rules_are_planned_from_the_state(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     variants = ThreeVariants(fleet, tmp_path)
     files = {f"{name}.yaml": DOCUMENT % (name, "east", 1, "") for name in ("ams", "bru", "cph")}
     files |= {
@@ -115,3 +115,9 @@ def test_changed_rules_are_planned_from_the_state(fleet: Fleet, tmp_path: Path) 
         runs = [variants.run(step, new)[0] for _ in range(2)]
         found.append(("".join("c" if run.plan.complete else "i" for run in runs), [len(run.plan.moves) for run in runs]))
     assert found == [("ii", [0, 1]), ("ii", [1, 0]), ("ii", [0, 0])]
+    head = fleet.commit({"tenant.yaml": str(files["tenant.yaml"]).replace("[bru, cph]", "[ams, bru, cph]")}, hour=9)
+    known = fleet.settings(9, trusted=False, cache=tmp_path / "restarted", output_branch="restarted", revision=head)
+    expected = write_reports(compare_plans(known._replace(cache=tmp_path / "none"), "main~1", complete=True))
+    monkeypatch.setattr(pipeline, "plan_source", None)
+    assert write_reports(compare_plans(known, "main~1")) == expected
+    assert "tenant-changed" in expected["text"]

@@ -237,7 +237,8 @@ class _CounterfactualDecisions:
         compared: tuple[Documents, Documents],
     ) -> None:
         self._context, self._fetched, self._totals = context, later.fetched, later.run.plan.totals
-        self._cache, self._tenancy = cache, _get_update(later).incremental.decided.snapshot.tenancy
+        decided = _get_update(later).incremental.decided
+        self._cache, self._tenancy, self._tenants = cache, decided.snapshot.tenancy, decided.diff.tenants
         self._find = reader.make_finder()
         before, after = reader.read_changes(reader.state, _find_version(reader, later))
         if _differ_in_paths(before, after):
@@ -309,10 +310,11 @@ class _CounterfactualDecisions:
     ) -> tuple[tuple[PolicyEngine, ...], frozenset[Key]]:
         """Return engines for a snapshot, and the workloads about which they have to be told that they changed."""
         reads_templates = any(isinstance(engine, ReferenceReading) for engine in self._cache.engines)
-        if reads_templates or api_changes or documents.keys() != self._before.keys() or self._cache.header.totals.has_new_records:
+        differs = reads_templates or api_changes or self._tenants or self._cache.header.totals.has_new_records
+        if differs or documents.keys() != self._before.keys():
             cache, templates = self._open_state(), select_templates(documents)
             changes = pair_documents(select_templates(self._before), templates)
-            diff = SourceDiff(templates, {}, changes, api_changes)
+            diff = SourceDiff(templates, {}, changes, api_changes, tenants=self._tenants)
             found = continue_engines(cache.header.totals, cache, diff, snapshot, cache.header.kinds)
             if found is None:
                 raise NeedsCompletePlan("an engine cannot continue")

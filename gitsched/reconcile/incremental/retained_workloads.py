@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.capabilities import SelectionTracking, SnapshotChanges
+from gitsched.apis.gitsched.tenancy import TenantPaths
 from gitsched.apis.snapshot import Snapshot
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, make_holds_loader
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
     from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.apis.policy_api import PolicyEngine
+    from gitsched.decide.incremental.changed_documents import ChangedTenants
     from gitsched.model.changes import RetainedWorkload
     from gitsched.model.commit import Commit
     from gitsched.model.scheduling import Outcome
@@ -71,7 +73,10 @@ def find_retained(
     decided_plan = update.incremental.decided
     tenancy, since_run = decided_plan.snapshot.tenancy, {**decided_plan.diff.templates, **decided_plan.diff.api_documents}
 
-    def schedule(source: ApiDocuments, named: NamedTemplates) -> _FirstSchedule:
+    rules = _list_rules(tenancy, decided_plan.diff.tenants) if tenancy is not None else (None, None)
+    other_owners = rules[0].paths.list_changed_owners(rules[1].paths) if rules[0] and rules[1] else frozenset[str]()
+
+    def schedule(source: ApiDocuments, named: NamedTemplates, tenancy: Tenancy | None) -> _FirstSchedule:
         time, config = min(later.time, now), plan.totals.config
         holds = make_holds_loader(named) if config.guard.hold_stateful else None
         owners = find_owners(tenancy, update.cache, source, {**since_run, **edits, **policies})
@@ -81,21 +86,24 @@ def find_retained(
             raise NeedsCompletePlan("an engine has nothing to decide")
         return _FirstSchedule(snapshot, engines)
 
-    before, after = schedule(known, former), schedule(documents, templates)
+    before, after = schedule(known, former, rules[0]), schedule(documents, templates, rules[1])
     changed = update.incremental.changes.templates
     index = update_template_index(update.cache.template_index, changed)
     found = {*changed, *edits}
     for engine in deciding:
-        if policy_apis[engine.name].groups.isdisjoint(key.group for key in policies):
+        if policy_apis[engine.name].groups.isdisjoint(key.group for key in policies) and not other_owners:
             continue
         if not isinstance(engine, SelectionTracking):
             raise NeedsCompletePlan(f"{engine.name} cannot tell what it may place otherwise")
         difference = SnapshotChanges(policies, edits, index, decided.outcomes.get)
+        difference = difference._replace(former_tenancy=rules[0]) if other_owners else difference
         selectable = engine.list_selectable(before.engines[engine.name], after.engines[engine.name], difference)
         if selectable is None:
             raise NeedsCompletePlan("decisions depend on those about other objects")
         found |= selectable
-    together = _list_limited(tenancy, index, found) if tenancy is not None else frozenset[Key]()
+    if tenancy is not None and other_owners:
+        found |= {key for key, entry in index.items() if tenancy.paths.find_owner(entry.path) in other_owners}
+    together = frozenset[Key]().union(*(_list_limited(one, index, found) for one in rules if one is not None))
     found |= together
     staying = {key: one for key in found if (one := decided.outcomes.get(key)) is not None and one.state == "placed" and one.policy}
     if not staying:
@@ -135,6 +143,14 @@ def _read_documents(update: StateUpdate) -> LazyDocuments:
     known, changed = update.cache.api_documents, update.incremental.changes.api_documents
     kinds = [kind for kind in {**dict.fromkeys(known), **changed} if changed.get(kind, ((),))]
     return LazyDocuments(kinds, lambda kind: changed[kind] if kind in changed else known[kind])
+
+
+def _list_rules(tenancy: Tenancy, changed: ChangedTenants | None) -> tuple[Tenancy, Tenancy]:
+    """Return the Tenants of two commits, each as those of a commit that no other one limits. The documents have the same owners."""
+    if changed is None:
+        return tenancy, tenancy
+    before, after = (TenantPaths((), paths.own) for paths in (changed.before, tenancy.paths))
+    return tenancy._replace(paths=before), tenancy._replace(paths=after)
 
 
 def _list_limited(tenancy: Tenancy, index: TemplateIndex, keys: Iterable[Key]) -> frozenset[Key]:

@@ -212,8 +212,12 @@ def _plan_from_cache(
         from gitsched.reconcile.tenants.source_tenants import make_tenancy
 
         rules = read_changed_rules(repository, fetched.record.tenants, totals, diff, documents)
-        if rules is None or (rules[1] is not None and (not withholds or context.settings.operator.required_tenants)):
+        if rules is None:
             return None
+        if rules[1] is not None and (
+            context.settings.operator.required_tenants or (rules[1].findings and fetched.base_tenants == ())
+        ):
+            return None  # some may be missing, or the base of a comparison is not what the last run planned
         diff = diff._replace(tenants=rules[1])
         tenancy = make_tenancy(rules[0], cache.template_index, documents, {**diff.templates, **diff.api_documents})
     variants: TemplateVariants = {}
