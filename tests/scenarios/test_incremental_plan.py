@@ -43,7 +43,7 @@ from tests.scenarios.tenant_histories import KEPT_RULES, TenantHistory
 pytestmark = pytest.mark.usefixtures("bugs_are_raised")
 
 APIS = (("ocm",), (), ("ocm", "tenants"), ("knative",), ("ocm", "krake"), ("adopted",))
-STEPS = 8
+STEPS = 6
 RELEASED = ("default/store", "default/files, default/data", "default/nothing")
 
 
@@ -183,11 +183,11 @@ def play(fleet: Fleet, where: Path, seed: int, apis: tuple[str, ...], steps: int
         if step and dice.random() < 0.85:
             hour += dice.choice((0, 0.1, 0.1, 0.6, 2))
             message = f"Change\n\nGitsched-Release: {dice.choice(RELEASED)}" if dice.random() < 0.1 else "Change"
-            fleet.commit(history.go_on(1 if step < 7 else 0.7), hour=hour + dice.choice((0, 0, 0, -1, 3)), message=message)
+            fleet.commit(history.go_on(1 if step < 5 else 0.7), hour=hour + dice.choice((0, 0, 0, -1, 3)), message=message)
         spoil(dice, either.cache, where / "attic")
         if step % 3 == 2:
             spoil_state(dice, fleet)
-        if step > 4 and dice.random() < 0.1:
+        if step > 2 and dice.random() < 0.1:
             interfere(dice, fleet, branches)
         now, allow = hour + dice.choice((0, 0, 0.3, 0.7)), dice.random() < 0.7
         forgetful = ReconcilerVariant(fleet, "forgetful", where / f"none-{step}")

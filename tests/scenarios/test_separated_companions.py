@@ -57,7 +57,7 @@ COMPANIONS = {
     "Ingress": "spec: {defaultBackend: {service: {name: %(label)s, port: {number: 80}}}}\n",
 }
 EXPORT = "{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceExport, metadata: {name: %s, namespace: default}}\n"
-STEPS = 11
+STEPS = 8
 
 
 class CompanionHistory:
