@@ -97,8 +97,11 @@ def measure_commands(directory: Path, cache: Path, scratch: Path) -> list[Row]:
     path = next(path for path in sorted(files) if "/deployment-" in path)
     workload, namespace = f"Deployment/{_read_name(files[path])}", path.split("/")[1]
     cluster = _list_clusters(files)[0].removeprefix("clusters/").removesuffix(".yaml")
+    explain, looking = ("explain", "-n", namespace, workload), scratch / "looking-cache"
+    add("explain of one workload", *explain)
+    for name in (", no cache", ", cache of an earlier explain"):
+        rows.append(Row(f"gitsched explain of one workload{name}", run_gitsched(directory, looking, *explain)))
     for cached, name in ((True, ""), (False, ", no cache")):
-        add(f"explain of one workload{name}", "explain", "-n", namespace, workload, cached=cached)
         add(f"simulate the loss of one cluster{name}", "simulate", "--lose", cluster, cached=cached)
     add("explain of one cluster", "explain", f"cluster/{cluster}")
     add("rebalance of one workload", "rebalance", "-n", namespace, workload)
