@@ -24,7 +24,7 @@ from gitsched.decide.guard.plan_changes import (
 from gitsched.decide.incremental.plan_state import Totals, compute_totals, sort_findings
 from gitsched.decide.last_valid_files import render_last_valid
 from gitsched.decide.plan_result import Plan, PlanDetails
-from gitsched.decide.registry import policy_apis
+from gitsched.decide.registry import list_absence_codes, policy_apis
 from gitsched.decide.relations.companion_placement import NO_COMPANIONS, CompanionPlacements, FeatureCache, compare_companions
 from gitsched.decide.relations.delivered_objects import DeliveredObjects, ReferenceCache, index_deliveries
 from gitsched.decide.relations.missing_references import MissingReference, find_missing_references, list_creators
@@ -118,9 +118,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         or (not decisions.outcomes and any(key[:2] in COMPANION_KINDS for key in decisions.catalog.templates)),
         retained=retention.copies,
         # What documents select and name may be among the objects that are not built.
-        hidden_codes=frozenset().union(*(api.absence_codes for api in policy_apis.values()))
-        if source.source.incomplete
-        else frozenset(),
+        hidden_codes=list_absence_codes() if source.source.incomplete else frozenset(),
     )
     has_far_companions = any(is_far(key, features) for key, features in details.companions.features.items())
     totals = totals._replace(

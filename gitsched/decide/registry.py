@@ -27,6 +27,11 @@ reserved_groups: set[str] = {GROUP}
 """The API groups whose documents are read by gitsched and never delivered as they are."""
 
 
+def list_absence_codes() -> frozenset[str]:
+    """Return the codes of findings that something is missing, which count only where the source has all of its objects."""
+    return frozenset[str]().union(*(api.absence_codes for api in policy_apis.values()))
+
+
 def register(api: PolicyAPI) -> None:
     """Add a policy API. An API outside of this package is registered before anything is read: see docs/architecture.md.
 

@@ -39,14 +39,17 @@ from gitsched.reconcile.run import (
     RunContext,
     RunInput,
     RunResult,
+    StateUpdate,
     Written,
-    find_state_file,
     make_result,
 )
 from gitsched.reconcile.source.loaded_source import load
 from gitsched.reconcile.source.source_locations import locate_plan_findings
+from gitsched.render.run_metadata import NOTHING_BUILT
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gitsched.apis.gitsched.config import Config
     from gitsched.decide.catalog import RawDocument
     from gitsched.decide.plan_result import Plan
@@ -116,7 +119,7 @@ def run(
             share_state(context, fetched)
         context.caches.save()
     result = make_result(fetched, planned, written, published)
-    return result if preview else result._replace(state_file=find_state_file(context, fetched, planned, written))
+    return result if preview else result._replace(state_file=_find_state_file(context, fetched, planned, written))
 
 
 def take_plan(context: RunContext, fetched: Fetched) -> PlanCache | None:
@@ -187,6 +190,22 @@ def use_plan(
     return planned, use(planned)
 
 
+def _find_state_file(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> Path | None:
+    """Return the plan cache from which the next run of the same commits and options does the same as this one, which changed nothing; None
+    if more than these and the time may change what it does."""
+    plan = planned.plan
+    is_repeated = (
+        isinstance(planned.state, StateUpdate)
+        and not (written.changed or written.refused or written.findings or fetched.output.remote)
+        and fetched.facts == Facts()
+        and planned.builds == NOTHING_BUILT
+        and not planned.state.failed_builds
+        and not (plan.observations or plan.observations.time or plan.releases or plan.rollouts or plan.withheld.moves)
+        and not (context.settings.operator_file or context.settings.source_keys or fetched.trusted.config.source.verify_keys)
+    )
+    return context.caches.get_plan_path(fetched.cache_key) if is_repeated else None
+
+
 def log_ignored_settings(plan: Plan) -> None:
     """Log the settings that have no effect because only the operator decides about them. For commands that do not show all findings."""
     for finding in plan.findings:
@@ -228,7 +247,10 @@ def plan_source(
     tree = caches.tree if can_continue and is_sound and plan.totals.config is source.config else None
     if tree is None or not (tree.valid or tree.reading_rules is not None or tree.used_versions is not None):
         return complete(plan)
-    return complete(plan, CompleteState(made_from.previous, tree.source_paths, tree.reading_rules, tree.used_versions or {}))
+    state = CompleteState(
+        made_from.previous, tree.source_paths, tree.reading_rules, tree.used_versions or {}, tree.failed_builds or {}
+    )
+    return complete(plan, state)
 
 
 def read_plan_input(context: RunContext, fetched: Fetched, now: datetime, *, withholds: bool = False) -> RunInput:

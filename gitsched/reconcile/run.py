@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gitsched.model.commit import Commit
     from gitsched.model.finding import Finding
     from gitsched.reconcile.cache.caches import TreeCache
+    from gitsched.reconcile.cache.failed_builds import FailedBuilds
     from gitsched.reconcile.cache.plan_cache import PlanCache
     from gitsched.reconcile.cache.reading_rules import ReadingRules
     from gitsched.reconcile.run_settings import RunSettings
@@ -211,12 +212,13 @@ NOTHING_OBSERVED = ObservationResult(Observations())
 
 class CompleteState(NamedTuple):
     """A complete plan that the next plan may start from: the output that it read, and the paths of its source files, which may come and go
-    as the `reading_rules` allow. `used_versions` are those of broken files, as in `TreeCache`."""
+    as the `reading_rules` allow. `used_versions` are those of broken files, and `failed_builds` the builds that fail, as in `TreeCache`."""
 
     previous: PreviousOutput
     source_paths: Collection[str]
     reading_rules: ReadingRules | None = None
     used_versions: Mapping[str, FileVersion | None] = {}
+    failed_builds: FailedBuilds = {}
 
 
 class RunInput(NamedTuple):
@@ -239,6 +241,16 @@ class StateUpdate(NamedTuple):
     incremental: IncrementalPlan
     reading_rules: ReadingRules | None
     trees: tuple[TreeCache, ...] = ()
+
+    @property
+    def used_versions(self) -> Mapping[str, FileVersion | None] | None:
+        """The versions that are used of broken files; None if they are those of the last plan."""
+        return (self.trees[-1].used_versions or {}) if self.trees else None
+
+    @property
+    def failed_builds(self) -> FailedBuilds:
+        """The builds that fail."""
+        return (self.trees[-1].failed_builds or {}) if self.trees else self.cache.header.failed_builds
 
 
 class Planned(NamedTuple):
@@ -327,21 +339,6 @@ class OutputMoved(Conflict):
     def __init__(self, message: str, fetched: Fetched, attempt: RunResult) -> None:
         super().__init__(message)
         self.fetched, self.attempt = fetched, attempt
-
-
-def find_state_file(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> Path | None:
-    """Return the plan cache from which the next run of the same commits and options does the same as this one, which changed nothing; None
-    if more than these and the time may change what it does."""
-    plan = planned.plan
-    is_repeated = (
-        isinstance(planned.state, StateUpdate)
-        and not (written.changed or written.refused or written.findings or fetched.output.remote)
-        and fetched.facts == Facts()
-        and planned.builds == NOTHING_BUILT
-        and not (plan.observations or plan.observations.time or plan.releases or plan.rollouts or plan.withheld.moves)
-        and not (context.settings.operator_file or context.settings.source_keys or fetched.trusted.config.source.verify_keys)
-    )
-    return context.caches.get_plan_path(fetched.cache_key) if is_repeated else None
 
 
 def make_result(fetched: Fetched, planned: Planned, written: Written, published: Published | None) -> RunResult:

@@ -52,9 +52,19 @@ def list_changes(feature: str) -> dict[str, Files]:
         "the policies": {"policies/one.yaml": write_policy("one", "west", "Duplicated")},
         "no manifest and no entry": {**gone, **write_kustomization("app")},
         "the kustomization": write_kustomization("app", more="namespace: web\nimages: [{name: app, newTag: v2}]\n"),
-        "a file beside": {"red/other.yaml": DEPLOYMENT % {"name": "o", "team": "red", "lane": "two", "number": 1, "more": ""}},
+        "a file beside": _write_other(1),
+        "a broken manifest": {"apps/web/app.yaml": "a: [\n"},
+        "a file beside what is broken": _write_other(2),
+        "another file mended": {
+            "red/broken.yaml": DEPLOYMENT % {"name": "broken", "team": "red", "lane": "one", "number": 2, "more": ""}
+        },
+        "a mended manifest": write_app("app", 6),
     }
     return {**changes, "the tool": {"flux/web.yaml": f"# Apps\n{FLUX % {'name': 'web'}}"}} if feature == "reconciled" else changes
+
+
+def _write_other(number: int) -> Files:
+    return {"red/other.yaml": DEPLOYMENT % {"name": "o", "team": "red", "lane": "two", "number": number, "more": ""}}
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +119,45 @@ def test_a_pull_request_below_a_kustomization_is_planned_from_the_last_state(fle
     found, whole = compare_plans(settings, base), compare_plans(settings._replace(cache=tmp_path / "none"), base, complete=True)
     assert not found.run.plan.complete
     assert {move.key.name for move in found.review.moves} >= {"app", "new"}
+    assert write_reports(found) == write_reports(whole)
+
+
+@pytest.mark.kubectl
+@pytest.mark.parametrize("feature", ["built", "reconciled"])
+def test_what_fails_keeps_the_newest_objects_that_were_built(
+    fleet: Fleet, tmp_path_factory: pytest.TempPathFactory, feature: str
+) -> None:
+    history = PlainHistory(Random(4), lenient=True, more=BUILD if feature == "built" else "")
+    files = {**history.files, "apps/web/namespace.yaml": UNNAMED, **write_app("app"), **write_kustomization("app")}
+    fleet.commit(files | ({"flux/web.yaml": FLUX % {"name": "web"}} if feature == "reconciled" else {}))
+    variants = ThreeVariants(fleet, tmp_path_factory.mktemp("caches"))
+    variants.run(0, "first")
+    broken: Files = {"apps/web/app.yaml": "a: [\n"}
+    for hour, (number, replicas) in enumerate(((0, 1), (7, 7), (0, 7)), 1):
+        if number:  # valid in a commit that no run sees
+            fleet.commit(write_app("app", number), hour=hour)
+        fleet.commit({**broken, "red/note.yaml": f"# {hour}\n"}, hour=hour)
+        runs = variants.run(hour, f"run {hour}")
+        assert hour == 1 or not any(run.plan.complete for run in runs)
+        deployment = next(
+            key for key in runs[0].plan.outcomes if (key.namespace, key.name, key.kind) == ("web", "app", "Deployment")
+        )
+        assert runs[0].plan.outcomes[deployment].replicas == replicas
+
+
+@pytest.mark.kubectl
+def test_a_pull_request_beside_a_failed_build_is_planned_from_the_last_state(fleet: Fleet, tmp_path: Path) -> None:
+    history = PlainHistory(Random(4), lenient=True)
+    files = {**history.files, "apps/web/namespace.yaml": UNNAMED, **write_app("app"), **write_kustomization("app")}
+    fleet.commit({**files, "flux/web.yaml": FLUX % {"name": "web"}})
+    fleet.reconcile()
+    base = fleet.commit({"apps/web/app.yaml": "a: [\n"}, hour=0.1)
+    fleet.reconcile(0.1)
+    fleet.reconcile(0.1)
+    head = fleet.commit({**_write_other(3), "policies/one.yaml": write_policy("one", "west", "Divided")}, hour=0.2)
+    settings = fleet.settings(0.2, revision=head, trusted=False)
+    found, whole = compare_plans(settings, base), compare_plans(settings._replace(cache=tmp_path / "none"), base, complete=True)
+    assert not found.run.plan.complete
     assert write_reports(found) == write_reports(whole)
 
 

@@ -27,12 +27,12 @@ from gitsched.manifests.sourceignore import SourceIgnore
 from gitsched.model.document import is_unread_kind
 from gitsched.model.finding import Finding, Location, format_names
 from gitsched.model.variants import TemplateVariants
+from gitsched.reconcile.builds.built_roots import NO_ROOTS, BuiltRoots
 from gitsched.reconcile.builds.kustomized_policies import KustomizedPolicies
 from gitsched.reconcile.builds.plugin_inputs import PluginInputs
 from gitsched.reconcile.bundles.bundle_parts import NO_PARTS, BundleParts
 from gitsched.reconcile.cache.caches import SourceFile, TreeCache
 from gitsched.reconcile.source.source_reader import make_origin
-from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 _TOLERATED_CODES = frozenset(("generated-name", "invalid-annotations", "invalid-labels", "invalid-name", "invalid-namespace"))
 """Issues of a document that kustomize accepts: it replaces names and namespaces, and quotes numbers in labels and annotations."""
@@ -42,28 +42,6 @@ _EXHAUSTED = (
     f"the kustomizations of the commit include each other more than {MAX_VISITS:,} times: further objects in their files count as "
     "changed and are not placed; include fewer kustomizations in each other"
 )
-
-
-class BuiltRoots(NamedTuple):
-    """What the roots that settings name build, and what delivery tools build.
-
-    `resources` are the files whose objects are built, `inputs` other files that are no objects, such as charts; `failed`: there is an
-    error. `unplaced` are objects that a delivery tool builds and that cannot be placed, `dependencies` files with objects on which builds
-    depend. `depends_on_policies`: other policies may need other builds.
-    """
-
-    documents: tuple[RawDocument, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    resources: frozenset[str] = frozenset()
-    record: BuildRecord = NOTHING_BUILT
-    failed: bool = False
-    inputs: frozenset[str] = frozenset()
-    unplaced: tuple[KustomizedDocument, ...] = ()
-    dependencies: frozenset[str] = frozenset()
-    depends_on_policies: bool = False
-
-
-NO_ROOTS = BuiltRoots()
 
 
 class KustomizedTree(NamedTuple):
@@ -127,12 +105,14 @@ class KustomizedTree(NamedTuple):
             replaced=self.replaced,
             incomplete=built.failed,
         )
+        failed_builds = None if bundles.failed else built.failures
         return cache._replace(
             source_tree=tree,
             source_paths=paths,
             built=built.documents,
             valid=cache.valid and not built.failed and not bundles.failed,
-            used_versions=None if built.failed or bundles.failed else cache.used_versions,
+            used_versions=None if failed_builds is None else cache.used_versions,
+            failed_builds=failed_builds,
             depends_on_policies=built.depends_on_policies,
         )
 

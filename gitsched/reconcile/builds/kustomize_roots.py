@@ -15,12 +15,14 @@ from gitsched.git import TreeEntry
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location, format_names
 from gitsched.reconcile.builds.build_runs import find_program, run_builds
+from gitsched.reconcile.builds.built_roots import BuiltRoots
 from gitsched.reconcile.builds.charts import compare_helm, load_helm
 from gitsched.reconcile.builds.known_roots import KnownRoots, is_reusable
-from gitsched.reconcile.builds.kustomizations import BuiltRoots, FileReader
+from gitsched.reconcile.builds.kustomizations import FileReader
 from gitsched.reconcile.builds.object_sources import list_object_sources
 from gitsched.reconcile.builds.origins import OriginLocator, compute_origins_key
 from gitsched.reconcile.cache.build_cache import BuildCache
+from gitsched.reconcile.cache.failed_builds import FailedBuild, FailedBuilds
 from gitsched.reconcile.run import BuildContext
 from gitsched.reconcile.source.commit_tree import CommitTree, open_commit_tree, resolve_closures
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
@@ -32,6 +34,8 @@ MAX_NAMED_ROOTS = 5
 """Roots that one finding names."""
 MAX_EARLIER_COMMITS = 100
 """Commits since the last run that are searched for a version of a root that can be built."""
+_PASSING_CODES = ("kustomize-helm", "kustomize-remote")
+"""Codes of problems that may be those of this machine, or of the network."""
 MAX_EARLIER_BUILDS = 10
 """Versions of a root since the last run that are built."""
 
@@ -73,6 +77,7 @@ def build_roots(
         built.record,
         any(finding.severity == "error" for finding in findings),
         frozenset(path for root in built.roots.values() for path in root.closure.list_chart_files()),
+        failures=built.failures,
     )
 
 
@@ -92,11 +97,12 @@ class BuiltRoot(NamedTuple):
 
 
 class BuiltDirectories(NamedTuple):
-    """Roots by their directory, findings about those that cannot be built, and the record of the builds."""
+    """Roots by their directory, findings about those that cannot be built, and the record of the builds. `failures`: see BuiltRoots."""
 
     roots: Mapping[str, BuiltRoot]
     findings: tuple[Finding, ...] = ()
     record: BuildRecord = NOTHING_BUILT
+    failures: FailedBuilds | None = {}
 
 
 def build_directories(
@@ -117,6 +123,7 @@ def build_directories(
     found: dict[str, BuiltRoot] = {}
     failures: list[tuple[Closure, BuildResult]] = []
     kept: dict[str, str] = {}
+    failed_builds: dict[str, FailedBuild] = {}
     earlier_builds = EarlierBuilds(reader, context, builder, cache)
     for closure, result in zip(closures, results, strict=True):
         locator, failed = OriginLocator(closure, commit, reader, cache), bool(closure.problems or result.failed)
@@ -125,6 +132,8 @@ def build_directories(
             earlier = earlier_builds.build(closure.root) if keep else None
             if earlier is not None:
                 kept[closure.root] = earlier.commit
+            lasting = is_lasting(closure.problems, result) and earlier_builds.are_lasting
+            failed_builds[closure.root] = FailedBuild(kept.get(closure.root, ""), lasting)
             locator, result = (earlier.locator, earlier.result) if earlier is not None else (locator, BuildResult(()))
         found[closure.root] = BuiltRoot(closure, result, locator, failed)
     findings = [*compare_builder(builder, record), *_describe_failures(failures, kept)]
@@ -132,7 +141,19 @@ def build_directories(
     for problem in dict.fromkeys(warnings):
         findings.append(Finding("warning", problem.code, problem.message, Location(problem.path, problem.line, problem.column)))
     helm = builder.helm.version if builder.helm is not None else ""
-    return BuiltDirectories(found, tuple(findings), BuildRecord(builder.version, kept, helm))
+    known = None if any(map(is_expired, results)) else failed_builds
+    return BuiltDirectories(found, tuple(findings), BuildRecord(builder.version, kept, helm), known)
+
+
+def is_expired(result: BuildResult) -> bool:
+    """Return whether a build did not end in time: to try it again in the same run takes as long."""
+    return EXPIRED in result.describe_failure()
+
+
+def is_lasting(problems: Iterable[BuildProblem], result: BuildResult | None) -> bool:
+    """Return whether a build fails in each run with the same files and programs, whatever this machine and other repositories have."""
+    codes = {problem.code for problem in problems}
+    return codes.isdisjoint(_PASSING_CODES) and (bool(codes) or (result is not None and result.lasting))
 
 
 class EarlierBuild(NamedTuple):
@@ -144,11 +165,12 @@ class EarlierBuild(NamedTuple):
 
 
 class EarlierBuilds:
-    """Builds roots as earlier commits have them, the newest commit first."""
+    """Builds roots as earlier commits have them, the newest commit first. `are_lasting`: the next run finds the same in them."""
 
     def __init__(self, reader: FileReader, context: BuildContext, builder: Builder, cache: BuildCache) -> None:
         self._reader, self._context, self._builder, self._cache = reader, context, builder, cache
         self._trees: dict[str, CommitTree] = {}
+        self.are_lasting = True
 
     def build(self, root: str) -> EarlierBuild | None:
         """Return a root of the newest commit that can be built, up to that of the last run; None if there is none."""
@@ -176,6 +198,7 @@ class EarlierBuilds:
         """Build a root of a commit, unless as many as allowed were built, and add it to `found`; return its key, or ""."""
         commit = self._open(oid)
         if commit is None:
+            self.are_lasting = False
             return ""
         builder, (closure,) = add_helm(self._builder, resolve_closures([root], commit), self._cache)
         key = compute_build_key(closure, builder)
@@ -183,6 +206,8 @@ class EarlierBuilds:
             (result,) = build_closures([(closure, commit)], builder, self._cache)
             locator = OriginLocator(closure, commit, self._reader, self._cache)
             found[key] = None if result.failed else EarlierBuild(oid, locator, result)
+            self.are_lasting &= result.lasting or not result.failed
+        self.are_lasting &= not closure.problems or is_lasting(closure.problems, None)
         return key if found.get(key) is not None else ""
 
     def _open(self, oid: str) -> CommitTree | None:
@@ -260,7 +285,7 @@ def build_closures(closures: list[tuple[Closure, CommitTree]], builder: Builder,
     done = run_builds(
         {key: (closure, list_object_sources(closure, commit)) for key, (closure, commit) in missing.items()},
         lambda root, limits: build_root(root[0], blobs, builder, limits, root[1]),
-        lambda result: EXPIRED in result.describe_failure(),
+        is_expired,
         cache,
     )
     for key, result in done.items():

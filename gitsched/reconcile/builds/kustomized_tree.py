@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import RawDocument
 from gitsched.git import TreeEntry
-from gitsched.reconcile.builds.kustomizations import NO_ROOTS, FileReader, KustomizedTree, separate_parts
+from gitsched.reconcile.builds.built_roots import NO_ROOTS
+from gitsched.reconcile.builds.kustomizations import FileReader, KustomizedTree, separate_parts
 from gitsched.reconcile.bundles.bundle_parts import NO_PARTS, has_bundles
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.run import BuildContext
@@ -36,7 +37,8 @@ def read_kustomized_tree(
     regular = [entry for entry in entries if entry.mode & 0o170000 == _REGULAR and not entry.unsafe]
     if builds is not None:
         from gitsched.reconcile.builds.kustomize_roots import build_roots  # starts processes
-        from gitsched.reconcile.builds.reconciled_paths import NO_PATHS, NOTHING_RECONCILED, build_reconciled_paths
+        from gitsched.reconcile.builds.reconciled_objects import NO_PATHS, NOTHING_RECONCILED
+        from gitsched.reconcile.builds.reconciled_paths import build_reconciled_paths
         from gitsched.reconcile.source.commit_tree import open_commit_tree
 
         context = builds()

@@ -6,9 +6,8 @@ another one patches counts as it is after that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config, KindScope
 from gitsched.apis.policy_api import WorkloadSelector
@@ -18,18 +17,20 @@ from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
 from gitsched.model.document import Body, as_object, is_namespaced, parse_api_group
 from gitsched.model.finding import Finding
 from gitsched.model.tool_groups import PATH_KINDS, TOOL_GROUPS
-from gitsched.reconcile.builds.kustomizations import BuiltRoots, FileReader, is_read_by_api
+from gitsched.reconcile.builds.kustomizations import FileReader, is_read_by_api
+from gitsched.reconcile.builds.kustomize_roots import is_expired, is_lasting
 from gitsched.reconcile.builds.path_builder import PathBuilder, list_path_problems
 from gitsched.reconcile.builds.path_selection import PathSelection, list_selectors
 from gitsched.reconcile.builds.printed_objects import NOT_BUILT, PrintedObjects
-from gitsched.reconcile.builds.reconciled_path import NO_BUNDLED_PATHS, BundledPaths, ReconciledPath
+from gitsched.reconcile.builds.reconciled_objects import NO_PATHS, NOTHING_RECONCILED, ReconciledPaths
+from gitsched.reconcile.builds.reconciled_path import BundledPaths, ReconciledPath
 from gitsched.reconcile.builds.tool_documents import DocumentIndex
 from gitsched.reconcile.builds.tool_paths import ToolPathReader
 from gitsched.reconcile.cache.caches import SourceFile
+from gitsched.reconcile.cache.failed_builds import FailedBuild
 from gitsched.reconcile.run import BuildContext
 from gitsched.reconcile.source.commit_tree import CommitTree, open_commit_tree
 from gitsched.reconcile.source.source_reader import make_origin
-from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 from gitsched.report.lines import abbreviate_oid
 
 MAX_PATHS = 2_000
@@ -39,52 +40,6 @@ MAX_EARLIER_COMMITS = 5
 MAX_DEPTH = 10
 """Documents of tools that are built by others, one by the next."""
 
-
-class ReconciledPaths(NamedTuple):
-    """What tools reconcile.
-
-    `documents` are the objects that were built, `unplaced` those that are not placed, `files` all files whose documents are parts of
-    reconciled directories, and `inputs` other files that builds depend on. `directories` are those that are built here.
-    `depends_on_policies` says that other policies may need other builds. `bundled` are those that Bundles build.
-    `has_documents`: the commit has documents of tools.
-    """
-
-    documents: tuple[RawDocument, ...] = ()
-    unplaced: tuple[KustomizedDocument, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    files: frozenset[str] = frozenset()
-    inputs: frozenset[str] = frozenset()
-    directories: frozenset[str] = frozenset()
-    record: BuildRecord = NOTHING_BUILT
-    depends_on_policies: bool = False
-    failed: bool = False
-    bundled: BundledPaths = NO_BUNDLED_PATHS
-    has_documents: bool = False
-
-    def add_to(self, roots: BuiltRoots, named: Container[str]) -> BuiltRoots:
-        """Return what settings name and what tools reconcile. Where both build an object, that of a directory in `named` counts."""
-        chosen = [document for document in self.documents if document.origin is not None and document.origin.root in named]
-        known = {_identify(document) for document in (*roots.documents, *chosen)}
-        others = (document for document in self.documents if _identify(document) not in known)
-        record = BuildRecord(
-            roots.record.builder or self.record.builder,
-            {**self.record.kept, **roots.record.kept},
-            roots.record.helm or self.record.helm,
-        )
-        return BuiltRoots(
-            (*roots.documents, *chosen, *others),
-            tuple(dict.fromkeys((*roots.findings, *self.findings))),
-            roots.resources | self.files,
-            record,
-            roots.failed or self.failed,
-            roots.inputs,
-            self.unplaced,
-            self.inputs,
-            self.depends_on_policies,
-        )
-
-
-NO_PATHS, NOTHING_RECONCILED = ReconciledPaths(), ReconciledPaths(has_documents=True)
 
 _Identity = tuple[str, str, str]
 
@@ -181,6 +136,8 @@ class _PathBuilds:
         self._scopes = {(parse_api_group(kind.api_version), kind.kind): kind.namespaced for kind in (*declared, *kinds)}
         self._failed = False
         self._kept: dict[str, str] = {}
+        self._failures: dict[str, FailedBuild] = {}
+        self._has_expired = False
         self._read_commit = read_commit
         self._earlier: dict[str, _EarlierCommit | None] = {}
         self.by_name: dict[str, list[RawDocument]] = {}
@@ -244,6 +201,7 @@ class _PathBuilds:
             bool(parts) or bool(self._paths.bundled),
             self._failed,
             bundled,
+            failures=None if self._has_expired else self._failures,
         )
 
     def _list_bundled(self, written: list[ReconciledPath], builders: Mapping[str, set[_Identity]]) -> BundledPaths:
@@ -319,6 +277,10 @@ class _PathBuilds:
         problems = list_path_problems(path, result, self._commit)
         earlier = self._read_earlier(path.name)
         self._documents += earlier
+        is_sure = bool(earlier) and not path.problem and is_lasting(path.closure.problems, result)
+        is_sure = is_sure and self._failures.get(path.name, FailedBuild("", True)).lasting
+        self._failures[path.name] = FailedBuild(self._kept.get(path.name, ""), is_sure)
+        self._has_expired |= result is not None and is_expired(result)
         for code, message, location in problems:
             effect = f"that of commit {abbreviate_oid(self._kept[path.name])}" if earlier else "not placed"
             text = f"{message}. {path.name} is not built, and what it reconciles is {effect}"
@@ -385,10 +347,6 @@ def _index_builders(paths: Iterable[ReconciledPath]) -> dict[str, set[_Identity]
 def _is_built_by_another(path: ReconciledPath, builders: Mapping[str, set[_Identity]]) -> bool:
     """Return whether the document of a path is a part of another one. `builders` are the paths that build each file."""
     return not builders.get(path.location.path, set()) <= {path.identity}
-
-
-def _identify(document: RawDocument) -> tuple[str, str, str, str]:
-    return document.group, document.kind, document.namespace, document.name
 
 
 def _apply_recipe(document: RawDocument, path: ReconciledPath) -> RawDocument:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.decide.plan import InMemoryCaches
 from gitsched.manifests.parsed_file import NOT_YAML, ParsedFile
 from gitsched.model.system_errors import is_bug
+from gitsched.reconcile.cache.failed_builds import FailedBuilds
 from gitsched.reconcile.cache.ownership import check_cache_directory
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.reconcile.cache.plan_file import PlanFile
@@ -97,7 +98,7 @@ class TreeCache(NamedTuple):
     `built` the documents that kustomize roots build. `depends_on_policies`: other policies may need other builds.
     Files may come and go as the `reading_rules` allow; without rules only a complete plan knows what they concern.
     `used_versions` are the versions that are used of broken files, None for a file without an earlier one. It is None itself where the next
-    run may use others."""
+    run may use others. `failed_builds` are the builds that fail; None where nobody knows what they would be in another run."""
 
     tree: str
     files: Mapping[str, SourceFile]
@@ -109,6 +110,7 @@ class TreeCache(NamedTuple):
     depends_on_policies: bool = False
     reading_rules: ReadingRules | None = None
     used_versions: Mapping[str, FileVersion | None] | None = None
+    failed_builds: FailedBuilds | None = {}
 
 
 class LastWritten(NamedTuple):

@@ -22,6 +22,7 @@ from gitsched.model.errors import GitschedError
 from gitsched.model.finding import FieldOrigin, Location
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache import document_rows
+from gitsched.reconcile.cache.failed_builds import FailedBuilds
 from gitsched.reconcile.cache.reading_rules import ReadingRules
 from gitsched.reconcile.cache.row_format import (
     CorruptCacheError,
@@ -33,6 +34,7 @@ from gitsched.reconcile.cache.row_format import (
 )
 from gitsched.reconcile.cache.shards import Shards
 from gitsched.reconcile.cache.storage import identify_build
+from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 if TYPE_CHECKING:
     from gitsched.decide.incremental.plan_contents import PlanContents
@@ -53,7 +55,8 @@ class PlanCacheHeader(NamedTuple):
     the API documents, as (group, kind); `facts` are those of the facts branches. Source files may come and go, without an effect on other
     files, as the `reading_rules` allow; None where any may have one. `rule_locations` are the lines of the rules that findings are about,
     so that no file is parsed for a finding that stays. `settled` are the broken files, with the source commit of the version that the
-    output branch keeps of each; None for one without an earlier version."""
+    output branch keeps of each; None for one without an earlier version. `builds` says how roots were built, and `failed_builds` are those
+    that failed."""
 
     cache_key: str
     source_tree: str
@@ -64,6 +67,8 @@ class PlanCacheHeader(NamedTuple):
     reading_rules: ReadingRules | None = None
     rule_locations: Mapping[FieldOrigin, Location | None] = {}
     settled: Mapping[str, str | None] = {}
+    builds: BuildRecord = NOTHING_BUILT
+    failed_builds: FailedBuilds = {}
 
     def is_same_state(self, other: PlanCacheHeader) -> bool:
         """Return whether another header has the same state, whatever the times at which both were checked."""

@@ -33,6 +33,7 @@ _ALLOWED_MODULES = (
     "gitsched.kinds.",
     "gitsched.render.",
     "gitsched.schedule.",
+    "gitsched.reconcile.cache.failed_builds",
     "gitsched.reconcile.cache.plan_cache",
     "gitsched.reconcile.cache.reading_rules",
     "gitsched.reconcile.cache.root_documents",

@@ -261,10 +261,10 @@ class TemplateFinder:
         self._read_count = 0
 
     def find(self, key: Key) -> Document | None:
-        """Return a template from its source file; None if the plan does not know it or the file has other documents now. Of a broken file
-        it is the last valid one, which `read_all` returns with all others."""
-        entry = self._cache.template_index.get(key)
-        if entry is not None and entry.path in self._cache.header.settled:
+        """Return a template from its source file; None if the plan does not know it or the file has other documents now. Of a broken file,
+        and beside builds that fail, it is the last valid one, which `read_all` returns with all others."""
+        entry, header = self._cache.template_index.get(key), self._cache.header
+        if entry is not None and (header.failed_builds or entry.path in header.settled):
             return self._read_all().get(key)
         if entry is None or not self._cache.has_source_file(entry.path):
             return None

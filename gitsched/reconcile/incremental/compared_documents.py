@@ -124,7 +124,10 @@ class SourceComparer:
 
     def _read_tree(self, tree: str) -> TreeCache:
         if tree not in self._trees:
-            self._trees[tree] = read_tree(self._context, self._fetched, tree, self._context.caches.tree)
+            read = read_tree(self._context, self._fetched, tree, self._context.caches.tree)
+            if read.failed_builds or read.used_versions:
+                raise NeedsCompletePlan("what is used of another commit in place of what is broken depends on its history")
+            self._trees[tree] = read
         return self._trees[tree]
 
     def _compare_trees(self, before: TreeCache, after: TreeCache) -> tuple[Documents, Documents]:
@@ -149,6 +152,8 @@ class SourceComparer:
         if len(changed) > 2 * find_limit(header.totals.workload_count):
             raise NeedsCompletePlan("many files differ")
         if header.reading_rules is None:
+            if header.failed_builds and changed:
+                raise NeedsCompletePlan("files may be those of builds that failed in another commit")
             return changed
         ignored = header.totals.config.source.ignore
         selection = FileSelection(header.reading_rules, self._repository, ignored, header.source_tree, after)

@@ -27,6 +27,7 @@ from gitsched.reconcile.cache.row_format import CorruptCacheError
 from gitsched.reconcile.facts.observations import observe_metrics_again
 from gitsched.reconcile.fetch import find_output_blob
 from gitsched.reconcile.incremental.changed_files import TemplateFinder, find_limit, list_due, read_source_diff
+from gitsched.reconcile.incremental.kept_versions import stays_in_force
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.review.allowances import list_allowed_changes, read_releases
 from gitsched.reconcile.review.guard_input import make_guard_input
@@ -34,7 +35,6 @@ from gitsched.reconcile.run import Facts, Fetched, Planned, RunContext, StateUpd
 from gitsched.reconcile.source.loaded_source import load
 from gitsched.reconcile.source.source_locations import locate_plan_findings
 from gitsched.reconcile.source.source_reader import SourceReader
-from gitsched.render.run_metadata import NOTHING_BUILT
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
@@ -117,11 +117,10 @@ def plan_incrementally(
         plan = locate_plan_findings(plan, context.source.repository, locations)
         rules = {finding.field for finding in made.plan.findings}
         cache.header = header._replace(rule_locations={rule: found for rule, found in locations.items() if rule in rules})
-    builds = record.builds if record is not None else NOTHING_BUILT  # no file of a root changed
-    reading_rules = header.reading_rules
+    builds, reading_rules, settled = header.builds, header.reading_rules, header.settled
     if tree_diff is not None:
-        builds, reading_rules, trees = tree_diff.builds, tree_diff.reading_rules, tree_diff.trees
-    kept_files = {path: commit for path, commit in header.settled.items() if commit is not None}
+        builds, reading_rules, trees, settled = tree_diff.builds, tree_diff.reading_rules, tree_diff.trees, tree_diff.settled
+    kept_files = {path: commit for path, commit in settled.items() if commit is not None}
     changed = made.decided.diff.tenants
     tenants = changed.records if changed is not None else record.tenants if record is not None else ()
     state = StateUpdate(cache, made, reading_rules, trees)
@@ -163,22 +162,22 @@ def _plan_from_cache(
         # The state leaves these to the record.
         totals = totals._replace(retained=fetched.record.retained, adopted=fetched.record.adopted)
     settled = cache.header.settled
-    if settled:
-        from gitsched.reconcile.source.settled_files import keeps_versions, stay_settled  # most sources are valid
-
-        if fetched.facts != Facts() or not stay_settled(context, fetched, settled):
-            return None
+    if settled and fetched.facts != Facts():
+        return None
     reader = SourceReader(repository, context.caches.files, totals.config, strict=totals.config.source.strict)
     finder = TemplateFinder(repository, tree, cache, reader, partial(read_templates, context, fetched))
     due, limit = list_due(totals, now), find_limit(totals.workload_count)
     find: Callable[[Key], Document | None] = finder.find
-    diff, trees = read_source_diff(repository, tree, cache, totals, reader, finder, due), None
+    diff, trees = None, None
+    if stays_in_force(context, fetched, cache, due):
+        diff = read_source_diff(repository, tree, cache, totals, reader, finder, due)
     if diff is None and reads_trees and not totals.owners:
         from gitsched.reconcile.incremental.tree_diff import read_tree_diff  # most files concern no others
 
         trees = read_tree_diff(context, fetched, cache, due, limit)
         if trees is not None:
             diff, find = trees.changes, trees.find
+            totals, settled = totals._replace(hidden_codes=trees.hidden_codes), trees.settled
     if diff is None or (diff.api_documents and _are_observed(diff)):
         return None  # whom documents name to be queried is reported
     facts = cache.header.facts
@@ -248,12 +247,19 @@ def _plan_from_cache(
     state = PlanState(totals, cache, cache.header.kinds, guard, rollouts)
     find_blob = partial(find_output_blob, fetched)
     made = make_incremental_plan(state, diff, snapshot, find_blob, context.caches.decisions.rendered, limit)
-    if made is None or (settled and not keeps_versions(made, settled)):
+    if made is None:
         return None
-    if settled and (made.plan.rollouts or (rollouts is not None and rollouts.records)):
+    if settled:
+        from gitsched.reconcile.source.settled_files import keeps_versions  # most sources are valid
+
+        if not keeps_versions(made, settled):
+            return None
+    if (settled or cache.header.settled) and (made.plan.rollouts or (rollouts is not None and rollouts.records)):
         return None  # workloads of broken files keep what they have
     wakeups = [time for time in (made.plan.next_wakeup, facts.wakeup) if time is not None]
     made = made._replace(plan=made.plan._replace(next_wakeup=min(wakeups, default=None), observations=observed))
+    if trees is not None and trees.kept_files:
+        made = made._replace(plan=made.plan._replace(files={**made.plan.files, **trees.kept_files}))
     return made, facts, trees
 
 

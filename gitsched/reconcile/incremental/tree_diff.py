@@ -19,14 +19,19 @@ from gitsched.decide.incremental.changed_documents import (
     pair_documents,
 )
 from gitsched.decide.incremental.plan_contents import may_select
+from gitsched.decide.last_valid_files import render_last_valid
+from gitsched.decide.registry import list_absence_codes
 from gitsched.decide.variants.kustomized_parts import PART_CODES
 from gitsched.kinds.table import is_namespaced
 from gitsched.model.cluster_facts import NO_FACTS
 from gitsched.model.document import Document, Key, is_known_group, parse_api_group
+from gitsched.model.planned_files import ExistingBlob
 from gitsched.model.variants import ARGOCD_DESTINATION
 from gitsched.reconcile.run import Facts
 from gitsched.reconcile.source.loaded_source import read_tree
 from gitsched.reconcile.source.settled_files import list_commits
+from gitsched.reconcile.source.source_history import INCOMPLETE_HISTORY
+from gitsched.render.output_files import kept_path
 from gitsched.render.run_metadata import VERSION_CODES
 
 if TYPE_CHECKING:
@@ -47,7 +52,8 @@ _Identity = tuple[str, str, str]
 
 class TreeDiff(NamedTuple):
     """The changes between two source `trees`. `find` returns a template of the second one. `reading_rules` say how its files were chosen,
-    `builds` how its roots were built, and `part_kinds` are the kinds of objects that kustomizations change and that are not placed."""
+    `builds` how its roots were built, and `part_kinds` are the kinds of objects that kustomizations change and that are not placed.
+    `kept_files` are the last valid bytes of files that broke or were corrected, by the path under which the output branch has them."""
 
     trees: tuple[TreeCache, TreeCache]
     changes: SourceDiff
@@ -55,6 +61,17 @@ class TreeDiff(NamedTuple):
     reading_rules: ReadingRules | None
     builds: BuildRecord
     part_kinds: frozenset[tuple[str, str]]
+    kept_files: Mapping[str, ExistingBlob | None]
+
+    @property
+    def settled(self) -> Mapping[str, str | None]:
+        """The broken files of the second tree, with the source commits of the versions that are used."""
+        return list_commits(self.trees[1].used_versions or {})
+
+    @property
+    def hidden_codes(self) -> frozenset[str]:
+        """The codes of findings that are left out because objects of failed builds are missing."""
+        return list_absence_codes() if self.trees[1].source_tree.incomplete else frozenset()
 
 
 def read_tree_diff(context: RunContext, fetched: Fetched, cache: PlanCache, due: Iterable[Key], limit: int) -> TreeDiff | None:
@@ -67,37 +84,45 @@ def read_tree_diff(context: RunContext, fetched: Fetched, cache: PlanCache, due:
     if not repository.has(header.source_tree):
         return None
     changed = repository.changed_paths(header.source_tree, tree)
-    if len(changed) > limit or FILE in changed or not header.settled.keys().isdisjoint(changed):
+    if len(changed) > limit or FILE in changed:
         return None
     caches = context.caches
     # The last tree comes first, because caches keep what was read last.
-    before = caches.tree = read_tree(context, fetched, header.source_tree, caches.tree)
-    if not _is_plain(before, header):
+    before = caches.tree = read_tree(context, fetched, header.source_tree, caches.tree, is_planned=True)
+    if not (_is_plain(before) and _is_planned(before, header)):
         return None
     after = caches.tree = read_tree(context, fetched, tree, before)
-    if not (_is_plain(after, header) and _are_alike(before, after, totals)) or after.source_tree.builds != record.builds:
+    if not (_is_plain(after) and _are_alike(before, after, totals)):
         return None
     return _compare(before, after, changed, cache, due, limit)
 
 
-def _is_plain(tree: TreeCache, header: PlanCacheHeader) -> bool:
-    """Return whether all documents of a tree are those of one owner, and valid or in force as in the last plan."""
+def _is_plain(tree: TreeCache) -> bool:
+    """Return whether all documents of a tree are those of one owner, and it is known what is used of broken files and failed builds."""
     source = tree.source_tree
-    used = tree.used_versions
-    is_settled = used is not None and list_commits(used) == header.settled
-    return (tree.valid or is_settled) and not (source.tenancy or source.tenants or source.incomplete or source.unverified)
+    is_known = tree.used_versions is not None and tree.failed_builds is not None
+    return (tree.valid or is_known) and not (source.tenancy or source.tenants or source.unverified)
+
+
+def _is_planned(tree: TreeCache, header: PlanCacheHeader) -> bool:
+    """Return whether the last plan had the same in place of broken files and failed builds, and the same findings."""
+    source = tree.source_tree
+    return (
+        list_commits(tree.used_versions or {}) == header.settled
+        and (tree.failed_builds, source.builds) == (header.failed_builds, header.builds)
+        and frozenset(source.other_findings) <= frozenset(header.totals.other_findings)
+    )
 
 
 def _are_alike(before: TreeCache, after: TreeCache, totals: Totals) -> bool:
-    """Return whether trees have the same settings, variants for clusters, and findings that belong to no file."""
+    """Return whether trees have the same settings and variants for clusters, and no findings about versions of programs or commits that are
+    missing."""
     old, new = before.source_tree, after.source_tree
-    own = frozenset(new.other_findings)
+    findings = (*new.other_findings, *totals.other_findings)
     return (
         old.config == new.config == totals.config
         and _list_variants(old) == _list_variants(new)
-        and old.other_findings == new.other_findings
-        and own <= frozenset(totals.other_findings)
-        and not any(finding.code in VERSION_CODES for finding in (*own, *totals.other_findings))
+        and not any(finding.code in (*VERSION_CODES, INCOMPLETE_HISTORY) for finding in findings)
     )
 
 
@@ -128,7 +153,7 @@ def _compare(
         return None
     found = FileDocuments(), FileDocuments()
     for side, into in zip(sides, found, strict=True):
-        if not identify_documents(side, scopes, into) or any(map(may_contain_bundle, side)):
+        if any(raw.broken or may_contain_bundle(raw) for raw in side) or not identify_documents(side, scopes, into):
             return None
     several = totals.repeated | totals.unused
     if any(not several.isdisjoint(keys) for one in found for keys in (one.templates, one.api)):
@@ -145,7 +170,8 @@ def _compare(
         if document is None:
             return None
         documents[key] = document
-    parts = _compare_parts(before, after, totals, lambda key: find(key) is not None, rules_changed=bool(api_documents))
+    find_old = make_finder(before, scopes)
+    parts = _compare_parts(before, after, totals, (find_old, find), rules_changed=bool(api_documents))
     if totals.varied and (parts.changed or any(None in pair for pair in templates.values())):
         return None  # what is built for clusters may be a part of them
     if totals.varied and api_documents and not _keep_destinations(before.source_tree, after.source_tree):
@@ -169,7 +195,23 @@ def _compare(
     )
     keys = {_resolve(part.document, scopes) for part in after.source_tree.kustomized}
     part_kinds = frozenset(key[:2] for key in keys if find(key) is None)
-    return TreeDiff((before, after), diff, find, after.reading_rules, after.source_tree.builds, part_kinds)
+    kept_files = _list_kept_files(before, after)
+    if kept_files is None:
+        return None
+    return TreeDiff((before, after), diff, find, after.reading_rules, after.source_tree.builds, part_kinds, kept_files)
+
+
+def _list_kept_files(before: TreeCache, after: TreeCache) -> dict[str, ExistingBlob | None] | None:
+    """Return the kept bytes that differ; None if what is kept depends on where objects are placed."""
+    old, new = (tree.source_tree.last_valid for tree in (before, after))
+    found: dict[str, ExistingBlob | None] = {kept_path(path): None for path in old if path not in new}
+    for path, file in new.items():
+        if path not in old or old[path] != file:
+            rendered = render_last_valid(file, {})
+            if not isinstance(rendered, ExistingBlob):
+                return None
+            found[kept_path(path)] = rendered
+    return found
 
 
 def list_differing(before: TreeCache, after: TreeCache) -> tuple[list[RawDocument], list[RawDocument]]:
@@ -233,17 +275,18 @@ def _resolve(raw: RawDocument, scopes: Mapping[tuple[str, str], bool]) -> Key:
 
 
 def _compare_parts(
-    before: TreeCache, after: TreeCache, totals: Totals, is_template: Callable[[Key], bool], *, rules_changed: bool
+    before: TreeCache, after: TreeCache, totals: Totals, finders: tuple[FindTemplate, FindTemplate], *, rules_changed: bool
 ) -> ChangedParts:
     """Return the objects that are not placed because kustomizations change them, as far as they differ or policies that did not select them
-    may do so. With `rules_changed`, these may select any."""
-    scopes, own = totals.kind_scopes, frozenset(after.source_tree.other_findings)
+    may do so. With `rules_changed`, these may select any. `finders` return the templates of the trees, which are placed."""
+    scopes, own = totals.kind_scopes, before.source_tree.other_findings
     old, new = _index_parts(before, scopes), _index_parts(after, scopes)
     changed = {key for key in {**old, **new} if _describe(old.get(key)) != _describe(new.get(key))}
+    changed = {key for key in changed if any(find(key) is None for find in finders)}
     reported = frozenset(finding for finding in totals.other_findings if finding.code in PART_CODES and finding not in own)
     wanted = new if rules_changed or reported else [key for key in new if key in changed]
-    checked = tuple((_make_document(key, part.document), part) for key in wanted for part in new[key] if not is_template(key))
-    return ChangedParts(frozenset(changed), checked, reported)
+    checked = tuple((_make_document(key, part.document), part) for key in wanted for part in new[key] if finders[1](key) is None)
+    return ChangedParts(frozenset(changed), checked, reported | frozenset(own), after.source_tree.other_findings)
 
 
 def _index_parts(tree: TreeCache, scopes: Mapping[tuple[str, str], bool]) -> dict[Key, list[KustomizedDocument]]:

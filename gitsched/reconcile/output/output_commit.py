@@ -213,6 +213,14 @@ def make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_t
         return None
     if not isinstance(state, CompleteState):
         cache, incremental, reading_rules, _ = state
+        settled = cache.header.settled
+        if state.used_versions is not None:
+            from gitsched.reconcile.source.settled_files import list_settled  # few commits change what is built
+
+            found = list_settled(fetched, output_tree, state.used_versions)
+            if found is None:
+                return None
+            settled = found
         changed = incremental.changes.api_documents
         kinds = (*(kind for kind in cache.header.kinds if changed.get(kind, ((),))), *(kind for kind in changed if changed[kind]))
         kinds, totals = tuple(dict.fromkeys(kinds)), incremental.totals._replace(retained=(), adopted={}, observations=observed)
@@ -223,6 +231,9 @@ def make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_t
             totals=totals,
             facts=planned.facts,
             reading_rules=reading_rules,
+            settled=settled,
+            builds=planned.builds,
+            failed_builds=state.failed_builds,
         )
         cache.update(incremental.changes, header)
         return cache
@@ -282,6 +293,8 @@ def make_complete_state(
         planned.facts,
         state.reading_rules,
         settled=settled,
+        builds=planned.builds,
+        failed_builds=state.failed_builds,
     )
     serializable = {api.name for api in policy_apis.values() if api.serializable}
     persistent = all(engine.name in serializable for engine in decisions.engines)

@@ -112,7 +112,7 @@ def find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, writt
     )
     if not is_plain or totals.cluster_count != _count_clusters(fetched, written.tree) or _loses_kind(fetched, planned, written):
         return ""
-    if _has_broken_files(planned) or not _is_settled(planned):
+    if _has_broken_parts(planned) or not _is_settled(planned):
         return ""
     rules = _find_rules(planned)
     if rules is None:
@@ -120,9 +120,14 @@ def find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, writt
     return _compute_key(context, fetched, () if _reads_documents_alone(rules) else (fetched.source.tree,))
 
 
-def _has_broken_files(planned: Planned) -> bool:
+def _has_broken_parts(planned: Planned) -> bool:
+    """Return whether files are broken, or builds fail."""
     state = planned.state
-    return bool(state.cache.header.settled if isinstance(state, StateUpdate) else state.used_versions if state else {})
+    if state is None:
+        return False
+    if isinstance(state, StateUpdate) and state.used_versions is None:
+        return bool(state.cache.header.settled or state.failed_builds)
+    return bool(state.used_versions or state.failed_builds)
 
 
 def _is_settled(planned: Planned) -> bool:

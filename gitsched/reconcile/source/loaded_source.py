@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache as cached
-from functools import partial
 from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import FILE
@@ -34,13 +33,17 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
     return caches.tree.source_tree
 
 
-def read_tree(context: RunContext, fetched: Fetched, tree: str, last: TreeCache | None) -> TreeCache:
-    """Read a tree as the run reads its source commit. `last` is another tree that was read: what both have is not read again."""
+def read_tree(context: RunContext, fetched: Fetched, tree: str, last: TreeCache | None, *, is_planned: bool = False) -> TreeCache:
+    """Read a tree as the run reads its source commit. `last` is another tree that was read: what both have is not read again.
+
+    Where the tree `is_planned`, the last run has read it: of what is broken in it, no later commit counts.
+    """
     caches, tenants = context.caches, fetched.base_tenants
     if tenants is None:
         tenants = fetched.record.tenants if fetched.record is not None else ()
 
-    open_history = _prepare_history(context, fetched)
+    read = fetched.source._replace(oid="", tree=tree, parents=()) if is_planned else fetched.source
+    open_history = _prepare_history(context, fetched._replace(source=read))
     return read_source_tree(
         context.source.repository,
         tree,
@@ -66,8 +69,18 @@ def read_tree(context: RunContext, fetched: Fetched, tree: str, last: TreeCache 
 def read_source_at(context: RunContext, fetched: Fetched, commit: Commit) -> SourceTree:
     """Read another commit of the source. Broken files contribute the last valid documents that a run of it would use now."""
     repository, settings = context.source.repository, context.settings
-    builds = partial(BuildContext, repository, context.caches, remotes=RemotePolicy(trusted=None))
     open_history = _prepare_history(context, fetched._replace(source=commit))
+
+    def builds() -> BuildContext:
+        return BuildContext(
+            repository,
+            context.caches,
+            fetched.record,
+            context.source.fetch_commit,
+            remotes=RemotePolicy(trusted=None),
+            list_earlier=lambda limit: open_history().list_commits(limit),
+        )
+
     return read_source_tree(
         repository, commit.tree, context.caches.files, open_history, settings.paths, builds=builds, strict=settings.strict
     ).source_tree

@@ -18,6 +18,8 @@ from gitsched.report.lines import abbreviate_oid
 
 T = TypeVar("T")
 
+INCOMPLETE_HISTORY = "history-incomplete"
+"""The code of the finding that not all commits since the last run were searched."""
 MAX_COMMITS = 1_000
 """Commits since the last run that are searched for valid versions."""
 MAX_FETCHES = 20
@@ -121,7 +123,7 @@ class SourceHistory:
             f"the history of the source since the last run (commit {last}) was not searched completely for valid versions of what is "
             f"broken now: {what}. Changes made since then may not be in effect; {cure}"
         )
-        return [Finding("warning", "history-incomplete", message)]
+        return [Finding("warning", INCOMPLETE_HISTORY, message)]
 
     @property
     def unverified(self) -> frozenset[str]:
