@@ -68,7 +68,7 @@ def run_action(
     prepare(temp)
     # What only its default can know comes from the event.
     github = {"action_path": str(ROOT), "token": "", "api_url": "", "repository": "acme/fleet", **github}
-    context: dict[str, Any] = {"github": github, "runner": {"temp": str(temp)}, "steps": {}}
+    context: dict[str, Any] = {"github": github, "runner": {"temp": str(temp), "os": "Linux"}, "steps": {}}
     unknown = inputs.keys() - {name.replace("-", "_") for name in action["inputs"]}
     assert not unknown, unknown
     context["inputs"] = {

@@ -164,7 +164,7 @@ def test_mistakes_are_annotated_commented_and_fail_the_job_at_the_end(hub: Hub, 
     head = hub.request({"clusters/first.yaml": cluster("first").replace("Push", "Pul")})
     done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk), sarif="true")
     assert done.code == 1
-    assert done.ran[-3:] == ["Comment", "Upload findings", "Set the exit code of the plan"]
+    assert done.ran[-3:] == ["Comment", "Upload findings", "Set the exit code"]
     assert re.search(r"^::error file=clusters/first\.yaml,line=6,col=", done.log, re.MULTILINE), done.log
     assert len(talk.texts) == 1
     ((used, given),) = done.used
@@ -256,6 +256,21 @@ def test_a_push_and_a_schedule_reconcile_and_push_the_branch(hub: Hub, action: A
     assert "second" in hub.where()
     assert (done.outputs["changed"], done.outputs["sha"], done.outputs["moves"]) == ("true", hub.placements, "1")
     assert "Deployment default/web" in done.summary
+
+
+def test_a_reconcile_saves_its_state_and_every_mode_restores_the_newest_one(hub: Hub, action: Action, talk: FakeForge) -> None:
+    caches, head = [], hub.request(LOST)
+    hub.commit({"clusters/first.yaml": cluster("first", "power:NoExecute")})
+    hub.push("main")
+    for request in ({"event_name": "push"}, {"event_name": "schedule"}, pull_request(hub, head, talk)):
+        done = action(hub.clone(), {**request, "sha": "c0ffee"}, cache="true")
+        caches.append([(name.partition("@")[0], given["key"]) for name, given in done.used if name.startswith("actions/cache/")])
+        assert all(given["path"].endswith("/gitsched/plan-*.sqlite3") for name, given in done.used if "cache" in name)
+        assert all(given["restore-keys"] == "gitsched-Linux-" for name, given in done.used if "restore" in name)
+    restored = ("actions/cache/restore", "gitsched-Linux-c0ffee")
+    saved = ("actions/cache/save", f"gitsched-Linux-c0ffee-{hub.placements}")
+    assert caches == [[restored, saved], [restored], [restored]], "a plan saves nothing, nor does a run without a change"
+    assert not [name for name, _ in action(hub.clone(), {"event_name": "push"}).used if "cache" in name], "only on request"
 
 
 def test_a_run_without_a_changed_decision_commits_nothing_and_reports_it(hub: Hub, action: Action) -> None:
