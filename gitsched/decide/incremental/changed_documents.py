@@ -10,6 +10,7 @@ from gitsched.decide.catalog import DEFINITION_KINDS, KustomizedDocument, RawDoc
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Document, Key, get_field, is_known_group, list_objects, parse_api_group
+from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.model.tool_groups import TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND
 
@@ -132,9 +133,12 @@ def may_contain_bundle(document: RawDocument) -> bool:
     )
 
 
-def concern_everything(keys: Iterable[Key]) -> bool:
-    """Return whether one of some changed documents of policy APIs, such as a Tenant or a Rollout, may concern all workloads."""
-    return any(key.group == GROUP and key[:2] != CLUSTER_REPORT for key in keys)
+def concern_everything(changed: Mapping[Key, DocumentPair]) -> bool:
+    """Return whether one of some changed documents of policy APIs, such as a Tenant or a new Rollout, may concern all workloads."""
+    return any(
+        key.group == GROUP and key[:2] != CLUSTER_REPORT and (key[:2] != ROLLOUT_KIND or None in pair)
+        for key, pair in changed.items()
+    )
 
 
 def pair_documents(before: Mapping[Key, Document], after: Mapping[Key, Document]) -> dict[Key, DocumentPair]:

@@ -15,7 +15,7 @@ from gitsched.decide.engines import collect_cluster_facts
 from gitsched.decide.incremental.plan_state import NO_OUTPUT, PlanTimes
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.rollouts.rollout_findings import STEP_CODES
-from gitsched.decide.rollouts.rollout_steps import RolloutMembers, RolloutSource, RolloutSteps
+from gitsched.decide.rollouts.rollout_steps import UNGATED, RolloutMembers, RolloutSource, RolloutSteps
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.rollouts import ROLLOUT_KIND, RolloutResult, RolloutTargets
@@ -59,14 +59,13 @@ def continue_rollouts(
     if totals.owners or any(key[:2] == ROLLOUT_KIND for key in totals.unused):
         return None
     specs = [parse_rollout(document) for document in snapshot.documents.get(ROLLOUT_KIND, ())]
-    documents = [document for pair in diff.api_documents.values() for document in pair if document is not None]
-    if any(spec.selects(document) for document in documents for spec in specs):
+    if not (_keep_selectors(changes) and _are_decided_again(_list_reselected(changes, specs), changes)):
         return None
     members = _list_members(changes, specs)
     if members is None:
         return None
-    has_reports = any(key[:2] == CLUSTER_REPORT for key in diff.api_documents)
-    if not (given.records or has_reports or any(found.files for found in members.values())) and all(
+    has_news = any(key[:2] in (CLUSTER_REPORT, ROLLOUT_KIND) for key in diff.api_documents)
+    if not (given.records or has_news or any(found.files for found in members.values())) and all(
         found.targets == totals.rollouts.get(name, found.targets) for name, found in members.items()
     ):
         findings = tuple(finding for finding in totals.other_findings if finding.code in STEP_CODES)
@@ -89,6 +88,41 @@ def continue_rollouts(
     if (given.records or result.records or result.statuses) and (changes.withheld.moves or totals.adopted):
         return None  # what is withheld keeps its files, too
     return ContinuedRollouts(files, result)
+
+
+def _keep_selectors(changes: IncrementalChanges) -> bool:
+    """Return whether each changed Rollout selects what it did, and waits for reports before and after."""
+    for key, pair in changes.diff.api_documents.items():
+        if key[:2] != ROLLOUT_KIND:
+            continue
+        before, after = (parse_rollout(document) if document is not None else None for document in pair)
+        if before is None or after is None or before.selectors != after.selectors:
+            return False
+        if UNGATED in (before.strategy.type, after.strategy.type):
+            return False  # what it selects is not in the state
+    return True
+
+
+def _list_reselected(changes: IncrementalChanges, specs: Iterable[RolloutSpec]) -> frozenset[str]:
+    """Return the names of the policies that a Rollout selected, and does not any more, or the other way round."""
+    found = set[str]()
+    for key, pair in changes.diff.api_documents.items():
+        for spec in specs:
+            before, after = (document is not None and spec.selects(document) for document in pair)
+            if before != after:
+                found.update((key.title, str(key)))
+    return frozenset(found)
+
+
+def _are_decided_again(policies: frozenset[str], changes: IncrementalChanges) -> bool:
+    """Return whether all workloads that had one of these policies were decided again."""
+    if not policies:
+        return True
+    decided = changes.outcomes.keys() | changes.removed.keys()
+    placements = ((key, entry.placement) for key, entry in changes.rows.template_index.items() if entry.placement is not None)
+    return not changes.totals.own and all(
+        key in decided or policies.isdisjoint(placement.policy.split(", ")) for key, placement in placements
+    )
 
 
 def _list_members(changes: IncrementalChanges, specs: list[RolloutSpec]) -> dict[str, RolloutMembers] | None:
@@ -141,9 +175,12 @@ class _Selection:
         wanted = {selector.kind for spec in specs for selector in spec.selectors or ()}
         documents = changes.snapshot.documents
         policies = [document for kind in documents if kind[1] in wanted for document in documents[kind]]
-        self._policies = [
-            frozenset(name for one in policies if spec.selects(one) for name in (one.key.title, str(one.key))) for spec in specs
-        ]
+        replaced = {key: before for key, (before, _) in changes.diff.api_documents.items() if key.kind in wanted}
+        former = [one for one in policies if one.key not in replaced] + [one for one in replaced.values() if one is not None]
+        self._policies, self._former_policies = (
+            [frozenset(name for one in listed if spec.selects(one) for name in (one.key.title, str(one.key))) for spec in specs]
+            for listed in (policies, former)
+        )
         self._owners: dict[tuple[str, str], Key] = {}
         for outcome in changes.outcomes.values():
             self._owners |= {(record.namespace, record.name): outcome.key for record, _ in outcome.records}
@@ -168,7 +205,7 @@ class _Selection:
         return self._changes.snapshot.templates.get(key)
 
     def _find(self, outcome: Outcome, template: Document | None, bodies: Iterable[Body], *, is_before: bool) -> _Selected | None:
-        found = self._select(outcome, template)
+        found = self._select(outcome, template, is_before=is_before)
         read = policy_apis[outcome.api].read_removed_workload
         if found or read is None:
             return _Selected(found, found)
@@ -192,13 +229,13 @@ class _Selection:
             outcome, template = row.outcome if row is not None else None, changed[0] if changed else self._find_template(key)
         else:
             outcome, template = changes.find_outcome(key), changes.documents.get(key) or self._find_template(key)
-        return None if outcome is None or template is None else self._select(outcome, template)
+        return None if outcome is None or template is None else self._select(outcome, template, is_before=is_before)
 
-    def _select(self, outcome: Outcome, template: Document | None) -> frozenset[str]:
-        used = outcome.policy.split(", ")
+    def _select(self, outcome: Outcome, template: Document | None, *, is_before: bool) -> frozenset[str]:
+        used, policies = outcome.policy.split(", "), self._former_policies if is_before else self._policies
         return frozenset(
             spec.name
-            for spec, names in zip(self._specs, self._policies, strict=True)
+            for spec, names in zip(self._specs, policies, strict=True)
             if spec.selectors is None or (template is not None and spec.selects(template)) or not names.isdisjoint(used)
         )
 

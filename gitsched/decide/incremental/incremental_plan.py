@@ -41,7 +41,7 @@ from gitsched.decide.plan_result import Plan
 from gitsched.decide.rendered_tree import BlobLookup, RenderCache
 from gitsched.decide.workload_decision import is_unchanged
 from gitsched.model.changes import NOTHING_RETAINED, CopyRetention
-from gitsched.model.rollouts import NOTHING_ROLLED_OUT
+from gitsched.model.rollouts import NOTHING_ROLLED_OUT, ROLLOUT_KIND
 from gitsched.render.output_files import escape_segment
 
 if TYPE_CHECKING:
@@ -234,17 +234,18 @@ def _may_continue(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
     """Return whether the changed files and the time leave everything in force that an incremental plan keeps."""
     if any(held.lost for held in totals.held.values()) or snapshot.at < totals.source_time:
         return False
-    other = (
-        finding for finding in totals.other_findings if finding.code not in UPDATED_CODES and finding not in diff.parts.reported
-    )
+    updated: Container[str] = UPDATED_CODES
+    if any(key[:2] == ROLLOUT_KIND for key in diff.api_documents):
+        from gitsched.decide.rollouts.rollout_findings import STEP_CODES  # few commits change Rollouts
+
+        updated = STEP_CODES.union(UPDATED_CODES)
+    other = (finding for finding in totals.other_findings if finding.code not in updated and finding not in diff.parts.reported)
     return not any(_is_about(finding, diff.findings) for finding in other)
 
 
 def _is_idle(totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> bool:
     """Return whether the engines have accepted the same documents and output before, and no time has come for them to check again, nor for
-    a retained copy to go.
-
-    A workload that was decided otherwise than recorded is in `diff`, so the output is the one that the engines know.
+    a retained copy to go. A workload that was decided otherwise than recorded is in `diff`, so the output is the one that the engines know.
     """
     if diff.documents or diff.api_documents or diff.findings or diff.tenants or snapshot.observations or totals.withheld.moves:
         return False
