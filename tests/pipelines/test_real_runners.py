@@ -45,7 +45,8 @@ def run_act(hub: Hub, workflow: str, ref: str, event: str, payload: dict[str, An
     base, job = hub.base / "act", hub.base / "act" / "job"
     text = next(text for title, text in BLOCKS if title == workflow)
     actions = {"gitsched": ROOT, "checkout": base / "checkout", "other": base / "other"}
-    for path, action in (("checkout", _CHECKOUT), ("other", _STAND_IN), ("other/upload-sarif", _STAND_IN)):
+    written = {"checkout": _CHECKOUT, **dict.fromkeys(("other", "other/upload-sarif", "other/restore", "other/save"), _STAND_IN)}
+    for path, action in written.items():
         (base / path).mkdir(parents=True, exist_ok=True)
         (base / path / "action.yml").write_text(action)
     (job / workflow).parent.mkdir(parents=True)
