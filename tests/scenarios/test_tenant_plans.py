@@ -14,7 +14,7 @@ from gitsched.apis.snapshot import EMPTY_SNAPSHOT
 from gitsched.apis.topology import CLUSTER
 from gitsched.decide.tenants.tenant_engines import make_tenant_engine
 from gitsched.model.simulation import FailureDomain
-from gitsched.reconcile import pipeline
+from gitsched.reconcile import Reconciler, pipeline
 from gitsched.reconcile.adoption.running_fleet import AdoptionInputs, adopt
 from gitsched.reconcile.incremental import planned_fleet
 from gitsched.reconcile.review.comparison import compare_plans
@@ -23,7 +23,7 @@ from gitsched.simulate.scenario import Scenario
 from tests.scenarios.conftest import Fleet
 from tests.scenarios.plain_histories import CLUSTER as DOCUMENT
 from tests.scenarios.plain_histories import DEPLOYMENT, PlainHistory, write_policy
-from tests.scenarios.tenant_histories import NAMESPACE, TENANT, TenantHistory
+from tests.scenarios.tenant_histories import NAMESPACE, OWN_POLICY, TENANT, TenantHistory
 from tests.scenarios.test_incremental_comparison import write_reports
 from tests.scenarios.test_incremental_plan import ThreeVariants
 from tests.scenarios.test_planned_workloads import explain, show, simulate
@@ -93,6 +93,18 @@ def test_a_move_out_of_a_forbidden_cluster_is_reported_once(fleet: Fleet, tmp_pa
     (resident, _) = variants.run(3, "another object")
     assert (resident.plan.complete, list(resident.plan.moves)) == (False, [])
     assert {finding.code for finding in resident.plan.findings} >= {"cluster-gone"}
+
+
+def test_a_service_decides_again_what_a_tenant_allows_in_addition(fleet: Fleet, tmp_path: Path) -> None:
+    files = {f"{name}.yaml": DOCUMENT % (name, "east", 1, "") for name in ("ams", "bru", "cph")}
+    files |= {"tenant.yaml": NARROW, "blue/own.yaml": OWN_POLICY % ("own", "blue", "one", "ams, cph", "Duplicated")}
+    files["blue/web.yaml"] = DEPLOYMENT % {"name": "web", "team": "blue", "lane": "one", "number": 4, "more": ""}
+    fleet.commit(files)
+    session = Reconciler(fleet.settings(0, cache=tmp_path / "service"))
+    session.run(fleet.settings(0).now)
+    fleet.commit({"tenant.yaml": NARROW.replace("bru", "cph")}, hour=1)
+    runs = [session.run(fleet.settings(1).now) for _ in range(2)]
+    assert [(run.plan.complete, len(run.plan.moves)) for run in runs] == [(True, 0), (True, 1)]
 
 
 def test_changed_rules_are_planned_from_the_state(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
