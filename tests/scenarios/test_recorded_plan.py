@@ -179,7 +179,9 @@ def test_a_machine_that_keeps_a_state_brings_it_up_to_date(runner: Runner, tmp_p
     runner.fleet.commit({"apps/web.yaml": deployment("web", 5)}, hour=1)
     runner.run(1)  # on another machine
     assert is_recorded(runner.run(2, reads_record=True))
-    assert runner.run(2, reads_record=True, cache=kept).plan.complete
+    continued = runner.run(2, reads_record=True, cache=kept)
+    assert not is_recorded(continued)
+    assert not continued.plan.complete
     assert not runner.run(2, preview=True, cache=kept).plan.complete
 
 
