@@ -95,6 +95,19 @@ def test_a_move_out_of_a_forbidden_cluster_is_reported_once(fleet: Fleet, tmp_pa
     assert {finding.code for finding in resident.plan.findings} >= {"cluster-gone"}
 
 
+def test_a_finding_names_the_line_to_which_a_rule_has_moved(fleet: Fleet, tmp_path: Path) -> None:
+    variants = ThreeVariants(fleet, tmp_path)
+    other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map, namespace: green}\n"
+    fleet.commit({"tenant.yaml": NARROW, "blue/map.yaml": other, "ams.yaml": DOCUMENT % ("ams", "east", 1, "")})
+    lines = []
+    for step in range(3):
+        for result in variants.run(step, f"step {step}"):
+            (refused,) = (finding.message for finding in result.plan.findings if finding.code == "tenant-namespace")
+            lines.append(int(refused.partition("tenant.yaml:")[2].partition(":")[0]))
+        fleet.commit({"tenant.yaml": "# moved\n" * (step + 1) + NARROW}, hour=step + 1)
+    assert lines == [lines[0] + step for step in (0, 0, 1, 1, 2, 2)]
+
+
 def test_a_service_decides_again_what_a_tenant_allows_in_addition(fleet: Fleet, tmp_path: Path) -> None:
     files = {f"{name}.yaml": DOCUMENT % (name, "east", 1, "") for name in ("ams", "bru", "cph")}
     files |= {"tenant.yaml": NARROW, "blue/own.yaml": OWN_POLICY % ("own", "blue", "one", "ams, cph", "Duplicated")}

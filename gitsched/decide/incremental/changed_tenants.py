@@ -19,7 +19,7 @@ from gitsched.decide.tenants.tenant_outcomes import obeys_rules
 from gitsched.decide.tenants.tenant_views import TenantClusters
 from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
 from gitsched.model.document import Document, Key, is_namespaced, parse_api_group, read_annotations
-from gitsched.model.tenants import TENANT_CHANGED
+from gitsched.model.tenants import TENANT_CHANGED, TENANT_KIND
 from gitsched.render.output_files import escape_segment, relative_path
 
 if TYPE_CHECKING:
@@ -100,18 +100,20 @@ def list_namespaces(totals: Totals, changed: ChangedTenants, snapshot: Snapshot)
     return (key for key in keys if snapshot.tenancy.find_owner(key) in changed.owners)
 
 
-def _may_change_rules(totals: Totals, rows: PlanRows, changed: ChangedTenants, snapshot: Snapshot) -> bool:
+def _may_change_rules(totals: Totals, rows: PlanRows, diff: SourceDiff, changed: ChangedTenants, snapshot: Snapshot) -> bool:
     """Return whether changed Tenants allow the same documents as before, wherever workloads may go and in whatever amounts."""
     tenancy = snapshot.tenancy
     assert tenancy is not None, "the source has tenants"
     if totals.varied:
         return False
-    refused = {
-        tenancy.paths.find_owner(one.location.path) for one in sort_findings(totals) if is_about_one_document(one) and one.location
-    }
+    paths = {one.location.path for one in sort_findings(totals) if is_about_one_document(one) and one.location}
+    refusing = {tenant.name for path in paths for tenant in tenancy.paths.find(path)}
+    written = {key.name for key in diff.api_documents if key[:2] == TENANT_KIND}
+    if refusing & (changed.owners | written):  # the findings name the lines of the rules
+        return False
     for owner in changed.owners:
         before, after = changed.before.list_rules(owner), tenancy.list_rules(owner)
-        if owner in refused or {tenant.reads for tenant in before} != {tenant.reads for tenant in after}:
+        if {tenant.reads for tenant in before} != {tenant.reads for tenant in after}:
             return False
         own = (document for listed in snapshot.documents.values() for document in listed)
         if any(tenancy.find_owner(one.key) == owner and check_object(one.key, one, after) is not None for one in own):
@@ -129,7 +131,7 @@ def may_continue_tenants(totals: Totals, rows: PlanRows, diff: SourceDiff, snaps
     tenancy = snapshot.tenancy
     if tenancy is None or totals.observations or snapshot.observations or totals.retiring:
         return False
-    if diff.tenants is not None and not _may_change_rules(totals, rows, diff.tenants, snapshot):
+    if diff.tenants is not None and not _may_change_rules(totals, rows, diff, diff.tenants, snapshot):
         return False
     pairs = {**diff.templates, **diff.api_documents}
     if not all(_is_admitted(pair, tenancy, totals) for pair in pairs.values()):
