@@ -391,6 +391,22 @@ def test_a_directory_that_cannot_be_built_any_more_keeps_its_objects(fleet: Flee
     assert [path for path in fleet.files() if path.startswith("clusters/one/shop/")] == ["clusters/one/shop/deployment-web.yaml"]
 
 
+def test_a_mistyped_base_does_not_place_its_objects_by_themselves(fleet: Fleet) -> None:
+    files: dict[str, str] = {name: text for name, text in LAYOUT.items() if name != "apps/web/deployment.yaml"}
+    own = {"fleet/more.yaml": policy("one", name="more"), "base/deployment.yaml": DEPLOYMENT}
+    base = {"base/kustomization.yaml": "resources: [deployment.yaml]\n", "apps/kustomization.yaml": "resources: [../base]\n"}
+    fleet.commit(files | own | base)
+    fleet.reconcile()
+    before = fleet.files()
+    fleet.commit({"apps/kustomization.yaml": "resources: [../bose]\n"}, hour=1)
+    run = fleet.reconcile(1)
+    assert [finding.code for finding in findings(run)] == ["kustomize-missing"]
+    assert {path for path in fleet.files() if path.startswith("clusters/")} == {
+        path for path in before if path.startswith("clusters/")
+    }
+    assert not run.plan.moves
+
+
 def test_a_change_takes_effect_although_the_directory_cannot_be_built_afterwards(fleet: Fleet) -> None:
     layout = {**LAYOUT, "apps/kustomization.yaml": "resources: [web/deployment.yaml]\n"}
     fleet.commit(layout)

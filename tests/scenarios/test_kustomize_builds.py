@@ -208,6 +208,14 @@ BROKEN: dict[str, tuple[dict[str, str | None], str, str]] = {
         "kustomize-escape",
         "overlays/prod/kustomization.yaml:6:14",
     ),
+    "a mistyped base, whose files have objects that a policy selects": (
+        {
+            "overlays/prod/kustomization.yaml": OVERLAY.replace("../../base", "../../bose"),
+            "policies/more.yaml": policy("one", name="more"),
+        },
+        "kustomize-missing",
+        "overlays/prod/kustomization.yaml:2:13",
+    ),
     "an empty kustomization": (
         {
             "overlays/prod/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n",

@@ -13,9 +13,10 @@ from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 class BuiltRoots(NamedTuple):
     """What the roots that settings name build, and what delivery tools build.
 
-    `resources` are the files whose objects are built, `inputs` other files that are no objects, such as charts; `failed`: there is an
-    error. `unplaced` are objects that a delivery tool builds and that cannot be placed, `dependencies` files with objects on which builds
-    depend. `depends_on_policies`: other policies may need other builds. `failures` are the builds that fail, None if they may not be known.
+    `resources` are the files whose objects are built, `inputs` other files that are no objects, such as charts; both include those of an
+    earlier commit whose objects are kept. `failed`: there is an error. `unplaced` are objects that a delivery tool builds and that cannot
+    be placed, `dependencies` files with objects on which builds depend. `depends_on_policies`: other policies may need other builds.
+    `failures` are the builds that fail, None if they may not be known.
     """
 
     documents: tuple[RawDocument, ...] = ()

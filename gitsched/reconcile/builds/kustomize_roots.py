@@ -70,25 +70,29 @@ def build_roots(
         read[name] = known.make(root.closure, documents, found)
     known.keep({name: read[name] for name in roots if name not in built.roots or built.roots[name].is_reusable})
     findings += (finding for root in read.values() for finding in root.findings)
+    kept = [root.kept for root in built.roots.values() if root.kept is not None]
+    charts = (path for root in built.roots.values() for path in root.closure.list_chart_files())
     return BuiltRoots(
         tuple(document for name in roots for document in read[name].documents),
         tuple(findings),
-        frozenset(path for root in read.values() for path in root.resources),
+        frozenset().union(*(root.resources for root in read.values()), *(root.resources for root in kept)),
         built.record,
         any(finding.severity == "error" for finding in findings),
-        frozenset(path for root in built.roots.values() for path in root.closure.list_chart_files()),
+        frozenset(charts).union(*(root.files.keys() - root.resources for root in kept)),
         failures=built.failures,
     )
 
 
 class BuiltRoot(NamedTuple):
     """A root and what it builds. `closure` is that of the commit; the objects are those of an earlier commit if `failed`, with the
-    `locator` for them. They are empty if no earlier commit can be built either."""
+    `locator` for them. They are empty if no earlier commit can be built either. `kept` is the closure of the earlier commit: its files are
+    no objects of their own until the root can be built."""
 
     closure: Closure
     result: BuildResult
     locator: OriginLocator
     failed: bool = False
+    kept: Closure | None = None
 
     @property
     def is_reusable(self) -> bool:
@@ -127,6 +131,7 @@ def build_directories(
     earlier_builds = EarlierBuilds(reader, context, builder, cache)
     for closure, result in zip(closures, results, strict=True):
         locator, failed = OriginLocator(closure, commit, reader, cache), bool(closure.problems or result.failed)
+        earlier: EarlierBuild | None = None
         if failed:
             failures.append((closure, result))
             earlier = earlier_builds.build(closure.root) if keep else None
@@ -135,7 +140,7 @@ def build_directories(
             lasting = is_lasting(closure.problems, result) and earlier_builds.are_lasting
             failed_builds[closure.root] = FailedBuild(kept.get(closure.root, ""), lasting)
             locator, result = (earlier.locator, earlier.result) if earlier is not None else (locator, BuildResult(()))
-        found[closure.root] = BuiltRoot(closure, result, locator, failed)
+        found[closure.root] = BuiltRoot(closure, result, locator, failed, earlier.closure if earlier is not None else None)
     findings = [*compare_builder(builder, record), *_describe_failures(failures, kept)]
     warnings = (problem for root in found.values() if not root.failed for problem in root.result.problems)
     for problem in dict.fromkeys(warnings):
@@ -160,6 +165,7 @@ class EarlierBuild(NamedTuple):
     """A root as an earlier commit has it."""
 
     commit: str
+    closure: Closure
     locator: OriginLocator
     result: BuildResult
 
@@ -205,7 +211,7 @@ class EarlierBuilds:
         if not closure.problems and key not in found and (required or len(found) < MAX_EARLIER_BUILDS):
             (result,) = build_closures([(closure, commit)], builder, self._cache)
             locator = OriginLocator(closure, commit, self._reader, self._cache)
-            found[key] = None if result.failed else EarlierBuild(oid, locator, result)
+            found[key] = None if result.failed else EarlierBuild(oid, closure, locator, result)
             self.are_lasting &= result.lasting or not result.failed
         self.are_lasting &= not closure.problems or is_lasting(closure.problems, None)
         return key if found.get(key) is not None else ""

@@ -20,6 +20,7 @@ class ReconciledPaths(NamedTuple):
     reconciled directories, and `inputs` other files that builds depend on. `directories` are those that are built here.
     `depends_on_policies` says that other policies may need other builds. `bundled` are those that Bundles build.
     `has_documents`: the commit has documents of tools. `failures` are as in BuiltRoots.
+    `kept_inputs` are files without objects of their own that builds of an earlier commit read, whose objects are kept.
     """
 
     documents: tuple[RawDocument, ...] = ()
@@ -34,6 +35,7 @@ class ReconciledPaths(NamedTuple):
     bundled: BundledPaths = NO_BUNDLED_PATHS
     has_documents: bool = False
     failures: FailedBuilds | None = {}
+    kept_inputs: frozenset[str] = frozenset()
 
     def add_to(self, roots: BuiltRoots, named: Container[str]) -> BuiltRoots:
         """Return what settings name and what tools reconcile. Where both build an object, that of a directory in `named` counts."""
@@ -51,7 +53,7 @@ class ReconciledPaths(NamedTuple):
             roots.resources | self.files,
             record,
             roots.failed or self.failed,
-            roots.inputs,
+            roots.inputs | self.kept_inputs,
             self.unplaced,
             self.inputs,
             self.depends_on_policies,

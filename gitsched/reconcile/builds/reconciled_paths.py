@@ -98,6 +98,11 @@ class _EarlierCommit:
             self._all = builds.by_name
         return self._all.get(name, [])
 
+    def list_files(self, name: str) -> Iterator[tuple[str, bool]]:
+        """Yield the files that a path read, and whether their objects were built; none of a path that another build prints."""
+        for path in self._direct.get(name, []):
+            yield from ((path.find_source(file), file in path.closure.resources) for file in path.closure.files)
+
 
 def _list_direct(found: list[ReconciledPath], paths: ToolPathReader) -> list[ReconciledPath]:
     """Return the paths whose documents are what the files have: no other path builds them."""
@@ -130,6 +135,8 @@ class _PathBuilds:
         self._built_files: set[str] = set()
         self._failed_files: set[str] = set()
         self._held_files: set[str] = set()
+        self._kept_resources: set[str] = set()
+        self._kept_inputs: set[str] = set()
         self._builder = PathBuilder(commit, context)
         self._inputs: set[str] = set()
         declared = (kind for document in index.list_read_documents() for kind in read_declared_scopes(document))
@@ -202,6 +209,7 @@ class _PathBuilds:
             self._failed,
             bundled,
             failures=None if self._has_expired else self._failures,
+            kept_inputs=frozenset(self._kept_inputs),
         )
 
     def _list_bundled(self, written: list[ReconciledPath], builders: Mapping[str, set[_Identity]]) -> BundledPaths:
@@ -303,8 +311,12 @@ class _PathBuilds:
         commits = self._context.list_earlier(MAX_EARLIER_COMMITS)
         introduced = list_introduced(commits, lambda oid: self._read_commit_objects(oid, name) or None)
         oid, found = next(introduced, None) or (last, self._read_commit_objects(last, name))
-        if found:
+        earlier = self._earlier.get(oid)
+        if found and earlier is not None:
             self._kept[name] = oid
+            # They are no objects of their own until the path can be built.
+            for path, is_resource in earlier.list_files(name):
+                (self._kept_resources if is_resource else self._kept_inputs).add(path)
         return found
 
     def _read_commit_objects(self, oid: str, name: str) -> list[RawDocument]:
@@ -326,7 +338,7 @@ class _PathBuilds:
             if name not in self._built_files | self._failed_files | self._held_files:
                 for document in self._list_file_documents(name, self._commit.entries[name][0]):
                     self._unplaced.append(KustomizedDocument(document, path.describe, code=NOT_BUILT))
-        return frozenset(parts) | self._held_files
+        return frozenset(parts) | self._held_files | self._kept_resources
 
     def _list_file_documents(self, path: str, blob: str) -> Iterator[RawDocument]:
         for parsed in self._reader.read(blob, path).documents:
