@@ -47,7 +47,7 @@ def decide_affected(
         from gitsched.decide.incremental.varied_workloads import stays_as_it_is  # few sources have Bundles
 
         same = not diff.api_documents
-        if not all(
+        if not varied.isdisjoint(again) or not all(
             stays_as_it_is(documents[key], continued.engines, snapshot, rows, same_documents=same) for key in sorted(varied)
         ):
             return None
