@@ -77,7 +77,8 @@ class PlannedRelations:
         """Add what a workload refers to, where that goes, and where it is missing."""
         targets = row.outcome.clusters
         required = [(one, where) for references, where in row.references.manifests for one in references.requires]
-        implied = [(RequiredObject(one, False), targets) for one in row.references.implied]
+        # Nothing is required of a cluster where nothing is delivered.
+        implied = [(RequiredObject(one, False), targets) for one in row.references.implied] if targets else []
         delivered = self._delivered
         for one, where in (*required, *implied):
             delivered.requirements.append(ReferenceRequirement(one, key, where))
