@@ -20,7 +20,7 @@ import yaml
 
 from gitsched.model.allow_list import HostRule, TokenRule
 from gitsched.reconcile import RunResult, RunSettings, preview, reconcile
-from gitsched.reconcile.incremental import source_diff, state_plan
+from gitsched.reconcile.incremental import fallback
 from gitsched.render.output_files import relative_path
 from gitsched.render.retained_copies import read_retained_copy
 from tests import fork_server
@@ -212,8 +212,7 @@ def bugs_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(error: Exception) -> None:
         raise AssertionError("a bug showed when the last plan was continued") from error
 
-    for module in (source_diff, state_plan):
-        monkeypatch.setattr(module, "report_fallback", fail)
+    monkeypatch.setattr(fallback, "report_fallback", fail)
 
 
 @pytest.fixture

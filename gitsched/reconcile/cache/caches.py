@@ -123,8 +123,8 @@ class LastWritten(NamedTuple):
 @dataclass(slots=True)
 class Caches:
     """All caches of one process. `plan_size` is the number of parsed files that the last complete plan needed. `builds` is opened by the
-    first build of a kustomize root. `made_plan` is the
-    complete plan from which `gitsched.reconcile.incremental.new_state` has tried to make the state that these caches did not have."""
+    first build of a kustomize root. `made_plan` is the complete plan from which
+    `gitsched.reconcile.incremental.new_state` has tried to make the state that these caches did not have."""
 
     directory: Path
     files: ParseCache

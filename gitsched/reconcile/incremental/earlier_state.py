@@ -5,17 +5,17 @@ The state counts only if it leads to the output tree that is there, file by file
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gitsched.decide.guard.guard_settings import read_guard_record
 from gitsched.git.state_refs import fetch_output_tree, fetch_source_tree
 from gitsched.model.errors import GitschedError
-from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.fetch import read_config_or_defaults, read_run_record
-from gitsched.reconcile.incremental.source_diff import plan_incrementally, report_fallback
+from gitsched.reconcile.incremental.fallback import attempt
+from gitsched.reconcile.incremental.source_diff import plan_incrementally
 from gitsched.reconcile.output.output_commit import make_plan_cache, write
 from gitsched.reconcile.run import Fetched, RunContext, TrustedConfig
 from gitsched.render.output_files import METADATA_FILES
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
     from gitsched.reconcile.run import Planned, Written
     from gitsched.render.run_metadata import RunMetadata
-
-_log = logging.getLogger("gitsched.reconcile")
 
 
 def continue_earlier_state(
@@ -41,27 +39,29 @@ def continue_earlier_state(
     record = fetched.record
     if record is None or not is_plain(fetched, record):
         return None
-    context, now = context._replace(settings=context.settings.without_choices), max(cache.header.totals.now, record.time)
-    try:
-        earlier = _find_earlier(context, fetched, record, cache.header)
-        if earlier is None:
-            return None
-        planned = plan_incrementally(context, earlier, cache, now, plan_source, reads_trees=True, withholds=True)
-        if planned is None or not leads_to(fetched, record, planned, write(context, earlier, planned)):
-            return None
-        assert fetched.output_tree is not None, "the output has a record"
-        found = make_plan_cache(context.caches, earlier, planned, fetched.output_tree, is_settled=False)
-    except GitschedError as error:  # an object of an earlier run is missing, in a clone with a short history
-        _log.debug("the state of an earlier run does not count: %s", error)
-        return None
-    except Exception as error:
-        if not is_bug(error):
-            raise
-        report_fallback(error)
-        return None
+    context = context._replace(settings=context.settings.without_choices)
+    # An object of an earlier run may be missing, in a clone with a short history.
+    found = attempt(partial(_continue, context, fetched, record, cache, plan_source), GitschedError)
     if found is not None:
         found.save()
     return found
+
+
+def _continue(
+    context: RunContext,
+    fetched: Fetched,
+    record: RunMetadata,
+    cache: PlanCache,
+    plan_source: Callable[[RunContext, Fetched, datetime], Planned],
+) -> PlanCache | None:
+    earlier, now = _find_earlier(context, fetched, record, cache.header), max(cache.header.totals.now, record.time)
+    if earlier is None:
+        return None
+    planned = plan_incrementally(context, earlier, cache, now, plan_source, reads_trees=True, withholds=True)
+    if planned is None or not leads_to(fetched, record, planned, write(context, earlier, planned)):
+        return None
+    assert fetched.output_tree is not None, "the output has a record"
+    return make_plan_cache(context.caches, earlier, planned, fetched.output_tree, is_settled=False)
 
 
 def is_plain(fetched: Fetched, record: RunMetadata) -> bool:

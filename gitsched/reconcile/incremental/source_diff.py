@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Container, Iterator, Mapping
 from datetime import datetime
 from functools import partial
@@ -21,12 +20,12 @@ from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.model.scheduling import Outcome
-from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.plan_cache import LazyDocuments, PlanCache
 from gitsched.reconcile.cache.row_format import CorruptCacheError
 from gitsched.reconcile.facts.observations import observe_metrics_again
 from gitsched.reconcile.fetch import find_output_blob
 from gitsched.reconcile.incremental.changed_files import TemplateFinder, find_limit, list_due, read_source_diff
+from gitsched.reconcile.incremental.fallback import attempt
 from gitsched.reconcile.incremental.kept_versions import stays_in_force
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.review.allowances import list_allowed_changes, read_releases
@@ -46,15 +45,6 @@ if TYPE_CHECKING:
     from gitsched.model.variants import TemplateVariants
     from gitsched.reconcile.cache.caches import TreeCache
     from gitsched.reconcile.incremental.tree_diff import TreeDiff
-
-_log = logging.getLogger("gitsched.reconcile")
-
-
-def report_fallback(error: Exception) -> None:
-    """Log a bug that showed when a plan was continued, in place of which everything is planned."""
-    from gitsched.model.fault import describe_fault  # only after a bug
-
-    _log.warning("%s while the last plan was continued: everything is planned anew; report this bug", describe_fault(error))
 
 
 def plan_incrementally(
@@ -85,15 +75,9 @@ def plan_incrementally(
         return None
     if read_releases(context, fetched) is not None:
         return None  # a release may concern any workload
-    try:
-        found = _plan_from_cache(context, fetched, now, cache, reads_trees=reads_trees, withholds=withholds)
-    except CorruptCacheError:
-        return None
-    except Exception as error:
-        if not is_bug(error):
-            raise
-        report_fallback(error)
-        return None  # the complete plan finds the document on which a bug shows
+    # After a bug, the complete plan finds the document on which it shows.
+    planning = partial(_plan_from_cache, context, fetched, now, cache, reads_trees=reads_trees, withholds=withholds)
+    found = attempt(planning, CorruptCacheError)
     if found is None:
         return None
     made, facts, tree_diff = found

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gitsched.decide.incremental.continued_engines import continue_engines
 from gitsched.model.errors import GitschedError
-from gitsched.model.system_errors import is_bug
-from gitsched.reconcile.incremental.source_diff import plan_incrementally, report_fallback
+from gitsched.reconcile.incremental.fallback import attempt
+from gitsched.reconcile.incremental.source_diff import plan_incrementally
 from gitsched.reconcile.pipeline import needs_setting_report, plan_source, take_plan
 from gitsched.reconcile.run import NO_SETTING_REPORT, StateUpdate
 
@@ -26,15 +26,7 @@ class NeedsCompletePlan(GitschedError):
 
 def try_with_state(answer: Callable[[], T]) -> T | None:
     """Return what `answer` finds from the state of the last run; None where a complete plan is needed, also after a bug on a document."""
-    try:
-        return answer()
-    except NeedsCompletePlan:
-        return None
-    except Exception as error:
-        if not is_bug(error):
-            raise
-        report_fallback(error)
-        return None
+    return attempt(answer, NeedsCompletePlan)
 
 
 class StatePlan(NamedTuple):
