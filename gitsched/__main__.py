@@ -4,6 +4,8 @@ import signal
 import sys
 from types import FrameType
 
+from gitsched.standard_streams import open_standard_streams, use_utf8_mode
+
 INTERRUPTED, TERMINATED = 130, 143
 _RETRY_SECONDS = 5.0
 """Seconds until the end is requested again, longer than git needs to end: an import may lose an exception of a signal handler."""
@@ -14,6 +16,8 @@ def main() -> int:
 
     SIGTERM ends a command as Ctrl-C does, so that it ends git and other programs that it started, and deletes its temporary files.
     """
+    use_utf8_mode()
+    open_standard_streams()
     if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminate)
     try:

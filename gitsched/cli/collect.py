@@ -171,7 +171,7 @@ options.add_environment_variables(command)
 def _write_all(location: str, files: Sequence[ProposedFile]) -> None:
     """Write the proposed files. A symlink of the worktree, which a commit may have brought, leads to no file outside of it."""
     from gitsched.cli.worktree import find_worktree_root
-    from gitsched.model.errors import Permanent
+    from gitsched.model.system_errors import make_write_error
     from gitsched.reconcile.worktree_file import create_file, resolve_worktree_file
 
     root = find_worktree_root(location)
@@ -184,7 +184,7 @@ def _write_all(location: str, files: Sequence[ProposedFile]) -> None:
                 path = resolve_worktree_file(root, path.relative_to(root).as_posix())
             create_file(path, file.text)
         except OSError as error:
-            raise Permanent(f"{file.path} cannot be written: {error.strerror}") from error
+            raise make_write_error(file.path, error) from error
 
 
 def _get_code(collection: Collection) -> int:

@@ -61,7 +61,7 @@ def command(
     target = find_project(kind, url, api=api, project=project)
     comments = PullRequestComments(*target, request) if kind == "github" else MergeRequestComments(*target, request)
     result = write_comment(comments, token.read()[0], text)
-    output.show(f"{result.capitalize()}: the comment in {'#' if kind == 'github' else '!'}{request} of {target.project}\n")
+    output.show_text(f"{result.capitalize()}: the comment in {'#' if kind == 'github' else '!'}{request} of {target.project}\n")
 
 
 def _read_text(file: Path) -> str:

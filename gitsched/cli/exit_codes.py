@@ -24,7 +24,7 @@ MEANINGS = {
     USAGE: "wrong usage; with `--detailed-exitcode` of `plan`, `tidy` or `status` also: there are changes or expired documents, or the "
     "fleet needs attention",
     BUG: "a bug in gitsched",
-    TEMPORARY: "temporary failure: a remote did not answer, or five concurrent updates in a row prevented the push",
+    TEMPORARY: "temporary failure: a remote did not answer, five concurrent updates in a row prevented the push, or a disk is full",
     INTERRUPTED: "interrupted",
     TERMINATED: "ended by SIGTERM; `watch` and `apply --watch` exit with 0",
 }

@@ -102,7 +102,7 @@ def flux(
             path = directory / escape_segment(cluster) / f"{options.names[0]}.yaml"
             text = _format_stream(make_flux_objects(found.branch, cluster, options))
             output.write_file(path, text, make_directories=True)
-        output.show(f"wrote {format_count(len(selected), 'file')} to {directory}\n")
+        output.show_text(f"wrote {format_count(len(selected), 'file')} to {directory}\n")
         return
     if len(selected) != 1:
         number = f"there are {len(selected)} clusters" if selected else "there is no cluster yet"

@@ -111,7 +111,7 @@ def command(api: str | None, commits: bool, directory: Path) -> int:
         try:
             text += _commit(directory, list(files))
         except Permanent as error:
-            output.show(text)
+            output.show_text(text)
             raise click.ClickException(str(error)) from error
     *others, last = (name for name in list_starters() if name != api)
     steps = _list_steps(starter, found, files, has_repository=root is not None, committed=commits)
@@ -121,7 +121,7 @@ def command(api: str | None, commits: bool, directory: Path) -> int:
         page=starter.docs_page,
         others=f"{', '.join(others)} and {last}",
     )
-    output.show(text + shown)
+    output.show_text(text + shown)
     return exit_codes.DONE
 
 
@@ -220,6 +220,7 @@ def _leave_out_errors(
     from gitsched.model.errors import Permanent
     from gitsched.reconcile import RunSettings, validate_source
     from gitsched.reconcile.adoption.repository_layout import leave_out_errors
+    from gitsched.reconcile.worktree_file import replace_file
 
     settings = RunSettings(
         datetime.now(UTC),
@@ -244,7 +245,7 @@ def _leave_out_errors(
             (directory / name).unlink()
         for name, content in changed.items():
             if name in files:
-                (directory / name).write_text(content, encoding="utf-8")
+                replace_file(directory / name, (directory / name).read_bytes(), content.encode())
             else:
                 write_new_file(directory, name, content)
         files = changed
@@ -331,7 +332,7 @@ def write_new_file(directory: Path, name: str, text: str) -> bool:
 
     Raises Permanent if a link, which a commit may have brought, leads out of the directory.
     """
-    from gitsched.model.errors import Permanent
+    from gitsched.model.system_errors import make_write_error
     from gitsched.reconcile.worktree_file import create_file, resolve_worktree_file
 
     if (directory / name).is_symlink():
@@ -341,5 +342,5 @@ def write_new_file(directory: Path, name: str, text: str) -> bool:
     except FileExistsError:
         return False
     except OSError as error:
-        raise Permanent(f"cannot write {directory / name}: {error.strerror}") from error
+        raise make_write_error(directory / name, error) from error
     return True

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeVar
 
 import click
 
@@ -33,21 +33,12 @@ _CI_COMMAND = re.compile(r"(##(?:vso|teamcity)?)\[", re.IGNORECASE)
 LOGGER = logging.getLogger("gitsched")
 
 
-def show(text: str) -> None:
-    """Write to stdout. A closed pipe (`| head`) is not an error: the exit code still reports the result of the command.
-
-    Characters that the encoding of stdout does not have are escaped.
-    """
-    try:
-        try:
-            sys.stdout.write(text)
-        except UnicodeEncodeError:
-            encoding = sys.stdout.encoding
-            sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Redirect stdout, because Python would report the error again when it closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def show(text: str, stream: TextIO | None = None) -> None:
+    """Write what another program reads to stdout, or to another stream: in UTF-8, whatever the locale is."""
+    stream = stream or sys.stdout
+    stream.flush()
+    stream.buffer.write(text.encode("utf-8", "backslashreplace"))
+    stream.flush()
 
 
 def show_faults(faults: Iterable[Finding]) -> None:
@@ -62,12 +53,21 @@ def show_text(text: str) -> None:
     """Write text for people to stdout, with CI commands escaped."""
     from gitsched.report.lines import escape_ci_commands
 
-    show(escape_ci_commands(text))
+    show_formatted("text", escape_ci_commands(text))
 
 
 def show_as(form: str, text: Callable[[int], str], data: Callable[[], dict[str, Any]]) -> None:
     """Write a result as text for the current width, or as JSON or YAML."""
-    show(format_as(form, text, data))
+    show_formatted(form, format_as(form, text, data))
+
+
+def show_formatted(form: str, text: str) -> None:
+    """Write a result that `format_as` has formatted: text in the encoding of stdout."""
+    if form != "text":
+        show(text)
+        return
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def format_as(form: str, text: Callable[[int], str], data: Callable[[], dict[str, Any]]) -> str:
@@ -216,6 +216,12 @@ def configure_logging(form: str) -> Callable[[], int]:
 
 ANNOTATIONS = "github"
 _DEVICE_DIRECTORIES = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
+_STANDARD_OUTPUTS = {
+    f"{directory}/{name}": stream
+    for number, stream in ((1, "stdout"), (2, "stderr"))
+    for directory, name in (("/dev", stream), ("/dev/fd", number), ("/proc/self/fd", number))
+}
+"""The files that are standard streams, with their names in `sys`. Opened once more, a file would be written from its start."""
 
 
 class ReportRequest(NamedTuple):
@@ -309,7 +315,7 @@ class ReviewRenderer:
 
     def show_as(self, form: str, text: Callable[[Review, int], str], data: Callable[[Review], dict[str, Any]]) -> None:
         """Write the review as text for the current width, or as JSON or YAML."""
-        show(self.format_as(form, text, data))
+        show_formatted(form, self.format_as(form, text, data))
 
     def list_writers(self, *, only_new: bool = False) -> dict[str, ReportWriter]:
         """Return the writers of the formats that all commands support; `only_new` leaves out findings that the base has, too."""
@@ -353,8 +359,12 @@ def write_reports(reports: Iterable[ReportRequest], writers: Mapping[str, Report
 
 
 def write_file(path: Path, text: str, *, make_directories: bool = False) -> None:
-    """Write a file. Symbolic links other than devices such as /dev/stdout are refused, because a commit can point them anywhere; so are
-    linked directories of a worktree."""
+    """Write a file. Symbolic links other than devices such as /dev/fd/3 are refused, because a commit can point them anywhere; so are
+    linked directories of a worktree. What is for /dev/stdout or /dev/stderr follows what has been written there."""
+    stream = _STANDARD_OUTPUTS.get(str(path))
+    if stream is not None:
+        show(text, getattr(sys, stream))
+        return
     if path.is_symlink() and path.parent not in _DEVICE_DIRECTORIES:
         raise Permanent(f"cannot write {path}: it is a symbolic link; remove it, or use the path of its target")
     for parent in path.absolute().parents:
@@ -363,9 +373,11 @@ def write_file(path: Path, text: str, *, make_directories: bool = False) -> None
     try:
         if make_directories:
             path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
+        path.write_text(text, "utf-8", "backslashreplace")
     except OSError as error:
-        raise Permanent(f"cannot write {path}: {error.strerror}") from error
+        from gitsched.model.system_errors import make_write_error
+
+        raise make_write_error(path, error) from error
 
 
 def read_documentation(name: str) -> str:

@@ -111,7 +111,7 @@ def command(
         answers = open_idle_answers(chosen["cache"], location, chosen["now"], given, os.environ, terminal)
         text = answers.read() if answers is not None else None
         if text is not None:
-            output.show(text)
+            output.show_formatted(form, text)
             return exit_codes.DONE
     from gitsched.reconcile.reconciler import reconcile
     from gitsched.reconcile.run import make_review
@@ -124,7 +124,7 @@ def command(
     found = make_review(run)
     rendered = output.ReviewRenderer(found)
     text = rendered.format_as(form, partial(write_run, paint=output.choose_paint(color), each=each), _serialize)
-    output.show(text)
+    output.show_formatted(form, text)
     output.write_reports(wanted, {**rendered.list_writers(), "env": lambda: rendered.render(output.format_outputs)})
     code = exit_codes.get_review_code(rendered.review, fail_on)
     if answers is not None and code == exit_codes.DONE and count_lines() == logged and rendered.review is found:

@@ -52,29 +52,37 @@ def command(location: str, dry_run: bool, log_format: str, **chosen: Any) -> int
         if one.failure:
             click.echo(f"gitsched: {one.path} not changed: {one.failure}", err=True)
         elif dry_run:
-            click.echo(one.text, nl=False)
+            output.show(one.text)
         else:
             if not run.branch and one.changed:
                 write_scores(root, location, one)
-            click.echo(f"{one.path}: scores of {format_count(one.clusters, 'cluster')}{'' if one.changed else ', unchanged'}")
+            output.show_text(
+                f"{one.path}: scores of {format_count(one.clusters, 'cluster')}{'' if one.changed else ', unchanged'}\n"
+            )
     if run.branch and not dry_run:
-        click.echo(describe_commit(run))
+        output.show_text(f"{describe_commit(run)}\n")
     return exit_codes.TEMPORARY if any(one.failure for one in run.files) else exit_codes.DONE
 
 
 def write_scores(root: Path | None, location: str, scored: ScoreFile) -> None:
     """Write the file. Raises Permanent without a worktree, for a path outside of it, in .git or of a symlink, and for a file of others."""
     from gitsched.model.errors import Permanent
+    from gitsched.model.system_errors import make_write_error
     from gitsched.reconcile.facts.scores import check_replaceable
-    from gitsched.reconcile.worktree_file import resolve_worktree_file
+    from gitsched.reconcile.worktree_file import create_file, replace_file, resolve_worktree_file
 
     if root is None:
         raise Permanent(f"{location} is not a worktree, so the scores cannot be written: set source.facts.branch to commit them")
     path = resolve_worktree_file(root, scored.path)
-    if path.exists():
-        check_replaceable(scored.path, path.read_bytes())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(scored.text, "utf-8")
+    try:
+        if not path.exists():
+            create_file(path, scored.text)
+            return
+        before = path.read_bytes()
+        check_replaceable(scored.path, before)
+        replace_file(path, before, scored.text.encode())
+    except OSError as error:
+        raise make_write_error(scored.path, error) from error
 
 
 def describe_commit(run: ScoreRun) -> str:

@@ -12,4 +12,4 @@ def command() -> None:
     """Print the version."""
     from gitsched import __version__
 
-    output.show(f"gitsched {__version__}\n")
+    output.show_text(f"gitsched {__version__}\n")

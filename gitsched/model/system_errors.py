@@ -9,6 +9,7 @@ from gitsched.model.errors import GitschedError, Permanent, Temporary
 _PERMANENT_ERRNOS = frozenset(
     {
         errno.EACCES,
+        errno.EBADF,
         errno.EISDIR,
         errno.ELOOP,
         errno.ENAMETOOLONG,
@@ -22,6 +23,12 @@ _PERMANENT_ERRNOS = frozenset(
 def is_bug(error: BaseException) -> bool:
     """Return whether an error is a bug: no message to the user, no failure of the operating system or of libgit2, no lack of memory."""
     return not isinstance(error, (GitschedError, MemoryError)) and convert_system_error(error) is None
+
+
+def make_write_error(path: object, error: OSError) -> GitschedError:
+    """Return the error to report for a file that cannot be written: Temporary where the disk is full or fails."""
+    permanent = error.errno in (*_PERMANENT_ERRNOS, errno.EEXIST, errno.ENOENT)
+    return (Permanent if permanent else Temporary)(f"cannot write {path}: {error.strerror}")
 
 
 def convert_system_error(error: BaseException) -> GitschedError | None:

@@ -17,6 +17,7 @@ from gitsched.model.document import Key, read_labels
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import list_faults
 from gitsched.model.labels import Selector
+from gitsched.model.system_errors import make_write_error
 from gitsched.model.template_index import TemplateIndex
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.incremental.planned_workloads import PlannedWorkloads
@@ -27,7 +28,7 @@ from gitsched.reconcile.run import Fetched, Planned, RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.loaded_source import load
 from gitsched.reconcile.source.source_reader import is_manifest_path
-from gitsched.reconcile.worktree_file import resolve_worktree_file
+from gitsched.reconcile.worktree_file import create_file, resolve_worktree_file
 from gitsched.render.yaml import dump
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.continued_plan import NeedsNewEngines
@@ -148,10 +149,9 @@ def write_reschedule_file(root: Path, path: str, text: str) -> bool:
             if target.is_file() and target.read_bytes() == text.encode():
                 return False
             raise Permanent(f"{path} exists and has other content; choose another file")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(text.encode())
+        create_file(target, text)
     except OSError as error:
-        raise Permanent(f"cannot write {path}: {error.strerror}") from error
+        raise make_write_error(path, error) from error
     return True
 
 

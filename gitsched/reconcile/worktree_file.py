@@ -26,11 +26,16 @@ def resolve_worktree_file(root: Path, path: str) -> Path:
 
 
 def create_file(file: Path, text: str) -> None:
-    """Write a new file, and the directories around it. Raise OSError if it exists, also as a symlink."""
+    """Write a new file, and the directories around it. Raise OSError if it exists, also as a symlink, or if it cannot be written: no part
+    of it stays, which a later run would take for a file of the user."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    with os.fdopen(handle, "wb") as opened:
-        opened.write(text.encode())
+    try:
+        with os.fdopen(handle, "wb") as opened:
+            opened.write(text.encode())
+    except OSError:
+        file.unlink(missing_ok=True)
+        raise
 
 
 def replace_file(file: Path, before: bytes, after: bytes | None) -> None:

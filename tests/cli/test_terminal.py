@@ -1,4 +1,4 @@
-"""What a terminal gets: colours where it has them, and only characters that it can show."""
+"""What a terminal gets: colours where it has them."""
 
 from __future__ import annotations
 
@@ -39,10 +39,3 @@ def test_colours_are_for_terminals_that_have_them(
     assert (paint is not None) == painted
     if paint is not None:
         assert paint("+", "added") == "\x1b[32m+\x1b[0m"
-
-
-def test_characters_that_the_terminal_does_not_have_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
-    written = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
-    output.show_text("~ 12 workloads move: c0–c2 -> west\n")
-    assert written.getvalue() == b"~ 12 workloads move: c0\\u2013c2 -> west\n"
