@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,10 +89,14 @@ def command(api: str | None, commits: bool, directory: Path) -> int:
         raise click.UsageError(
             f"{directory} is inside of the repository {root}, and gitsched.yaml belongs at its top: gitsched init {root}"
         )
-    try:
-        if root is None and commits:
-            _run_git(directory, "init", "--quiet")
+    if commits:
+        from gitsched.git.worktree_commit import check_commit, create_repository
+
+        check_commit(directory.resolve())
+        if root is None:
             root = directory.resolve()
+            create_repository(root)
+    try:
         api, found = _recognize(root, api)
     except Permanent as error:
         raise click.ClickException(str(error)) from error
@@ -106,13 +110,12 @@ def command(api: str | None, commits: bool, directory: Path) -> int:
     for name, content in list_editor_files().items():
         write_new_file(directory, name, content)
     lines = [f"{'wrote' if written.get(name, True) else 'kept '} {name}" for name in files]
-    text += "\n".join(lines) + "\n"
-    if commits:
-        try:
-            text += _commit(directory, list(files))
-        except Permanent as error:
-            output.show_text(text)
-            raise click.ClickException(str(error)) from error
+    output.show_text(text + "\n".join(lines) + "\n")
+    if commits and root is not None:
+        from gitsched.git.worktree_commit import commit_files
+
+        if commit_files(root, list(files), COMMIT_MESSAGE):
+            output.show_text("committed these files\n")
     *others, last = (name for name in list_starters() if name != api)
     steps = _list_steps(starter, found, files, has_repository=root is not None, committed=commits)
     width = max(len(step) for step, _ in steps)
@@ -121,7 +124,7 @@ def command(api: str | None, commits: bool, directory: Path) -> int:
         page=starter.docs_page,
         others=f"{', '.join(others)} and {last}",
     )
-    output.show_text(text + shown)
+    output.show_text(shown)
     return exit_codes.DONE
 
 
@@ -188,26 +191,6 @@ def _list_groups(api: str) -> frozenset[str]:
 
 def _has_layout(found: RecognizedLayout) -> bool:
     return bool(found.layout.recognitions or found.layout.build)
-
-
-def _run_git(directory: Path, *arguments: str) -> None:
-    from gitsched.git.process import run_git
-    from gitsched.model.errors import Permanent
-
-    done = run_git(arguments, cwd=str(directory))
-    if done.exit_code != 0:
-        raise Permanent(f"git {arguments[0]} failed: {(done.stderr or done.stdout).strip()}")
-
-
-def _commit(directory: Path, names: Sequence[str]) -> str:
-    """Commit these files and nothing else, and return a line about it; "" if they do not differ from the last commit."""
-    from gitsched.git.process import run_git
-
-    _run_git(directory, "add", "--", *names)
-    if run_git(["diff", "--cached", "--quiet", "--", *names], cwd=str(directory)).exit_code == 0:
-        return ""
-    _run_git(directory, "commit", "--quiet", "--message", COMMIT_MESSAGE, "--", *names)
-    return "committed these files\n"
 
 
 def _leave_out_errors(

@@ -130,10 +130,7 @@ def test_the_files_of_init_are_a_fleet_that_places_a_workload(
 def test_init_commits_its_own_files(gitsched: Run, tmp_path: Path, git: Callable[..., str]) -> None:
     (tmp_path / "start").mkdir()
     done = gitsched("init", "--commit", at=tmp_path / "start")
-    assert (done.returncode, "wrote gitsched.yaml" in done.stdout, "git commit failed: " in done.stderr) == (2, True, True)
-    git("config", "user.name", "Ada", at=tmp_path / "start")
-    git("config", "user.email", "ada@example.com", at=tmp_path / "start")
-    assert "committed these files" in gitsched("init", "--commit", at=tmp_path / "start").stdout
+    assert (done.returncode, "wrote gitsched.yaml" in done.stdout, "committed these files" in done.stdout) == (0, True, True)
     (tmp_path / "start/mine").write_text("not added\n")
     assert git("status", "--porcelain", at=tmp_path / "start") == "?? mine"
     assert "committed" not in gitsched("init", "--commit", at=tmp_path / "start").stdout, "there is nothing new"
