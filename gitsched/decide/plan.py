@@ -93,7 +93,8 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     changes, withheld = withhold_changes(source, changes)
     changes = report_changes(source, changes)
     changes, adopted = keep_adopted(source, changes)
-    retention = _retain_copies(source, changes)
+    undelivered = _list_undelivered(source, changes.decisions)
+    retention = _retain_copies(source, changes, undelivered)
     decisions = changes.decisions._replace(findings=(*changes.decisions.findings, *retention.findings))
     directories = _list_directories(source, decisions, retention.copies)
     gate = _open_rollouts(source, changes, retention.copies)
@@ -127,6 +128,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         has_settled_copies=retention.is_settled,
         definitions=details.delivered.definitions,
         rollouts=rollouts.targets,
+        undelivered=undelivered,
     )
     last_valid = ((kept_path(path), render_last_valid(file, decisions.outcomes)) for path, file in source.source.last_valid.items())
     kept_files = {path: file for path, file in last_valid if file is not None}
@@ -224,15 +226,25 @@ def _drop_left_clusters(source: PlanInput, decisions: DecisionSet, tenancy: Tena
     )
 
 
-def _retain_copies(source: PlanInput, changes: Changes) -> CopyRetention:
+def _list_undelivered(source: PlanInput, decisions: DecisionSet) -> frozenset[Key]:
+    """Return the workloads of which a cluster keeps its manifest, whatever is decided. Those with withheld changes keep their decisions."""
+    clusters = decisions.cluster_facts.keys()
+    kept = {outcome.key for outcome in decisions.outcomes.values() if not clusters.isdisjoint(outcome.kept_clusters)}
+    return frozenset(kept - decisions.quarantined | (source.previous.undelivered & decisions.quarantined))
+
+
+def _retain_copies(source: PlanInput, changes: Changes, undelivered: frozenset[Key]) -> CopyRetention:
     """Return the copies that stay for an overlap in clusters that their workloads leave."""
     previous, moves = source.previous, changes.moves
-    if not previous.retained and not any(move.before for move in moves):
+    undelivered |= previous.undelivered
+    if not previous.retained and not undelivered and not any(move.before for move in moves):
         return NOTHING_RETAINED
     from gitsched.decide.overlap.retained_copies import make_retention_input, retain_copies  # most plans move nothing
 
     config = source.source.config
-    return retain_copies(make_retention_input(changes.decisions, moves, changes.removed, previous, source.times, config))
+    return retain_copies(
+        make_retention_input(changes.decisions, moves, changes.removed, undelivered, previous, source.times, config)
+    )
 
 
 def _list_directories(source: PlanInput, decisions: DecisionSet, retained: tuple[RetainedCopy, ...]) -> _Directories:

@@ -153,7 +153,8 @@ class TargetCluster(NamedTuple):
     `workload` is the object that the `edits` are about, if it is not the workload itself but an object of its Bundle.
     `evicting` marks a copy that remains until a graceful eviction ends. `edits` are the counts in this cluster's manifest that
     differ from the source, by field path ("spec.replicas"). `keeps_manifest` keeps the cluster's manifest of the previous run,
-    regardless of the source; without one nothing is rendered. This applies while dispatching is suspended, for example.
+    regardless of the source; without one nothing is rendered, unless it is `evicting`. This applies while dispatching is suspended, for
+    example.
     `bodies` are the objects of its Bundle that differ from what the Bundle has, by key.
     """
 
@@ -244,6 +245,11 @@ class Outcome(NamedTuple):
     def clusters(self) -> frozenset[str]:
         """All its clusters, also those with copies that are being evicted."""
         return frozenset(target.cluster for target in self.targets)
+
+    @property
+    def kept_clusters(self) -> set[str]:
+        """Clusters that keep their manifest of the previous run, without copies that are being evicted."""
+        return {target.cluster for target in self.targets if target.keeps_manifest and not target.evicting}
 
     @property
     def replicas_by_cluster(self) -> dict[str, int | None]:

@@ -40,7 +40,7 @@ from gitsched.render.output_files import (
 from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
 
 if TYPE_CHECKING:
-    pass
+    from gitsched.model.document import Body
 
 _log = logging.getLogger("gitsched.reconcile")
 _OUTPUT_NAMES = re.compile(rf"(README|LICENSE|\.git|hydrator\.metadata$|({CLUSTERS}|{STATUS}|{PLACEMENTS}|{KEPT})$)", re.IGNORECASE)
@@ -277,7 +277,17 @@ def read_previous_output(context: RunContext, fetched: Fetched) -> PreviousOutpu
         retiring,
         partial(_list_delivered, repository, clusters),
         fetched.record.retained if fetched.record else (),
+        frozenset(fetched.record.undelivered if fetched.record else ()),
+        partial(_read_manifest, fetched),
     )
+
+
+def _read_manifest(fetched: Fetched, path: str) -> Body | None:
+    from gitsched.manifests.parser import parse_file  # few runs compare what was delivered with what was decided
+
+    blob = find_output_blob(fetched, path)
+    file = parse_file(fetched.output.repository.blob(blob), path=path, validate=None) if blob is not None else None
+    return file.documents[0].body if file is not None and file.documents else None
 
 
 _DIRECTORY_MODE = 0o040000

@@ -17,7 +17,7 @@ _MANIFEST_NAME = re.compile(rf"{_SEGMENT.pattern}\.yaml")
 
 def write_retained_copy(copy: RetainedCopy) -> Body:
     """Return the entry. `paths` is left out for the one manifest that a workload has by default."""
-    entry: dict[str, Any] = {"cluster": copy.cluster, "workload": _write_key(copy.workload)}
+    entry: dict[str, Any] = {"cluster": copy.cluster, "workload": write_key(copy.workload)}
     if copy.replicas is not None:
         entry["replicas"] = copy.replicas
     if copy.paths != _list_default_paths(copy.workload, copy.cluster):
@@ -25,7 +25,7 @@ def write_retained_copy(copy: RetainedCopy) -> Body:
     times = {"start": copy.start, "countedFrom": copy.counted_from, "until": copy.until}
     entry |= {name: format_time(time) for name, time in times.items() if time is not None}
     if copy.follows is not None:
-        entry["follows"] = _write_key(copy.follows)
+        entry["follows"] = write_key(copy.follows)
     return entry
 
 
@@ -37,7 +37,7 @@ def read_retained_copies(value: Any) -> tuple[RetainedCopy, ...]:
 
 def read_retained_copy(entry: Body) -> RetainedCopy | None:
     """Return the copy of an entry, without paths that cannot be those of its objects; None for one that is not complete."""
-    workload, cluster, replicas = _read_key(entry.get("workload")), entry.get("cluster"), entry.get("replicas")
+    workload, cluster, replicas = read_key(entry.get("workload")), entry.get("cluster"), entry.get("replicas")
     if workload is None or not isinstance(cluster, str):
         return None
     listed = entry.get("paths")
@@ -56,7 +56,7 @@ def read_retained_copy(entry: Body) -> RetainedCopy | None:
         parse_time(entry.get("start")),
         parse_time(entry.get("countedFrom")),
         parse_time(entry.get("until")),
-        _read_key(entry.get("follows")),
+        read_key(entry.get("follows")),
     )
 
 
@@ -77,11 +77,13 @@ def _list_default_paths(workload: Key, cluster: str) -> tuple[str, ...]:
     return (cluster_path(cluster, relative_path(workload)),)
 
 
-def _write_key(key: Key) -> Body:
+def write_key(key: Key) -> Body:
+    """Return the members of a key that are not empty."""
     return {name: value for name, value in zip(_KEY_MEMBERS, key, strict=True) if value}
 
 
-def _read_key(value: Any) -> Key | None:
+def read_key(value: Any) -> Key | None:
+    """Return the key of members that `write_key` returned; None for anything else."""
     members = as_object(value)
     if not isinstance(members.get("kind"), str) or not isinstance(members.get("name"), str):
         return None

@@ -17,6 +17,7 @@ from gitsched.render.output_files import RUN_METADATA
 
 if TYPE_CHECKING:
     from gitsched.model.changes import RetainedCopy
+    from gitsched.model.document import Key
     from gitsched.model.rollouts import RolloutRecord
 
 FORMAT_VERSION: Final = 1
@@ -47,7 +48,8 @@ class RunMetadata(NamedTuple):
     directory to the time since when it has had no document. `facts` are the commits of the facts branches by branch.
     `builds` says how kustomize roots were built. `kept_files` maps each broken file to the source commit whose version of it is used.
     `workloads` counts the workloads by state; None in a file of a gitsched that did not count them. `unclaimed` is the number of objects
-    that no policy selects. `retained` are copies that the output has only for an overlap. `guard` is as
+    that no policy selects. `retained` are copies that the output has only for an overlap; of the `undelivered` workloads a cluster may
+    have another manifest than was decided. `guard` is as
     `gitsched.decide.guard.guard_settings` writes it. `tenants` are the Tenants that the next run trusts.
     `rollouts` are those that are not complete.
     `adopted` says why objects that gitsched took over keep their placement, by key as text.
@@ -69,6 +71,7 @@ class RunMetadata(NamedTuple):
     workloads: Mapping[str, int] | None = None
     unclaimed: int = 0
     retained: tuple[RetainedCopy, ...] = ()
+    undelivered: tuple[Key, ...] = ()
     guard: Mapping[str, Any] = {}
     rollouts: tuple[RolloutRecord, ...] = ()
     adopted: Mapping[str, str] = {}
@@ -108,6 +111,10 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         from gitsched.render.retained_copies import write_retained_copy  # most outputs have none
 
         members["retainedCopies"] = [write_retained_copy(copy) for copy in value.retained]
+    if value.undelivered:
+        from gitsched.render.retained_copies import write_key  # as above
+
+        members["undelivered"] = [write_key(key) for key in value.undelivered]
     if value.rollouts:
         from gitsched.render.rollout_records import write_rollouts  # as above
 
@@ -145,6 +152,11 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         from gitsched.render.retained_copies import read_retained_copies  # most outputs have none
 
         retained = read_retained_copies(value["retainedCopies"])
+    undelivered: tuple[Key, ...] = ()
+    if isinstance(value.get("undelivered"), list):
+        from gitsched.render.retained_copies import read_key  # as above
+
+        undelivered = tuple(key for entry in value["undelivered"] if (key := read_key(entry)) is not None)
     rollouts: tuple[RolloutRecord, ...] = ()
     if value.get("rollouts"):
         from gitsched.render.rollout_records import read_rollouts  # as above
@@ -174,6 +186,7 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         else None,
         unclaimed=unclaimed if isinstance(unclaimed, int) else 0,
         retained=retained,
+        undelivered=undelivered,
         guard=as_object(value.get("guard")),
         rollouts=rollouts,
         adopted={name: why for name, why in as_object(value.get("adopted")).items() if isinstance(why, str)},

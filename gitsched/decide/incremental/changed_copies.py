@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gitsched.decide.incremental.changed_moves import ChangedMoves
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
     from gitsched.decide.rendered_tree import BlobLookup
-    from gitsched.model.changes import RetainedCopy
+    from gitsched.model.changes import Move, RetainedCopy
     from gitsched.model.document import Body, Document
     from gitsched.model.planned_files import PlannedFile
 
@@ -42,6 +42,8 @@ def retain_changed_copies(changes: IncrementalChanges, moves: ChangedMoves, find
         changes, involved
     ):
         return None
+    if not changes.totals.undelivered.isdisjoint((*(copy.workload for copy in retained), *_list_losing(moves.moves))):
+        return None  # what was delivered counts, not what was decided
 
     def is_cluster(name: str) -> bool:
         if name in changes.continued.clusters:
@@ -56,6 +58,7 @@ def retain_changed_copies(changes: IncrementalChanges, moves: ChangedMoves, find
             frozenset(move.key for move in changes.withheld.moves),
             moves.moves,
             moves.removed,
+            (),
             retained,
             DeliveredCopies(changes.snapshot.previous, find_blob, lambda name: changes.rows.read_cluster(name) is not None),
             is_cluster,
@@ -69,6 +72,30 @@ def retain_changed_copies(changes: IncrementalChanges, moves: ChangedMoves, find
     if any(copy.paths != (cluster_path(copy.cluster, relative_path(copy.workload)),) for copy in copies):
         return None
     return None if _share_paths(changes, copies) else retention
+
+
+def may_lack_replicas(changes: IncrementalChanges, moves: Iterable[Move]) -> bool:
+    """Return whether a cluster may keep a manifest with fewer replicas than were decided again, so that others cannot lose theirs: one that
+    did not keep it in the last plan, or that keeps it while others lose some."""
+    losing = _list_losing(moves)
+    withheld = {move.key for move in changes.withheld.moves}
+    for key, outcome in changes.outcomes.items():
+        if key in withheld:
+            continue
+        row = changes.rows.read_workload(key) if outcome.kept_clusters or key in changes.totals.undelivered else None
+        kept = row.outcome.kept_clusters if row is not None else set()
+        if (kept or outcome.kept_clusters) and (key in losing or kept != outcome.kept_clusters):
+            return True
+    return False
+
+
+def _list_losing(moves: Iterable[Move]) -> set[Key]:
+    """Return the workloads that have fewer replicas in a cluster than before."""
+    return {
+        move.key
+        for move in moves
+        if any(name not in move.after or (count or 0) > (move.after[name] or 0) for name, count in move.before.items())
+    }
 
 
 def list_copy_paths(

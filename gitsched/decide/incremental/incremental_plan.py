@@ -322,15 +322,16 @@ def _keep_copies(totals: Totals) -> CopyRetention:
 
 def _retain_copies(changes: IncrementalChanges, moves: ChangedMoves, find_blob: BlobLookup) -> CopyRetention | None:
     """Return the copies that stay for an overlap; None if only a complete plan can tell."""
+    from gitsched.decide.incremental.changed_copies import may_lack_replicas, retain_changed_copies  # few changes move anything
+
     totals = changes.totals
-    has_moves = any(move.before for move in moves.moves) and totals.config.output.overlap.duration
-    if not totals.retained and not has_moves:
+    if may_lack_replicas(changes, moves.moves):
+        return None
+    if not totals.retained and not (any(move.before for move in moves.moves) and totals.config.output.overlap.duration):
         return NOTHING_RETAINED
     own = changes.own | totals.own
     if not own.isdisjoint((*(move.key for move in moves.moves), *(copy.workload for copy in totals.retained))):
         return None  # copies of objects that no template is
-    from gitsched.decide.incremental.changed_copies import retain_changed_copies  # most changes move nothing
-
     return retain_changed_copies(changes, moves, find_blob)
 
 

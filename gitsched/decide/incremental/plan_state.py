@@ -63,7 +63,7 @@ class PreviousOutput(NamedTuple):
     `records` are by identity; `list_other_records` returns those without the given identities; `find_blob` returns the blob of a path.
     `clusters` are the names of the cluster directories, `retiring` clusters without a document, with the time since when they retire.
     `list_delivered` returns for each cluster directory which of some relative paths it has. `retained` are copies that it has only for an
-    overlap.
+    overlap; of the `undelivered` workloads a cluster may have another manifest than was decided. `read_manifest` reads one.
     """
 
     records: Mapping[Key, Body]
@@ -73,6 +73,8 @@ class PreviousOutput(NamedTuple):
     retiring: Mapping[str, datetime]
     list_delivered: Callable[[Iterable[str]], Mapping[str, frozenset[str]]] = lambda _: {}
     retained: tuple[RetainedCopy, ...] = ()
+    undelivered: frozenset[Key] = frozenset()
+    read_manifest: Callable[[str], Body | None] = lambda _: None
 
     def without_records(self, keys: Collection[Key]) -> PreviousOutput:
         """Return the previous output without some records."""
@@ -147,8 +149,8 @@ class Totals(NamedTuple):
     documents, and `unused` those with different or broken ones, which are not placed. `varied` are workloads with variants.
     `reference_findings` are those about objects that delivered manifests refer to, `creators` the delivered objects that may create an
     object which the source does not have. `has_companions` says whether an object of the source is of a kind of companions. `retained` are
-    copies that the output has only for an overlap. `hidden_codes` are those of findings of engines that reports leave out.
-    `held` are the stateful workloads that keep their clusters.
+    copies that the output has only for an overlap, `undelivered` is as in `PreviousOutput`. `hidden_codes` are those of findings of
+    engines that reports leave out. `held` are the stateful workloads that keep their clusters.
     `document_count` is the number of documents of policy APIs, `template_count` that of templates.
     `engine_wakeups` are the times at which the engines have to check the same documents and output again; None
     if they have to do so in the next run. `has_new_records` says that the plan changed records that belong to no workload, so that the
@@ -194,6 +196,7 @@ class Totals(NamedTuple):
     creators: Mapping[Key, frozenset[Key]] = {}
     has_companions: bool = False
     retained: tuple[RetainedCopy, ...] = ()
+    undelivered: frozenset[Key] = frozenset()
     hidden_codes: frozenset[str] = frozenset()
     held: Mapping[Key, HeldPlacement] = {}
     engine_wakeups: tuple[datetime, ...] | None = None

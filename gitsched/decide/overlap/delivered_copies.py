@@ -5,49 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from gitsched.apis.replicas import count_copy_replicas
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.variants.variant_outcomes import read_kept_paths
+from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
 from gitsched.model.changes import RetainedCopy
 from gitsched.model.document import Key
 from gitsched.render.output_files import cluster_path, relative_path
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
     from gitsched.apis.policy_api import RemovedWorkload
     from gitsched.model.document import Body
     from gitsched.model.scheduling import Outcome
 
-RUN_ONCE_KINDS = frozenset(
-    (
-        ("", "Pod"),
-        ("argoproj.io", "CronWorkflow"),
-        ("argoproj.io", "Workflow"),
-        ("batch", "CronJob"),
-        ("batch", "Job"),
-        ("batch.volcano.sh", "Job"),
-        ("kubeflow.org", "MPIJob"),
-        ("kubeflow.org", "PyTorchJob"),
-        ("kubeflow.org", "TFJob"),
-        ("ray.io", "RayJob"),
-        ("sparkoperator.k8s.io", "SparkApplication"),
-        ("tekton.dev", "PipelineRun"),
-        ("tekton.dev", "TaskRun"),
-    )
-)
-"""Group and kind of workloads that would run twice: their copies are removed at once."""
-
 
 class DeliveredCopies(NamedTuple):
-    """Finds copies in the previous output, of which `records` are by identity; `find_blob` returns the blob of a path, and `has_directory`
-    says whether a cluster has a directory."""
+    """Finds copies in the previous output, of which `records` are by identity; `find_blob` returns the blob of a path, `has_directory`
+    says whether a cluster has a directory, and `read_manifest` returns the object of a manifest."""
 
     records: Mapping[Key, Body]
     find_blob: Callable[[str], str | None]
     has_directory: Callable[[str], bool]
+    read_manifest: Callable[[str], Body | None] = lambda _: None
 
     def find(self, outcome: Outcome, cluster: str, replicas: int | None) -> RetainedCopy | None:
         """Return the copy of a workload in a cluster; None if nothing of it is delivered there."""
         paths = self._list_delivered(self._list_paths(outcome, cluster))
         return RetainedCopy(outcome.key, cluster, replicas, paths) if paths else None
+
+    def count_replicas(self, copy: RetainedCopy, config: Config) -> RetainedCopy:
+        """Return the copy with the replicas of its manifests, which are those of its decision unless these were not delivered."""
+        if copy.replicas is None:
+            return copy
+        bodies = [body for path in copy.paths if (body := self.read_manifest(path)) is not None]
+        return copy._replace(replicas=count_copy_replicas(bodies, config) if bodies else copy.replicas)
 
     def has_any(self, outcome: Outcome, cluster: str) -> bool:
         """Return whether anything of a workload is delivered in a cluster, also what would run twice."""
@@ -84,7 +76,7 @@ class DeliveredCopies(NamedTuple):
         if outcome.manifests is not None:
             yield from _list_object_paths((*self._list_recorded_objects(outcome), *outcome.previous_objects), cluster)
         elif not outcome.bundles:
-            yield from _list_object_paths((outcome.key,), cluster)
+            yield cluster_path(cluster, relative_path(outcome.key))
 
     def _list_recorded_objects(self, outcome: Outcome) -> Iterator[Key]:
         """Yield the objects that a workload consisted of in the previous output."""

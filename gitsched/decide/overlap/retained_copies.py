@@ -2,7 +2,8 @@
 
 Decisions and records are those of the policy APIs; this concerns only what the directories of clusters have. A run that gives a workload
 more replicas somewhere takes none away elsewhere: those that it would lose are retained for `output.overlap`, counted from this commit. A
-run that adds nothing removes at once what is no longer wanted and not retained.
+run that adds nothing removes at once what is no longer wanted and not retained. What counts is what is delivered: where the manifest of a
+cluster does not change, as while dispatching to it is suspended, copies elsewhere stay without a limit until it changes.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.apis.capabilities import HealthReport, HealthReporting
 from gitsched.apis.gitsched.overlap_config import OverlapConfig
 from gitsched.decide.incremental.plan_state import PlanTimes, PreviousOutput
-from gitsched.decide.overlap.delivered_copies import RUN_ONCE_KINDS, DeliveredCopies
+from gitsched.decide.overlap.copy_findings import make_lacking_finding, make_unplaced_finding, make_waiting_finding
+from gitsched.decide.overlap.delivered_copies import DeliveredCopies
 from gitsched.decide.removals import RemovedPlacement
 from gitsched.decide.renames import RenamedWorkloads, find_renamed
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
+from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
 from gitsched.model.changes import CopyRetention, Move, RetainedCopy
 from gitsched.model.document import Document, Key
-from gitsched.model.finding import Finding, format_names, locate_document
+from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
 from gitsched.render.output_files import escape_segment
@@ -59,7 +62,8 @@ class RetentionInput(NamedTuple):
     """What the retained copies of a plan depend on.
 
     `find_outcome` returns the outcome of a workload, None if there is none; `templates` may be read on demand. `moves` are those of placed
-    workloads, `removed` the workloads that no API places any more, `retained` the copies of the previous output, of which `delivered`
+    workloads, `removed` the workloads that no API places any more, `undelivered` those of which a cluster may have another manifest than
+    was decided, `retained` the copies of the previous output, of which `delivered`
     finds others. `is_cluster` says whether a cluster has a document. `find_renamed` returns the workloads that continue removed ones.
     `list_companions` returns the templates that say which of some workloads some moved companions belong to.
     """
@@ -70,6 +74,7 @@ class RetentionInput(NamedTuple):
     quarantined: Collection[Key]
     moves: Iterable[Move]
     removed: Mapping[Key, RemovedPlacement]
+    undelivered: Collection[Key]
     retained: tuple[RetainedCopy, ...]
     delivered: DeliveredCopies
     is_cluster: Callable[[str], bool]
@@ -83,6 +88,7 @@ def make_retention_input(
     decisions: DecisionSet,
     moves: Iterable[Move],
     removed: Mapping[Key, RemovedPlacement],
+    undelivered: Collection[Key],
     previous: PreviousOutput,
     times: PlanTimes,
     config: Config,
@@ -95,8 +101,14 @@ def make_retention_input(
         decisions.quarantined,
         moves,
         removed,
+        undelivered,
         previous.retained,
-        DeliveredCopies(previous.records, previous.find_blob, lambda cluster: escape_segment(cluster) in previous.clusters),
+        DeliveredCopies(
+            previous.records,
+            previous.find_blob,
+            lambda cluster: escape_segment(cluster) in previous.clusters,
+            previous.read_manifest,
+        ),
         decisions.cluster_facts.__contains__,
         partial(find_renamed, decisions, removed),
         lambda _companions, _workloads: decisions.catalog.templates,
@@ -113,11 +125,13 @@ def retain_copies(given: RetentionInput) -> CopyRetention:
 
 
 class _Placement(NamedTuple):
-    """The delivered copies of a workload before this run, and the replicas that it gets by cluster without copies that are evicted."""
+    """The delivered copies of a workload before this run, and the replicas that are delivered by cluster after it, without copies that are
+    evicted. `wanted` are those of the decision: a cluster whose manifest does not change may have fewer."""
 
     before: Mapping[str, RetainedCopy]
     after: Mapping[str, int]
     full: int
+    wanted: Mapping[str, int]
 
     def count(self, copy: RetainedCopy) -> int:
         return self.full if copy.replicas is None else copy.replicas
@@ -129,6 +143,13 @@ class _Placement(NamedTuple):
     @property
     def losses(self) -> list[RetainedCopy]:
         return [copy for cluster, copy in self.before.items() if self.count(copy) > self.after.get(cluster, 0)]
+
+    @property
+    def lacking(self) -> dict[str, int]:
+        """The replicas of clusters that have fewer than decided because their manifest does not change; {} if others can lose theirs."""
+        if sum(self.after.values()) >= min(sum(map(self.count, self.before.values())), sum(self.wanted.values())):
+            return {}
+        return {name: self.after.get(name, 0) for name, count in self.wanted.items() if self.after.get(name, 0) < count}
 
 
 class _Retention:
@@ -151,9 +172,9 @@ class _Retention:
 
     def retain(self) -> CopyRetention:
         self._findings += self._add_renamed()
-        for key in sorted(self._moves.keys() | self._own.keys() | self._followers.keys()):
+        for key in sorted({*self._moves, *self._own, *self._followers, *self._given.undelivered}):
             outcome = self._given.find_outcome(key)
-            if outcome is not None and (key.group, key.kind) not in RUN_ONCE_KINDS:
+            if outcome is not None:
                 self._retain_workload(outcome)
         self._retain_dependents()
         self._retain_companions()
@@ -181,27 +202,35 @@ class _Retention:
     def _retain_workload(self, outcome: Outcome) -> None:
         """Retain the copies that a workload would lose, and those of other objects that follow it."""
         placement, known = self._read_placement(outcome), self._own.get(outcome.key, {})
+        lacking = placement.lacking if placement.after else {}
         if not placement.after and not self._wants_copies(outcome):
             return
         losses = [copy for copy in placement.losses if copy.cluster not in outcome.released]
-        if not placement.grows and placement.after:  # what an eviction still keeps is no loss
+        if not placement.grows and placement.after and not lacking:  # what an eviction still keeps is no loss
             losses = [copy for copy in losses if copy.cluster in known or not _is_evicting(outcome, copy.cluster)]
         followers = [copy for copy in self._followers.get(outcome.key, ()) if not self._is_live(copy)]
         start = choose_start(self._find_event(outcome), self._times.now, self._config.duration)
-        unplaced = self._list_unplaced(outcome, placement, losses)
+        unplaced = losses if lacking else self._list_unplaced(outcome, placement, losses)
         kept = {copy.cluster for copy in unplaced}
         for copy in (*losses, *followers):
             is_new = copy.follows is None and copy.cluster not in known
             if not placement.after or copy.cluster in kept:
                 self._add(copy._replace(start=None, counted_from=None))
+            elif outcome.key[:2] in RUN_ONCE_KINDS:
+                continue  # two copies at once would do the same work
             elif placement.grows or (is_new and not self._given.is_cluster(copy.cluster)):
                 self._add(self._count_from(copy._replace(start=copy.start or start, counted_from=start), outcome, placement))
             elif not is_new:
                 self._continue(copy._replace(start=copy.start or start), outcome, placement)
-        if unplaced:
-            self._findings.append(self._make_unplaced_finding(outcome, unplaced, is_partial=bool(placement.after)))
-        elif followers and not placement.after:
-            self._findings.append(self._make_waiting_finding(outcome, followers))
+        if not unplaced and not (followers and not placement.after):
+            return
+        template = self._given.templates[outcome.key]
+        if unplaced and lacking:
+            self._findings.append(make_lacking_finding(outcome.key, template, unplaced, lacking, placement.wanted))
+        elif unplaced:
+            self._findings.append(make_unplaced_finding(outcome.key, template, unplaced, is_partial=bool(placement.after)))
+        else:
+            self._findings.append(make_waiting_finding(outcome.key, template, followers))
 
     def _find_event(self, outcome: Outcome) -> datetime:
         """Return the time of the event that led to an outcome: the commit, or a later deadline or observation."""
@@ -277,16 +306,24 @@ class _Retention:
         for cluster, count in replicas.items():
             if cluster not in before and (copy := self._given.delivered.find(outcome, cluster, count)) is not None:
                 before[cluster] = copy
+        if outcome.key in self._given.undelivered and _has_counts(outcome):
+            delivered = self._given.delivered
+            before = {cluster: delivered.count_replicas(copy, self._given.config) for cluster, copy in before.items()}
         after: dict[str, int] = {}
+        wanted: dict[str, int] = {}
+        is_quarantined = outcome.key in self._given.quarantined
         for target in outcome.targets:
-            if target.evicting or not self._given.is_cluster(target.cluster):
+            is_cluster = self._given.is_cluster(target.cluster)
+            if target.evicting or not (is_cluster or (target.keeps_manifest and not is_quarantined)):
                 continue
-            if not (target.keeps_manifest or outcome.key in self._given.quarantined):
-                after[target.cluster] = full if target.replicas is None else target.replicas
+            if is_cluster:
+                wanted[target.cluster] = full if target.replicas is None else target.replicas
+            if not (target.keeps_manifest or is_quarantined):
+                after[target.cluster] = wanted[target.cluster]
             elif target.cluster in before:
                 kept = before[target.cluster].replicas
                 after[target.cluster] = full if kept is None else kept
-        return _Placement(before, after, full)
+        return _Placement(before, after, full, wanted)
 
     def _retain_dependents(self) -> None:
         """Retain objects that retained copies brought along, such as their ConfigMaps, and that would leave the cluster."""
@@ -302,6 +339,8 @@ class _Retention:
             for owner in sorted({owners[name] for name in entry.workload.required_by & owners.keys()}):
                 self._retain_with(owner, self._list_removed_copies(key, owner))
         for outcome in self._list_moved().values():
+            if outcome.key[:2] in RUN_ONCE_KINDS:
+                continue
             workload = self._given.delivered.read_previous(outcome)
             for owner in sorted({owners[name] for name in (workload.required_by if workload else frozenset()) & owners.keys()}):
                 losses = self._read_placement(outcome).losses
@@ -333,23 +372,10 @@ class _Retention:
             if other is not None:
                 self._add(copy._replace(start=other.start, counted_from=other.counted_from))
 
-    def _make_unplaced_finding(self, outcome: Outcome, copies: Iterable[RetainedCopy], is_partial: bool) -> Finding:
-        clusters = format_names(sorted(copy.cluster for copy in copies))
-        lacking = "no cluster any more" if not is_partial else f"no cluster in place of {clusters}"
-        message = (
-            f"{outcome.key} has {lacking}, and keeps its copy in {clusters} until another cluster has one; to remove it, "
-            "delete the workload, or have no policy select it"
-        )
-        template = self._given.templates[outcome.key]
-        return Finding("warning", "copy-retained", message, locate_document(template), outcome.key.resource)
 
-    def _make_waiting_finding(self, outcome: Outcome, followers: Iterable[RetainedCopy]) -> Finding:
-        former = format_names(sorted({f"{copy.workload} in {copy.cluster}" for copy in followers}))
-        message = (
-            f"{outcome.key} has no cluster yet, so what it continues stays: {former}; have its policy match a cluster, or delete it"
-        )
-        template = self._given.templates[outcome.key]
-        return Finding("warning", "copy-retained", message, locate_document(template), outcome.key.resource)
+def _has_counts(outcome: Outcome) -> bool:
+    """Return whether manifests of a workload have its replicas: those of one that an autoscaler scales have the number of the source."""
+    return all(target.edits or target.body is not None or target.replicas in (None, outcome.replicas) for target in outcome.targets)
 
 
 def _is_evicting(outcome: Outcome, cluster: str) -> bool:

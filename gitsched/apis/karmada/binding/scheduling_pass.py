@@ -28,6 +28,7 @@ from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE, a
 from gitsched.apis.karmada.interpreter import ReplicaRequirements, read_uid, revise_copy, revise_replicas
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
+from gitsched.kinds.run_once_kinds import RUN_ONCE_KINDS
 from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.finding import Finding, Severity, format_count, format_names, format_part, locate_document
 from gitsched.model.scheduling import Assignment, Outcome, TargetCluster, make_full_targets
@@ -230,14 +231,19 @@ def find_target_clusters(
         else make_full_targets(present)
     )
     assigned = {assignment.name for assignment in assignments} if tasks else set()
+    runs_once = bool(tasks and present) and template.key[:2] in RUN_ONCE_KINDS
     for task in tasks:
-        source = str(task.get("fromCluster"))
-        if source in existing and source not in assigned and task.get("purgeMode") != "Directly":
-            replicas = task.get("replicas")
-            kept: tuple[tuple[str, int], ...] = ()
-            if revised and isinstance(replicas, int):
-                kept = revise_copy(template, requirements, replicas) if variants is None else variants.revise_copy(source, replicas)
-            targets.append(TargetCluster(source, replicas, True, kept))
+        source, mode, replicas = str(task.get("fromCluster")), task.get("purgeMode"), task.get("replicas")
+        if source not in existing or source in assigned or mode == "Directly":
+            continue
+        part = replicas if revised and isinstance(replicas, int) else None
+        is_whole = part is None or part >= (requirements.replicas or 0)
+        if runs_once and is_whole and mode == "Gracefully" and task.get("suppressDeletion") is not True:
+            continue  # its replacement does all of the work again
+        kept: tuple[tuple[str, int], ...] = ()
+        if part is not None:
+            kept = revise_copy(template, requirements, part) if variants is None else variants.revise_copy(source, part)
+        targets.append(TargetCluster(source, replicas, True, kept, keeps_manifest=True))
     merged = merge_target_clusters(tuple(targets), attachment, existing)
     if variants is not None:
         merged = variants.name_workloads(template, merged)

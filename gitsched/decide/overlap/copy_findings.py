@@ -1,0 +1,56 @@
+"""Findings about copies of workloads that stay where they are because nothing replaces them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from gitsched.model.finding import Finding, format_count, format_names, locate_document
+
+if TYPE_CHECKING:
+    from gitsched.model.changes import RetainedCopy
+    from gitsched.model.document import Document, Key
+
+
+def make_unplaced_finding(key: Key, template: Document, copies: Iterable[RetainedCopy], *, is_partial: bool) -> Finding:
+    """Return the warning about copies of a workload that has no cluster any more or, if `is_partial`, none in place of a removed one."""
+    clusters = _list_clusters(copies)
+    lacking = f"no cluster in place of {clusters}" if is_partial else "no cluster any more"
+    return _warn(
+        key,
+        template,
+        f"{key} has {lacking}, and keeps its copy in {clusters} until another cluster has one; to remove it, delete the workload, or have "
+        "no policy select it",
+    )
+
+
+def make_lacking_finding(
+    key: Key, template: Document, copies: Iterable[RetainedCopy], lacking: Mapping[str, int], wanted: Mapping[str, int]
+) -> Finding:
+    """Return the warning about copies whose replacement is not delivered: `lacking` are the replicas that clusters keep whose manifest does
+    not change, `wanted` those that they should have."""
+    waiting = format_names([f"{name} ({lacking[name]} of {format_count(wanted[name], 'replica')})" for name in sorted(lacking)])
+    return _warn(
+        key,
+        template,
+        f"{key} keeps its copy in {_list_clusters(copies)} until its replacement is delivered, because the manifest does not change in "
+        f"{waiting}: resume dispatching there, or correct what another finding reports about the manifest",
+    )
+
+
+def make_waiting_finding(key: Key, template: Document, followers: Iterable[RetainedCopy]) -> Finding:
+    """Return the warning about copies of other workloads that a workload without a cluster continues."""
+    former = format_names(sorted({f"{copy.workload} in {copy.cluster}" for copy in followers}))
+    return _warn(
+        key,
+        template,
+        f"{key} has no cluster yet, so what it continues stays: {former}; have its policy match a cluster, or delete it",
+    )
+
+
+def _list_clusters(copies: Iterable[RetainedCopy]) -> str:
+    return format_names(sorted(copy.cluster for copy in copies))
+
+
+def _warn(key: Key, template: Document, message: str) -> Finding:
+    return Finding("warning", "copy-retained", message, locate_document(template), key.resource)

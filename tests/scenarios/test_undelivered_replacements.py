@@ -1,0 +1,121 @@
+"""A workload that moves to a cluster whose manifest does not change, as while dispatching is suspended, keeps its former copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from .conftest import UNGUARDED, Fleet, cluster, deployment, policy
+
+WEB = "default/deployment-web"
+SUSPENDED = "  suspension: {dispatchingOnClusters: {clusterNames: [bru]}}\n"
+MINUTE = 1 / 60
+FAILING = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: fails, namespace: default}
+spec:
+  overrideRules:
+  - targetCluster: {clusterNames: [bru]}
+    overriders: {plaintext: [{path: /spec/missing/field, operator: replace, value: 1}]}
+"""
+FREE: dict[str, str | bytes | None] = {"policy.yaml": policy("bru", scheduling="Divided")}
+Change = Callable[[], dict[str, str | bytes | None]]
+
+
+def suspend() -> dict[str, str | bytes | None]:
+    return {"policy.yaml": policy("bru", scheduling="Divided", more=SUSPENDED)}
+
+
+def fail_to_override() -> dict[str, str | bytes | None]:
+    return {"override.yaml": FAILING, **FREE}
+
+
+def read_replicas(fleet: Fleet) -> dict[str, int]:
+    return {name: fleet.load(f"clusters/{name}/{WEB}.yaml")["spec"]["replicas"] for name in fleet.delivered(WEB)}
+
+
+def start(fleet: Fleet, names: str = "ash,bru", scheduling: str = "Divided", replicas: int = 6) -> None:
+    files = {f"clusters/{name}.yaml": cluster(name) for name in ("ash", "bru", "cph")}
+    web, rule = deployment("web", replicas), policy(names, scheduling=scheduling)
+    fleet.commit({"gitsched.yaml": UNGUARDED, **files, "web.yaml": web, "policy.yaml": rule})
+    fleet.reconcile()
+
+
+@pytest.mark.parametrize("change", [suspend, fail_to_override])
+def test_replicas_stay_until_the_cluster_that_gets_them_takes_them(fleet: Fleet, change: Change) -> None:
+    start(fleet)
+    assert read_replicas(fleet) == {"ash": 3, "bru": 3}
+    fleet.commit(change(), hour=1)
+    run = fleet.reconcile(1)
+    assert read_replicas(fleet) == {"ash": 3, "bru": 3}
+    (finding,) = [finding for finding in run.plan.findings if finding.code == "copy-retained"]
+    assert "until its replacement is delivered" in finding.message
+    assert "bru (3 of 6 replicas)" in finding.message
+    assert fleet.reconcile(48).after is None, "it stays without a limit of time"
+    fleet.commit({**FREE, **({"override.yaml": None} if change is fail_to_override else {})}, hour=49)
+    fleet.reconcile(49)
+    assert read_replicas(fleet) == {"ash": 3, "bru": 6}
+    fleet.reconcile(49 + 11 * MINUTE)
+    assert read_replicas(fleet) == {"bru": 6}
+
+
+def test_a_part_that_is_delivered_elsewhere_does_not_end_the_copy(fleet: Fleet) -> None:
+    start(fleet)
+    fleet.commit({"policy.yaml": policy("bru,cph", scheduling="Divided", more=SUSPENDED), "web.yaml": deployment("web", 9)}, hour=1)
+    fleet.reconcile(1)
+    fleet.reconcile(3)
+    found = read_replicas(fleet)
+    assert found.keys() == {"ash", "bru", "cph"}
+    assert (found["ash"], found["bru"]) == (3, 3)
+
+
+def test_fewer_replicas_than_the_cluster_has_end_the_copy(fleet: Fleet) -> None:
+    start(fleet)
+    fleet.commit({**suspend(), "web.yaml": deployment("web", 3)}, hour=1)
+    fleet.reconcile(1)
+    fleet.reconcile(3)
+    assert read_replicas(fleet) == {"bru": 3}, "as many as are wanted"
+
+
+def test_full_copies_stay_for_those_that_are_not_delivered(fleet: Fleet) -> None:
+    start(fleet, "ash,cph", "Duplicated", 2)
+    fleet.commit({"policy.yaml": policy("bru,cph", more=SUSPENDED)}, hour=1)
+    fleet.reconcile(1)
+    fleet.reconcile(3)
+    assert fleet.delivered(WEB) == ["ash", "cph"]
+
+
+def test_an_evicted_copy_stays_while_its_replacement_is_not_delivered(fleet: Fleet) -> None:
+    start(fleet, "ash,bru")
+    fleet.commit(
+        {
+            "clusters/ash.yaml": cluster("ash", "down:NoExecute"),
+            "policy.yaml": policy("ash,bru", scheduling="Divided", more=SUSPENDED),
+        },
+        hour=1,
+    )
+    fleet.reconcile(1)
+    fleet.reconcile(2)
+    fleet.reconcile(5)
+    assert read_replicas(fleet) == {"ash": 3, "bru": 3}
+
+
+def test_a_removed_cluster_keeps_its_copy_while_the_replacement_is_not_delivered(fleet: Fleet) -> None:
+    start(fleet)
+    fleet.commit({"clusters/ash.yaml": None, **suspend()}, hour=1)
+    fleet.reconcile(1)
+    fleet.reconcile(72)
+    assert read_replicas(fleet) == {"ash": 3, "bru": 3}
+
+
+def test_a_second_move_counts_what_was_delivered(fleet: Fleet) -> None:
+    start(fleet)
+    fleet.commit(suspend(), hour=1)
+    fleet.reconcile(1)
+    fleet.commit({"policy.yaml": policy("bru,cph", scheduling="Divided", more=SUSPENDED), "web.yaml": deployment("web", 8)}, hour=2)
+    fleet.reconcile(2)
+    fleet.reconcile(4)
+    found = read_replicas(fleet)
+    assert sum(found.values()) >= 6, found
