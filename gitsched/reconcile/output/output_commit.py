@@ -59,11 +59,16 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
             if not is_bug(error):
                 raise
             return Written(tree, changed, (), findings=(_make_record_fault(error),))
-    if not (changed and fetched.is_edited and plan.details is not None):
-        return Written(tree, changed, records)
-    from gitsched.reconcile.output.output_edits import find_undone_edits  # only after commits of people
+    findings: list[Finding] = []
+    if tree != fetched.output_tree and fetched.output_tree:
+        from gitsched.reconcile.output.immutable_changes import find_immutable_changes  # only for a changed output
 
-    return Written(tree, changed, records, findings=tuple(find_undone_edits(fetched, tree)))
+        findings = find_immutable_changes(fetched, planned, tree)
+    if changed and fetched.is_edited and plan.details is not None:
+        from gitsched.reconcile.output.output_edits import find_undone_edits  # only after commits of people
+
+        findings += find_undone_edits(fetched, tree)
+    return Written(tree, changed, records, findings=tuple(findings))
 
 
 def _make_record_fault(error: Exception) -> Finding:
