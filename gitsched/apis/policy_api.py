@@ -69,6 +69,16 @@ class PolicyEngine(ABC):
         """Return the previous decision of a workload whose document is broken, unchanged and marked stale; None when there is none."""
         return None
 
+    def keep_outcomes(self, kept: Mapping[Key, Outcome], /) -> frozenset[Key]:  # noqa: ARG002 - nothing follows by default
+        """Let workloads keep their previous placement, with these outcomes, whatever the engine has decided about them. Return the
+        templates that have to be decided again because they depend on these workloads.
+
+        Afterwards `findings`, `records`, `wakeup` and `time` are about what these workloads keep: no record says that a request took effect
+        for them, and their requests are still pending in the next run. This holds, also for those of an earlier call, until `update` or
+        `continue_with` is called.
+        """
+        return frozenset()
+
     def update(self, snapshot: Snapshot, /) -> bool:  # noqa: ARG002 - a new engine is made by default
         """Continue with another snapshot in which only templates, previous records and times differ.
 

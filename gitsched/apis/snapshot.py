@@ -13,6 +13,7 @@ from gitsched.model.time import EPOCH
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.apis.stateful_holds import Holds
+    from gitsched.model.scheduling import Outcome
     from gitsched.model.variants import TemplateVariants
 
 
@@ -33,7 +34,8 @@ class Snapshot(NamedTuple):
     may use, and `elsewhere` are the workloads of the source that others decide. `broken` are quarantined documents of which no version
     was valid; what can be read of them may hold workloads that have no decision yet. In one cycle of the scheduler they do not count.
     `part_kinds` are the kinds of objects that kustomizations change and that are not placed; where they are not empty, `quarantined` does
-    not have these objects. `tenant` is the name of the Tenant whose workloads are decided, which may not allow all clusters.
+    not have these objects. `tenant` is the name of the Tenant whose workloads are decided, which may not allow all clusters. `kept` are the
+    outcomes of workloads that keep their previous placement whatever an engine decides: see `PolicyEngine.keep_outcomes`.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -57,6 +59,7 @@ class Snapshot(NamedTuple):
     broken: Mapping[Key, Document] = {}
     part_kinds: frozenset[tuple[str, str]] = frozenset()
     tenant: str = ""
+    kept: Mapping[Key, Outcome] = {}
 
 
 EMPTY_SNAPSHOT = Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)

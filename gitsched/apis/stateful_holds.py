@@ -103,7 +103,7 @@ class Holds:
 
     def is_released(self, document: Document, leaving: Collection[str], is_rebalanced: Callable[[Key], bool] = _never) -> bool:
         """Return whether a workload may leave some clusters. A claim is released with all workloads that mount it."""
-        if self._releases.names_workload(document.key) or not self._releases.clusters.isdisjoint(leaving):
+        if self._releases.releases(document.key, leaving):
             return True
         annotated = read_annotations(document.body).get(RELEASE_ANNOTATION)
         if annotated is not None and set(leaving) <= split_names([annotated]):

@@ -112,7 +112,8 @@ class DecisionSet(NamedTuple):
     that may be decided differently next time. `own_workloads` are those that an API creates and decides itself.
     `kustomized` are objects that only kustomizations and charts have, and that are not placed, with the reason. `variants` are what
     clusters get in place of templates. `withheld` are workloads that keep their previous placement because the guard withholds its change,
-    and `withheld_wakeups` the times at which the withheld decisions about them may change without a commit.
+    and `withheld_wakeups` the times at which the withheld decisions about them may change without a commit. `followers` are those that were
+    decided again because they depend on these.
     `replaced` are the documents of files that builds read, as the files have them: what is built takes their place.
     `input` is what the decisions were made from. `refused` are workloads that a policy selects and a Tenant does not allow.
     `tenancy` says which tenant owns which document.
@@ -130,6 +131,7 @@ class DecisionSet(NamedTuple):
     variants: TemplateVariants = {}
     withheld: frozenset[Key] = frozenset()
     withheld_wakeups: Mapping[Key, datetime] = {}
+    followers: frozenset[Key] = frozenset()
     replaced: tuple[KustomizedDocument, ...] = ()
     input: DecisionInput | None = None
     engine_records: EngineRecords = ()
@@ -278,9 +280,16 @@ def decide_input(source: DecisionInput, cache: DecisionCache, progress: Progress
 
         enforced = enforce_rules(outcomes, templates, snapshot, catalog.api_documents, engine_records)
         outcomes, findings = dict(enforced.outcomes), [*findings, *enforced.findings]
-        quarantined |= enforced.kept
+        if enforced.kept or enforced.refused:
+            from gitsched.decide.kept_outcomes import keep_outcomes  # few workloads break a rule
+
+            found = keep_outcomes({**enforced.kept, **enforced.refused}, engines, catalog.templates, snapshot, findings)
+            changed = {key: found.outcomes[key] for key in found.followers if key in outcomes}
+            outcomes = {key: one for key, one in {**outcomes, **changed}.items() if one is not None}
+            findings, engine_records = list(found.findings), found.records
+        quarantined |= enforced.kept.keys()
         own &= outcomes.keys()
-        refused = enforced.refused
+        refused = frozenset(enforced.refused)
     cluster_facts = collect_cluster_facts(engines)
     if CLUSTER_REPORT in catalog.api_documents:
         from gitsched.decide.rollouts.cluster_reports import find_unknown_reports  # few sources have reports of clusters

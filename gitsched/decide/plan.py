@@ -15,6 +15,7 @@ from gitsched.decide.guard.guard_settings import GuardRecord
 from gitsched.decide.guard.plan_changes import (
     Changes,
     choose_config,
+    drop_left_clusters,
     find_changes,
     keep_adopted,
     record_guard,
@@ -42,7 +43,6 @@ from gitsched.render.output_files import kept_path
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
-    from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.decide.plan_input import PlanInput
     from gitsched.decide.rollouts.waves import RolloutGate
     from gitsched.model.document import Key
@@ -71,8 +71,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     """
     caches = caches or InMemoryCaches()
     source, decisions = _decide(source, caches.decisions)
-    if decisions.tenancy is not None:
-        decisions = decisions._replace(outcomes=_drop_left_clusters(source, decisions, decisions.tenancy))
+    decisions = drop_left_clusters(source, decisions)
     documents = decisions.catalog.api_documents
     has_selectors = any(has_selector(document.body.get("spec")) for listed in documents.values() for document in listed)
     if has_selectors or source.source.variants or len(decisions.engines) > 1:
@@ -215,15 +214,6 @@ def _decide_once(source: PlanInput, cache: DecisionCache) -> DecisionSet:
         tenancy=tree.tenancy,
         progress=source.progress,
     )._replace(replaced=tree.replaced)
-
-
-def _drop_left_clusters(source: PlanInput, decisions: DecisionSet, tenancy: Tenancy) -> dict[Key, Outcome]:
-    from gitsched.decide.tenants.left_clusters import drop_left_clusters  # few sources have tenants
-
-    previous = source.previous
-    return drop_left_clusters(
-        decisions.outcomes, tenancy, decisions.catalog.api_documents, previous.records, previous.find_blob, previous.retained
-    )
 
 
 def _list_undelivered(source: PlanInput, decisions: DecisionSet) -> frozenset[Key]:

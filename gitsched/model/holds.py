@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from gitsched.model.commit import RELEASE_TRAILER
@@ -25,6 +25,10 @@ class Releases(NamedTuple):
     def names_workload(self, key: Key) -> bool:
         """Return whether a workload is named."""
         return bool(self.workloads) and not self.workloads.isdisjoint(list_release_names(key))
+
+    def releases(self, key: Key, leaving: Collection[str]) -> bool:
+        """Return whether a workload may leave some clusters."""
+        return self.names_workload(key) or not self.clusters.isdisjoint(leaving)
 
 
 NO_RELEASES = Releases()

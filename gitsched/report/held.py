@@ -1,10 +1,12 @@
-"""Held workloads in reports: which clusters they keep, where they would go, and what releases them."""
+"""Held workloads, and workloads with withheld changes, in reports: which clusters they keep, where they would go, and what releases
+them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from gitsched.model.changes import Move, WithheldChanges
 from gitsched.model.document import Key
 from gitsched.model.explanation import Counterfactual, Explanation, ProposedChange
 from gitsched.model.finding import count_shown, format_count
@@ -47,10 +49,22 @@ def describe_hold(held: HeldPlacement) -> str:
 def add_hold(explanation: Explanation, key: Key, held: HeldPlacement) -> Explanation:
     """Return the explanation of a held workload: why it stays, and what brings it to each cluster where it would go."""
     release = f"it is released: {describe_release(key, held)}"
-    wanted = {name: Counterfactual(name, (ProposedChange(release),), True, count) for name, count in held.wanted.items()}
+    return _add_wanted(explanation, f"Not carried out: {describe_hold(held)}.", held.wanted, release)
+
+
+def add_withheld(explanation: Explanation, move: Move, withheld: WithheldChanges) -> Explanation:
+    """Return the explanation of a workload whose change the guard withholds: where it would go, and what allows it."""
+    where = format_clusters(move.after) if move.after else "nowhere"
+    text = f"The guard withholds that it goes to {where}: to allow it, {withheld.allowance}."
+    return _add_wanted(explanation, text, move.after, f"its change is allowed: {withheld.allowance}")
+
+
+def _add_wanted(explanation: Explanation, text: str, wanted: Mapping[str, int | None], change: str) -> Explanation:
+    """Return the explanation of a workload that does not go where it is wanted, with the change that brings it there."""
+    found = {name: Counterfactual(name, (ProposedChange(change),), True, count) for name, count in wanted.items()}
     return explanation._replace(
-        trigger=" ".join(filter(None, (explanation.trigger, f"Not carried out: {describe_hold(held)}."))),
-        counterfactuals=tuple(wanted.get(entry.cluster, entry) for entry in explanation.counterfactuals),
+        trigger=" ".join(filter(None, (explanation.trigger, text))),
+        counterfactuals=tuple(found.get(entry.cluster, entry) for entry in explanation.counterfactuals),
     )
 
 

@@ -44,15 +44,18 @@ kind: WorkloadRebalancer
 metadata: {name: again-%d}
 spec:
   ttlSecondsAfterFinished: 3000
-  workloads: [{apiVersion: apps/v1, kind: Deployment, name: %s, namespace: default}]
+  workloads:
+  - {apiVersion: apps/v1, kind: Deployment, name: %s, namespace: default}
 """
+TARGET = "  - {apiVersion: apps/v1, kind: Deployment, name: %s, namespace: default}\n"
+FREEZES = ("", "", ", freeze: audit")
 SETTINGS = """\
 apiVersion: gitsched.io/v1alpha1
 kind: Config
 metadata: {name: gitsched}
 spec:
   karmada: {failback: %s, autoscalerLimits: divide}
-  guard: {fleet: {removed: %d, moved: 40}, namespace: {removed: 100}}
+  guard: {fleet: {removed: %d, moved: 40}, namespace: {removed: 100}%s}
   output: {retireAfter: %dm}
   followTargets: %s
 """
@@ -164,7 +167,7 @@ def start_karmada(dice: Random) -> Files:
     files |= {"policies/all.yaml": dice.choice(POLICIES), "policies/maps.yaml": policy("", name="maps", kind="ConfigMap")}
     files |= {
         "policies/mirror.yaml": mirror("mirror.example.net", "second"),
-        "gitsched.yaml": SETTINGS % ("Never", 20, 60, "false"),
+        "gitsched.yaml": SETTINGS % ("Never", 20, "", 60, "false"),
     }
     files |= {f"apps/{name}.yaml": STORE % (name, "true", "", 2) for name in STORES} | {"apps/claim.yaml": CLAIM % 1}
     files |= {"policies/claims.yaml": policy("", name="claims", kind="PersistentVolumeClaim").replace("apps/v1", "v1")}
@@ -183,6 +186,11 @@ def settings_of(name: str, number: int, namespace: str = "default") -> str:
 
 def secret(number: int) -> str:
     return f"apiVersion: v1\nkind: Secret\nmetadata: {{name: key, namespace: default}}\nstringData: {{a: '{number}'}}\n"
+
+
+def rebalance(number: int, *names: str) -> str:
+    """Return a rebalancer for some of the workloads."""
+    return REBALANCER % (number, names[0]) + "".join(TARGET % name for name in names[1:])
 
 
 def edit_workload(dice: Random) -> Files:
@@ -254,11 +262,17 @@ def turn_karmada(dice: Random) -> Files:
         {"policies/dead.yaml": dice.choice((None, TAINTS, TAINTS))},
         {
             "gitsched.yaml": SETTINGS
-            % (dice.choice(FAILBACK), (20, 50, 100)[number % 3], 20 * number, dice.choice(("true", "false")))
+            % (
+                dice.choice(FAILBACK),
+                (20, 50, 100)[number % 3],
+                dice.choice(FREEZES),
+                20 * number,
+                dice.choice(("true", "false")),
+            )
         },
         {"policies/services.yaml": dice.choice((None, policy("first,third", name="services", kind="Service")))},
         {"gitsched.yaml": dice.choice(("kind: Nothing\n", None))},
-        {"rebalancer.yaml": dice.choice((None, REBALANCER % (number, name)))},
+        {"rebalancer.yaml": dice.choice((None, rebalance(number, name), rebalance(number, *dice.sample(WORKLOADS, 3))))},
         {".sourceignore": dice.choice((None, f"apps/{name}.yaml\n"))},
         {"apps/gold.yaml": None},
     )

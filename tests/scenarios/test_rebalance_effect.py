@@ -189,7 +189,7 @@ def test_a_target_that_is_defined_twice_waits_and_one_with_an_earlier_valid_vers
     displaced.commit({**UP, **twice, "demo.yaml": make_rebalancer("web")}, hour=2)
     displaced.reconcile(2)
     assert "result" not in displaced.load(RECORD)["status"]["observedWorkloads"][0]
-    assert "pending second 2 none until its document and its policy are valid and unique" in explain(displaced, 2.5)
+    assert "pending second 2 none yet: its document is not valid and unique" in explain(displaced, 2.5)
     displaced.commit({"again.yaml": None, "policies/all.yaml": broken}, hour=3)
     displaced.reconcile(3)
     assert displaced.load(RECORD)["status"]["observedWorkloads"][0]["result"] == "Successful"

@@ -102,6 +102,16 @@ class KarmadaEngine(PolicyEngine):
             return None
         return find_selectable(before.state, after.state, changes)
 
+    def keep_outcomes(self, kept: Mapping[Key, Outcome], /) -> frozenset[Key]:
+        """What depends on the workloads follows their previous bindings, and WorkloadRebalancers that name them are pending. A workload
+        without a document counts as one whose document is invalid."""
+        snapshot = self.state.snapshot
+        gone = frozenset(key for key in kept if key not in snapshot.templates and key not in snapshot.elsewhere)
+        self.state.snapshot = snapshot._replace(kept={**snapshot.kept, **kept}, quarantined=snapshot.quarantined | gone)
+        self._reconcile_rebalancers()
+        required = self.dependencies.list_required(gone) if self.dependencies is not None and gone else frozenset[Key]()
+        return self.affected_by(frozenset(kept)) | required
+
     def update(self, snapshot: Snapshot, /) -> bool:
         before = self.state.reschedule_triggers
         self.state.replace_snapshot(snapshot)
@@ -204,6 +214,9 @@ class KarmadaEngine(PolicyEngine):
 
     def decide_workload(self, template: Document) -> Outcome | None:
         """Decide one workload after the workloads that depend on it."""
+        kept = self.state.snapshot.kept.get(template.key)
+        if kept is not None:
+            return kept
         record = self.state.find_record(template)
         attachment = self._find_attachment(template)
         outcome = decide_binding(self.state, self.dependencies, template, record, attachment)

@@ -72,7 +72,8 @@ class WorkloadRebalancer(NamedTuple):
 
     `observed` are its workloads in upstream's order: those of the present spec, and those that were rebalanced before they were removed
     from it. `changed` says whether they, or the spec, differ from the record. `finished` is None while a workload is pending; `expired`
-    is when ttlSecondsAfterFinished ended. `remarks` are about workloads that it left on their clusters.
+    is when ttlSecondsAfterFinished ended. `remarks` are about workloads that it left on their clusters. `was_pending` says that an earlier
+    run has left a workload pending.
     """
 
     document: Document
@@ -86,6 +87,7 @@ class WorkloadRebalancer(NamedTuple):
     finished: datetime | None
     expired: datetime | None
     remarks: tuple[Remark, ...] = ()
+    was_pending: bool = False
 
     @property
     def pending(self) -> tuple[ObjectReference, ...]:
@@ -150,6 +152,7 @@ def read_rebalancer(document: Document, previous: Body | None, time: datetime) -
         observed=observed,
         changed=observed != known or generation != seen,
         finished=finished,
+        was_pending=previous is not None and any(not entry.result for entry in known if entry.workload in named),
     )
 
 
@@ -287,6 +290,9 @@ class BindingLookup:
 
     def find_availability(self, workload: ObjectReference) -> BindingAvailability:
         """Return whether a workload has a binding in this run, also if that is decided elsewhere."""
+        kept = self._snapshot.kept.get(workload.key)
+        if kept is not None:
+            return "retained" if kept.records else "missing"
         if workload.key in self._snapshot.elsewhere:
             return "bound" if workload.binding in self._snapshot.previous else "retained"
         if workload.key in self._snapshot.quarantined:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from gitsched.apis.karmada.binding.resource_binding import binding_key
+from gitsched.apis.karmada.binding.resource_binding import binding_key, is_rebalance_pending, read_previous
 from gitsched.apis.karmada.rebalancer import (
     BINDING_NOT_FOUND,
     BindingLookup,
@@ -55,6 +55,34 @@ def _index_entries(document: Document) -> dict[tuple[str, ...], FieldOrigin]:
     return found
 
 
+def find_lost_requests(rebalancer: WorkloadRebalancer, previous: Mapping[Key, Body]) -> Iterator[Finding]:
+    """Yield a warning about workloads that count as rebalanced although their bindings were never triggered.
+
+    Earlier versions of gitsched recorded a rebalance as successful while its moves were withheld.
+    """
+    if rebalancer.document.key not in previous:
+        return
+    lost = [
+        workload
+        for workload, result in rebalancer.handled.items()
+        if result == "Successful" and _is_untriggered(rebalancer, workload, previous)
+    ]
+    if lost:
+        message = (
+            f"{rebalancer.title} has the result Successful for {_name_workloads(lost)}, but their bindings were never rescheduled: an "
+            "earlier version of gitsched recorded this while the moves were withheld. To request them again, run `gitsched rebalance` or "
+            "use another name, and remove this one; else only remove it"
+        )
+        yield _make_finding("warning", "rebalance-lost", message, rebalancer)
+
+
+def _is_untriggered(rebalancer: WorkloadRebalancer, workload: ObjectReference, previous: Mapping[Key, Body]) -> bool:
+    """Return whether a binding was scheduled before a rebalancer was created, and not triggered by it or a later one."""
+    record = previous.get(workload.binding)
+    scheduled, triggered = read_last_scheduled(record), parse_time(get_field(record or {}, "spec", "rescheduleTriggeredAt"))
+    return scheduled is not None and scheduled < rebalancer.created and (triggered is None or triggered < rebalancer.created)
+
+
 def list_remark_findings(rebalancer: WorkloadRebalancer) -> list[Finding]:
     """Return the remarks of a rebalancer as findings."""
     return [_make_finding(*remark, rebalancer) for remark in rebalancer.remarks]
@@ -68,7 +96,7 @@ def find_unmoved_targets(
     explain_unmoved: ExplainUnmoved,
 ) -> Iterator[Remark]:
     """Yield remarks about the workloads that this run handles and that stay on their clusters, with the reasons."""
-    handled, unmoved = after.handled, dict[str, list[ObjectReference]]()
+    handled, unmoved = after.handled, dict[tuple[str, bool], list[ObjectReference]]()
     for workload in before.pending:
         record = previous.get(workload.binding)
         if handled.get(workload) != "Successful" or not get_field(record or {}, "spec", "clusters"):
@@ -78,15 +106,13 @@ def find_unmoved_targets(
             yield remark
             continue
         template, outcome = bindings.find_template(workload), bindings.find_outcome(workload)
-        if (
-            template is None
-            or outcome is None
-            or _read_clusters(dict(outcome.records).get(binding_key(template.key))) != (_read_clusters(record))
-        ):
+        binding = dict(outcome.records).get(binding_key(template.key)) if template is not None and outcome is not None else None
+        if template is None or binding is None or _read_clusters(binding) != _read_clusters(record):
             continue
-        unmoved.setdefault(explain_unmoved(template), []).append(workload)
-    for reason, workloads in unmoved.items():
-        yield _make_unmoved_remark(after, workloads, reason)
+        reason = explain_unmoved(template), is_rebalance_pending(read_previous(binding))
+        unmoved.setdefault(reason, []).append(workload)
+    for (text, stays_pending), workloads in unmoved.items():
+        yield _make_unmoved_remark(after, workloads, text, stays_pending=stays_pending)
 
 
 def _check_trigger(rebalancer: WorkloadRebalancer, workload: ObjectReference, record: Body) -> Remark | None:
@@ -107,10 +133,16 @@ def _check_trigger(rebalancer: WorkloadRebalancer, workload: ObjectReference, re
     return None
 
 
-def _make_unmoved_remark(rebalancer: WorkloadRebalancer, workloads: list[ObjectReference], reason: str) -> Remark:
-    named = ", ".join(map(str, workloads[:MAX_NAMED_TARGETS]))
-    if len(workloads) > MAX_NAMED_TARGETS:
-        named += f" and {len(workloads) - MAX_NAMED_TARGETS} more"
+def _make_unmoved_remark(
+    rebalancer: WorkloadRebalancer, workloads: list[ObjectReference], reason: str, *, stays_pending: bool
+) -> Remark:
+    named = _name_workloads(workloads)
+    if stays_pending:
+        message = (
+            f"{rebalancer.title} does not move {named} yet: {reason or 'no cluster fits'}. The request stays in the binding, and takes "
+            "effect when this has changed"
+        )
+        return Remark("warning", "rebalance-without-effect", message)
     if not reason:
         message = f"{rebalancer.title} does not move {named}: scheduling from scratch gives the same clusters"
         return Remark("info", "rebalance-without-effect", message)
@@ -119,6 +151,12 @@ def _make_unmoved_remark(rebalancer: WorkloadRebalancer, workloads: list[ObjectR
         "under another name or with `gitsched rebalance`, and remove this one"
     )
     return Remark("warning", "rebalance-without-effect", message)
+
+
+def _name_workloads(workloads: Sequence[ObjectReference]) -> str:
+    named = ", ".join(map(str, workloads[:MAX_NAMED_TARGETS]))
+    more = len(workloads) - MAX_NAMED_TARGETS
+    return f"{named} and {more} more" if more > 0 else named
 
 
 def _read_clusters(binding: Body | None) -> list[tuple[object, object]]:

@@ -22,6 +22,7 @@ from gitsched.apis.karmada.rebalancer import (
 )
 from gitsched.apis.karmada.rebalancer_findings import (
     ExplainUnmoved,
+    find_lost_requests,
     find_missing_targets,
     find_unmoved_targets,
     list_remark_findings,
@@ -132,12 +133,14 @@ class RescheduleTriggers:
         The bindings are those of this run: a workload that the same commit adds has one, a workload that it removes has none.
         """
         bindings = BindingLookup(snapshot, decide, self.absent)
+        self.wakeup = self.time = None
         findings: list[Finding] = []
         expired: list[ExpiredDocument] = []
         quarantined = sorted(filter(_is_rebalancer, snapshot.quarantined))
         records = [(key, snapshot.previous[key]) for key in quarantined if key in snapshot.previous]
         for before in self.rebalancers:
-            observed = update_observed_workloads(before, map(bindings.find_availability, before.pending), snapshot.at)
+            time = _find_handling_time(before, snapshot)
+            observed = update_observed_workloads(before, map(bindings.find_availability, before.pending), time)
             after = expire_rebalancer(observed, snapshot.now)
             unmoved = find_unmoved_targets(before, after, snapshot.previous, bindings, explain_unmoved)
             after = after._replace(remarks=(*before.remarks, *unmoved))
@@ -146,6 +149,8 @@ class RescheduleTriggers:
                 self.wakeup = min(self.wakeup or after.expiry, after.expiry)
             elif before.expired is None and after.expired is not None and after.expired > snapshot.at:
                 self.time = max(self.time or after.expired, after.expired)
+            if after.finished is not None and before.finished != after.finished > snapshot.at:
+                self.time = max(self.time or after.finished, after.finished)
             if after.expired is not None and not before.pending:
                 expired.append(ExpiredDocument(after.document, after.expired))
             # Before its commit is reconciled, a rebalancer that expires at once is still needed.
@@ -153,6 +158,7 @@ class RescheduleTriggers:
                 findings.append(make_expiry_finding(after))
             findings += list_remark_findings(after)
             findings += find_missing_targets(after)
+            findings += find_lost_requests(before, snapshot.previous)
         self.records, self.findings, self.expired = tuple(records), tuple(findings), tuple(expired)
 
 
@@ -162,6 +168,18 @@ NO_TRIGGERS = RescheduleTriggers(EMPTY_SNAPSHOT)
 
 def _is_rebalancer(key: Key) -> bool:
     return (key.group, key.kind) == (APPS_GROUP, REBALANCER)
+
+
+def _find_handling_time(rebalancer: WorkloadRebalancer, snapshot: Snapshot) -> datetime:
+    """Return when the pending workloads of a rebalancer are handled: at the commit.
+
+    Where an earlier run has left them pending, this run may be later than the commit because of an allowance, or of a freeze that was
+    lifted. Then its own time counts if the run is late by more than a tenth of ttlSecondsAfterFinished, which starts then.
+    """
+    if rebalancer.ttl is None or not rebalancer.was_pending:
+        return snapshot.at
+    is_late = snapshot.now > add_duration(snapshot.at, timedelta(seconds=max(rebalancer.ttl, 0) / 10))
+    return snapshot.now.replace(microsecond=0) if is_late else snapshot.at
 
 
 def _find_creation_time(document: Document, snapshot: Snapshot) -> datetime:

@@ -112,7 +112,8 @@ _MAX_SUBJECT = 40
 def make_reschedule_request(state: KarmadaState, templates: Iterable[Document], ttl: timedelta | None) -> Document:
     """Return a WorkloadRebalancer to commit, whose name has a digest of its workloads and of when they were scheduled last.
 
-    A rebalancer of this name cannot have been handled: that changes spec.rescheduleTriggeredAt of the bindings.
+    A rebalancer that was handled has another name: that changes spec.rescheduleTriggeredAt of the bindings. One that was recorded as
+    handled and never took effect would have the same.
     """
     chosen = sorted(templates, key=lambda template: (template.key.namespace, template.key.kind, template.key.name, template.key))
     history = []
@@ -120,11 +121,17 @@ def make_reschedule_request(state: KarmadaState, templates: Iterable[Document], 
         record = state.find_record(template) or {}
         times = (get_field(record, "spec", "rescheduleTriggeredAt"), get_field(record, "status", "lastScheduledTime"))
         history.append([*template.key, *times])
-    digest = hashlib.sha256(json.dumps(history).encode()).hexdigest()[:8]
+    handled = {each.document.key.name for each in state.reschedule_triggers.rebalancers if not each.pending}
     workloads = {template.key.name for template in chosen}
     text = chosen[0].key.name.lower() if len(workloads) == 1 else f"{len(chosen)}-objects"
     subject = re.sub(r"[^a-z0-9]+", "-", text)[:_MAX_SUBJECT].strip("-") or "workload"
-    return make_rescheduling_document(chosen, f"rebalance-{subject}-{digest}", ttl)
+    for _ in range(len(handled) + 1):
+        digest = hashlib.sha256(json.dumps(history).encode()).hexdigest()[:8]
+        name = f"rebalance-{subject}-{digest}"
+        if name not in handled:
+            break
+        history.append([name])
+    return make_rescheduling_document(chosen, name, ttl)
 
 
 def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome) -> str:

@@ -64,19 +64,17 @@ class AdapterRun:
 
     def _keep_all_previous(self, finding: Finding, taken: frozenset[Key]) -> None:
         """Keep all previous records, because no decision is possible."""
-        snapshot = self.snapshot
         self.findings = (*self.findings, finding)
         self.blocking_finding = finding
-        self._previous_adapter = find_previous_adapter(snapshot, self.settings, taken)
-        sources = (
-            key for key in (*(document.key for document, _ in self.event_sources.valid.values()), *self.event_sources.quarantined)
-        )
-        marked = list_previous_pods(self._previous_adapter[0], snapshot) if self._previous_adapter else []
-        self._records = (
-            *([self._previous_adapter] if self._previous_adapter else []),
-            *marked,
-            *_copy_previous_records(sources, snapshot),
-        )
+        self._previous_adapter = find_previous_adapter(self.snapshot, self.settings, taken)
+        self.keep_records()
+
+    def keep_records(self) -> None:
+        """Keep the previous records of the StatefulSet, its pods and its sources, whatever was decided."""
+        adapter, sources = self.adapter, (document.key for document, _ in self.event_sources.valid.values())
+        pods = [key for key, _ in list_previous_pods(adapter, self.snapshot)] if adapter is not None else []
+        keys = (*([adapter] if adapter is not None else []), *pods, *sources, *self.event_sources.quarantined)
+        self._records, self.time = tuple(_copy_previous_records(keys, self.snapshot)), None
 
     def _schedule(self, inputs: KnativeInputs) -> None:
         snapshot = self.snapshot

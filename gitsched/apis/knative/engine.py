@@ -61,6 +61,14 @@ class KnativeEngine(PolicyEngine):
         self.wakeup = min((run.wakeup for run in runs if run.wakeup is not None), default=None)
         self.time = max((run.time for run in runs if run.time is not None), default=None)
 
+    def keep_outcomes(self, kept: Mapping[Key, Outcome], /) -> frozenset[Key]:
+        """Keep the placements of all sources whose StatefulSet keeps its cluster and its replicas: their pods are those of its record."""
+        for run in self._runs:
+            if run.adapter in kept:
+                run.keep_records()
+        self.time = max((run.time for run in self._runs if run.time is not None), default=None)
+        return frozenset()
+
     def update(self, snapshot: Snapshot) -> bool:
         """Continue with a new snapshot if none of the inputs changed, because one changed source may move the others."""
         previous = self.snapshot

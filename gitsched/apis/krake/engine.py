@@ -65,6 +65,12 @@ class KrakeEngine(PolicyEngine):
     def __setstate__(self, state: Mapping[str, object]) -> None:
         self.__dict__.update(state, snapshot=EMPTY_SNAPSHOT)
 
+    def keep_outcomes(self, kept: Mapping[Key, Outcome], /) -> frozenset[Key]:
+        """Decide all documents of Krake again: the clusters that applications request and use are those of their records."""
+        if not kept.keys().isdisjoint(self.scheduler.applications):
+            self._schedule(self.snapshot._replace(kept={**self.snapshot.kept, **kept}))
+        return frozenset()
+
     def update(self, snapshot: Snapshot, /) -> bool:
         """Decide all documents of Krake again, which reads no template."""
         self._schedule(snapshot)

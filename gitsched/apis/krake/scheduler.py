@@ -182,6 +182,8 @@ class KrakeScheduler:
             self.shares_clusters,
         )
         time = self._decision_time(clusters, *((context.clouds,) if context.clouds else ()))
+        if key in self.snapshot.kept:  # it requests and leaves no cluster
+            return ApplicationDecision(app, previous, (ApplicationAttempt(time, "none", previous),), context)
         attempts = [schedule_application(app, previous, context, time, self.snapshot.at)]
         for _ in range(_MAX_DEADLINES):
             last = attempts[-1]

@@ -20,6 +20,7 @@ from gitsched.render.output_files import FREEZE
 if TYPE_CHECKING:
     from gitsched.decide.guard.change_owners import FindOwner
     from gitsched.model.changes import WithheldChanges
+    from gitsched.model.holds import Releases
 
 _UNVERIFIED = "it is not known which documents the last run had"
 GUARD_CODES = ("allowance-unused", "changes-withheld", "guard-loosened", "placements-frozen")
@@ -32,7 +33,8 @@ class GuardRecord(NamedTuple):
     `settings` are those of the last source commit without withheld changes. While changes are withheld, `digest` is theirs, and `planned`
     are the settings of the source commit that they came with. `frozen` is the reason in the file FREEZE of the output branch, or "".
     `keeps_holds` says that workloads with data stay held although the source no longer holds any: the commit that says so came with their
-    moves. `unverified` are files because of which changes are withheld: those without documents that may have had some before.
+    moves. `unverified` are files because of which changes are withheld: those without documents that may have had some before. `released`
+    are workloads with data that were released and whose moves are withheld, as in a trailer.
     """
 
     settings: GuardConfig = GuardConfig()
@@ -41,6 +43,7 @@ class GuardRecord(NamedTuple):
     frozen: str = ""
     keeps_holds: bool = False
     unverified: tuple[str, ...] = ()
+    released: tuple[str, ...] = ()
 
 
 class GuardInput(NamedTuple):
@@ -83,17 +86,25 @@ class GuardInput(NamedTuple):
         reasons = dict.fromkeys(filter(None, (config.freeze, self.frozen, unverified)))
         return config.replace_limits(self.limits)._replace(freeze="; ".join(reasons))
 
-    def make_record(self, own: GuardConfig, withheld: WithheldChanges, *, holds: bool = False) -> GuardRecord:
-        """Return the record of a run that has withheld these changes, and that `holds` workloads with data."""
+    def make_record(
+        self, own: GuardConfig, withheld: WithheldChanges, releases: Releases | None = None, *, holds: bool = False
+    ) -> GuardRecord:
+        """Return the record of a run that has withheld these changes, has these `releases`, and `holds` workloads with data."""
         keeps_holds = holds and not own.hold_stateful
         trusted = own if self.trusted is None else self.trusted
         if not withheld.moves:
             return GuardRecord(
                 own._replace(hold_stateful=own.hold_stateful or keeps_holds), "", GuardConfig(), self.frozen, keeps_holds
             )
-        known = withheld.digest == self.record.digest
+        known, released = withheld.digest == self.record.digest, tuple[str, ...]()
+        if releases is not None:
+            released = tuple(
+                str(move.key).lower()
+                for move in withheld.moves
+                if releases.releases(move.key, move.before.keys() - move.after.keys())
+            )
         return GuardRecord(
-            trusted, withheld.digest, self.record.planned if known else own, self.frozen, keeps_holds, self.unverified
+            trusted, withheld.digest, self.record.planned if known else own, self.frozen, keeps_holds, self.unverified, released
         )
 
     def list_findings(self, own: GuardConfig, digest: str, allowed: Collection[str]) -> list[Finding]:
@@ -126,7 +137,8 @@ def write_guard_record(record: GuardRecord) -> dict[str, Any]:
     """Return the member `guard` of gitsched.json; {} for the default settings and without withheld changes."""
     members = _write_settings(record.settings)
     if record.digest:
-        members["withheld"] = {"digest": record.digest, **_write_settings(record.planned)}
+        released = {"released": list(record.released)} if record.released else {}
+        members["withheld"] = {"digest": record.digest, **_write_settings(record.planned), **released}
     if record.frozen:
         members["frozen"] = record.frozen
     if record.keeps_holds:
@@ -139,15 +151,20 @@ def write_guard_record(record: GuardRecord) -> dict[str, Any]:
 def read_guard_record(value: Mapping[str, Any]) -> GuardRecord:
     """Read the member `guard` of gitsched.json. What is malformed counts as a default."""
     withheld = as_object(value.get("withheld"))
-    digest, frozen, unverified = withheld.get("digest"), value.get("frozen"), value.get("unverified")
+    digest, frozen = withheld.get("digest"), value.get("frozen")
     return GuardRecord(
         _read_settings(value),
         digest if isinstance(digest, str) else "",
         _read_settings(withheld),
         frozen if isinstance(frozen, str) else "",
         value.get("keepsHolds") is True,
-        tuple(path for path in unverified if isinstance(path, str)) if isinstance(unverified, list) else (),
+        _read_texts(value.get("unverified")),
+        _read_texts(withheld.get("released")),
     )
+
+
+def _read_texts(value: Any) -> tuple[str, ...]:
+    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()
 
 
 def _write_settings(config: GuardConfig) -> dict[str, Any]:

@@ -40,6 +40,19 @@ def choose_config(source: PlanInput) -> Config:
     return own._replace(guard=own.guard._replace(hold_stateful=True))
 
 
+def drop_left_clusters(source: PlanInput, decisions: DecisionSet) -> DecisionSet:
+    """Return the decisions without moves from clusters that a Tenant does not allow and that have nothing of a workload any more."""
+    if decisions.tenancy is None:
+        return decisions
+    from gitsched.decide.tenants.left_clusters import drop_left_clusters  # few sources have tenants
+
+    previous, documents = source.previous, decisions.catalog.api_documents
+    outcomes = drop_left_clusters(
+        decisions.outcomes, decisions.tenancy, documents, previous.records, previous.find_blob, previous.retained
+    )
+    return decisions._replace(outcomes=outcomes)
+
+
 def find_changes(source: PlanInput, decisions: DecisionSet) -> Changes:
     """Compare the decisions with the previous output."""
     removed: Mapping[Key, RemovedPlacement] = {}
@@ -62,8 +75,7 @@ def withhold_changes(source: PlanInput, changes: Changes) -> tuple[Changes, With
     if not source.withholds:
         return changes, withheld
     decisions = withhold(changes.decisions, withheld, changes.removed, source.previous.records, source.times.source_time)
-    removed = {key: entry for key, entry in changes.removed.items() if key not in decisions.outcomes}
-    return Changes(decisions, removed, _list_all_moves(source, decisions, removed)), withheld
+    return find_changes(source, drop_left_clusters(source, decisions)), withheld
 
 
 def report_changes(source: PlanInput, changes: Changes) -> Changes:
@@ -131,7 +143,7 @@ def record_guard(source: PlanInput, withheld: WithheldChanges, decisions: Decisi
     if source.guard is NO_GUARD_INPUT and own == DEFAULT_GUARD.settings:
         return DEFAULT_GUARD
     holds = not own.hold_stateful and any(outcome.held is not None for outcome in decisions.outcomes.values())
-    return source.guard.make_record(own, withheld, holds=holds)
+    return source.guard.make_record(own, withheld, source.releases, holds=holds)
 
 
 def _find_active_clusters(previous: PreviousOutput) -> HadWorkloads:

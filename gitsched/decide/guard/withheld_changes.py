@@ -9,6 +9,7 @@ from gitsched.apis.capabilities import SharedDecisions
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.engines import EngineRecords
 from gitsched.decide.guard.large_changes import compute_digest
+from gitsched.decide.kept_outcomes import keep_outcomes
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.removals import RemovedPlacement
 from gitsched.decide.variants.variant_outcomes import read_kept_paths
@@ -72,30 +73,44 @@ def withhold(
     previous: Mapping[Key, Body],
     source_time: datetime,
 ) -> DecisionSet:
-    """Return the decisions with the previous placement of each workload whose change is withheld.
+    """Return the decisions with the previous placement of each workload whose change is withheld, and of what depends on it.
 
     `removed` are the workloads that no API places now, `previous` the records of the previous output.
     """
-    outcomes, templates = dict(decisions.outcomes), dict(decisions.templates)
+    assert decisions.input is not None, "these are all decisions about a commit"
+    kept: dict[Key, Outcome] = {}
     wakeups: dict[Key, datetime] = {}
     for move in withheld.moves:
-        outcome = outcomes.get(move.key)
+        outcome = decisions.outcomes.get(move.key)
         if outcome is not None:
             wakeups |= {move.key: outcome.wakeup} if outcome.wakeup is not None else {}
-            outcomes[move.key] = keep_placement(outcome, previous, source_time)
+            kept[move.key] = keep_placement(outcome, previous, source_time)
         elif move.key in removed:
-            outcomes[move.key] = restore_placement(removed[move.key], previous, source_time)
-            templates.setdefault(move.key, Document(move.key, "", {}, None))
+            kept[move.key] = restore_placement(removed[move.key], previous, source_time)
+    kept |= {key: restore_placement(removed[key], previous, source_time) for key in _list_required(kept, removed)}
+    found = keep_outcomes(kept, decisions.engines, decisions.catalog.templates, decisions.input.make_snapshot(), decisions.findings)
+    outcomes = {key: outcome for key, outcome in {**decisions.outcomes, **found.outcomes}.items() if outcome is not None}
     order = sorted(outcomes, key=lambda key: (key.namespace, key.name, key))
-    keys = frozenset(move.key for move in withheld.moves)
-    return decisions._replace(
+    documents = {key: decisions.catalog.templates.get(key) or Document(key, "", {}, None) for key in (*kept, *found.followers)}
+    decisions = decisions._replace(
         outcomes={key: outcomes[key] for key in order},
-        templates=templates,
-        quarantined=decisions.quarantined | keys,
-        withheld=keys,
+        templates={**documents, **decisions.templates},
+        quarantined=decisions.quarantined | kept.keys(),
+        findings=found.findings,
+        unstable=decisions.unstable | found.followers,
+        withheld=frozenset(kept),
         withheld_wakeups=wakeups,
-        engine_records=_keep_shared_records(decisions, sorted(keys), previous),
+        followers=found.followers,
+        engine_records=found.records,
     )
+    return decisions._replace(engine_records=_keep_shared_records(decisions, sorted(kept), previous))
+
+
+def _list_required(kept: Mapping[Key, Outcome], removed: Mapping[Key, RemovedPlacement]) -> list[Key]:
+    """Return the removed objects that a workload brought along which keeps its placement."""
+    records = {(key.namespace, key.name) for outcome in kept.values() for key, _ in outcome.records}
+    found = (key for key, entry in removed.items() if key not in kept and not records.isdisjoint(entry.workload.required_by))
+    return sorted(found)
 
 
 def keep_placement(outcome: Outcome, previous: Mapping[Key, Body], source_time: datetime) -> Outcome:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.capabilities import SharedDecisions
+from gitsched.apis.capabilities import Rescheduling, SharedDecisions
+from gitsched.decide.engines import collect_cluster_facts, list_engine_records
 from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput, GuardRecord
 from gitsched.decide.incremental.plan_state import workload_sort_key
 from gitsched.decide.plan_result import list_moves
@@ -56,9 +57,11 @@ class GuardedChanges(NamedTuple):
 
 def can_stay_withheld(decisions: DecisionSet) -> bool:
     """Return whether the next plan may continue a complete plan that withholds changes: those of workloads of their own, in clusters that
-    have a document, and that follow no decision together with others."""
+    have a document, that follow no decision together with others, on which no other depends, and while no request is pending."""
     special = (decisions.variants, decisions.kustomized, decisions.tenancy, decisions.input is None or decisions.input.adopted)
-    if any(special) or any(isinstance(engine, SharedDecisions) for engine in decisions.engines):
+    if any(special) or decisions.followers or any(isinstance(engine, SharedDecisions) for engine in decisions.engines):
+        return False
+    if any(isinstance(engine, Rescheduling) and tuple(engine.list_pending_requests()) for engine in decisions.engines):
         return False
     catalog, known = decisions.catalog, decisions.cluster_facts.keys()
     unused = {*catalog.broken, *catalog.duplicate_templates, *decisions.own_workloads}
@@ -128,7 +131,6 @@ def _find_withheld(
     changes: IncrementalChanges, moves: ChangedMoves, pending: tuple[Move, ...], rules: GuardRules
 ) -> WithheldChanges | None:
     """Return the changes that exceed a limit; None if workloads may follow decisions that they share."""
-    from gitsched.decide.engines import collect_cluster_facts
     from gitsched.decide.guard.exceeded_limits import choose_withheld
     from gitsched.decide.guard.large_changes import find_withheld_changes, list_guarded_moves
 
@@ -187,6 +189,8 @@ def _withhold(
         else:
             return None
     kept = [outcomes[key] for key in keys]
+    if not _stand_alone(changes, {**{key: _read_outcome(changes, key) for key in pending}, **{one.key: one for one in kept}}):
+        return None
     known = {target.cluster for one in kept for target in one.targets if _is_known(changes, target.cluster)}
     if not all(_is_plain(one, known) for one in kept) or _lose_clusters(changes, pending):
         return None
@@ -199,6 +203,22 @@ def _withhold(
         withheld_wakeups=wakeups,
     )
     return changed, placements
+
+
+def _read_outcome(changes: IncrementalChanges, key: Key) -> Outcome:
+    """Return the outcome of a workload that was not decided again, without its documents."""
+    row = changes.rows.read_workload(key)
+    assert row is not None, "the last plan withheld its change"
+    return row.outcome
+
+
+def _stand_alone(changes: IncrementalChanges, kept: Mapping[Key, Outcome]) -> bool:
+    """Return whether no other workload, and no record or finding of an engine, depends on workloads that keep their placement."""
+    engines, continued = changes.continued.engines, changes.continued
+    if any(engine.keep_outcomes(kept) for engine in engines):
+        return False
+    findings = tuple(finding for engine in engines for finding in engine.findings)
+    return (findings, list_engine_records(engines)) == (continued.findings, continued.records)
 
 
 def _is_known(changes: IncrementalChanges, cluster: str) -> bool:

@@ -46,6 +46,12 @@ class TenantEngine(PolicyEngine):
         self.wakeup = min((engine.wakeup for engine in engines if engine.wakeup is not None), default=None)
         self.time = max((engine.time for engine in engines if engine.time is not None), default=None)
 
+    def keep_outcomes(self, kept: Mapping[Key, Outcome], /) -> frozenset[Key]:
+        """Let the engines of all owners know, because the platform may request something for the workload of a tenant."""
+        followers = frozenset[Key]().union(*(engine.keep_outcomes(kept) for engine in self.engines.values()))
+        self.attach(self.tenancy, self.views)
+        return followers
+
     def update(self, snapshot: Snapshot, /) -> bool:
         if snapshot.tenancy is None:
             return False

@@ -21,13 +21,13 @@ from gitsched.render.output_files import relative_path, status_path
 
 
 class EnforcedRules(NamedTuple):
-    """The outcomes after the rules of all Tenants; `kept` are the workloads that keep what clusters have of them, `refused` those of which
-    no cluster has anything."""
+    """The outcomes after the rules of all Tenants; `kept` are those of workloads that keep what clusters have of them, `refused` those of
+    workloads of which no cluster has anything."""
 
     outcomes: Mapping[Key, Outcome]
-    kept: frozenset[Key]
+    kept: Mapping[Key, Outcome]
     findings: tuple[Finding, ...]
-    refused: frozenset[Key] = frozenset()
+    refused: Mapping[Key, Outcome]
 
 
 def enforce_rules(
@@ -47,8 +47,8 @@ def enforce_rules(
     ranks = {owner: rank for rank, owner in enumerate((PLATFORM, *tenancy.paths.list_owners()))}
     held = {status_path(key): PLATFORM for key, _ in engine_records}
     checked = dict(outcomes)
-    kept: set[Key] = set()
-    refused: set[Key] = set()
+    kept: dict[Key, Outcome] = {}
+    refused: dict[Key, Outcome] = {}
     findings: list[Finding] = []
     uses: dict[str, TenantUse] = {}
     for key in sorted(
@@ -66,19 +66,19 @@ def enforce_rules(
                 findings.append(_make_finding(templates[key], violation))
                 outcome = _keep_previous(outcome, objects, owner, checker, violation, held)
                 measured = measure_outcome(outcome, templates[key], snapshot.variants, snapshot.config)
-                kept.add(key)
                 objects = {}
             used.add(measured)
             if not outcome.targets and violation is not None:
                 del checked[key]
-                kept.discard(key)
-                refused.add(key)
+                refused[key] = outcome._replace(records=())
                 continue
+            if violation is not None:
+                kept[key] = outcome
             checked[key] = outcome
         for path in (*objects, *_list_record_paths(outcome)):
             held.setdefault(path, owner)
     findings += checker.find_named_clusters(documents)
-    return EnforcedRules(checked, frozenset(kept), tuple(findings), frozenset(refused))
+    return EnforcedRules(checked, kept, tuple(findings), refused)
 
 
 def obeys_rules(outcomes: Mapping[Key, Outcome], templates: Mapping[Key, Document], snapshot: Snapshot, *, named: bool) -> bool:

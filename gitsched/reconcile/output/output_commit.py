@@ -43,9 +43,7 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     """Write the output tree of a plan."""
     repository = fetched.output.repository
     plan, tree = planned.plan, _write_output_tree(context, fetched, planned.plan, repository)
-    # A commit records releases also where they release nothing, so that their trailers do not count again.
-    changed = tree != fetched.output_tree or plan.releases is not None or _has_guard_changed(fetched, plan)
-    changed = changed or _has_rollouts_changed(fetched, plan)
+    changed = tree != fetched.output_tree or _has_guard_changed(fetched, plan) or _has_rollouts_changed(fetched, plan)
     # The next run trusts the Tenants that the output branch records.
     changed = changed or planned.tenants != (fetched.record.tenants if fetched.record is not None else ())
     records: tuple[RecordChange, ...] = ()
@@ -169,8 +167,11 @@ def _find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, writ
 
 
 def _has_guard_changed(fetched: Fetched, plan: Plan) -> bool:
-    """Return whether the output branch has to record other settings of the guard, another freeze or other withheld changes."""
-    recorded = fetched.record.guard if fetched.record is not None else {}
+    """Return whether the output branch has to record other settings of the guard, another freeze, other withheld changes, or a release:
+    also one that releases nothing, so that its trailers do not count again."""
+    recorded, releases = fetched.record.guard if fetched.record is not None else {}, plan.releases
+    if releases is not None and (releases.clusters or not releases.workloads <= {*read_guard_record(recorded).released}):
+        return True
     if fetched.record is None or (not recorded and plan.guard == DEFAULT_GUARD):
         return False
     return read_guard_record(recorded) != plan.guard

@@ -30,9 +30,14 @@ def list_allowed_changes(context: RunContext, fetched: Fetched) -> frozenset[str
 
 
 def read_releases(context: RunContext, fetched: Fetched) -> Releases | None:
-    """Return what the options and the source commits since the last run release; None if it is nothing."""
+    """Return what the options and the source commits since the last run release, and earlier ones of which the moves are withheld; None if
+    it is nothing."""
     workloads, written = _list_trailers(context, fetched, RELEASE_TRAILER, RELEASE_CLUSTER_TRAILER)
     clusters = [*context.settings.released_clusters, *written]
+    if fetched.record is not None and fetched.record.guard:
+        from gitsched.decide.guard.guard_settings import read_guard_record  # few runs leave something withheld
+
+        workloads = [*workloads, *read_guard_record(fetched.record.guard).released]
     if not (workloads or clusters):
         return None
     from gitsched.model.holds import make_releases  # few runs release something

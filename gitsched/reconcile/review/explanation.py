@@ -63,7 +63,7 @@ def explain_resource(
         )
         if known is not None:
             return known
-        planned, found = use_plan(context, fetched, settings.now, explain, written=False)
+        planned, found = use_plan(context, fetched, settings.now, explain, withholds=True, written=False)
     log_ignored_settings(planned.plan)
     return found
 
@@ -188,6 +188,11 @@ def _complete(
         from gitsched.report.held import add_hold  # few workloads are held
 
         found = add_hold(found, key, plan.totals.held[key])
+    move = next((move for move in plan.withheld.moves if move.key == key), None)
+    if move is not None:
+        from gitsched.report.held import add_withheld  # few changes exceed a limit of the guard
+
+        found = add_withheld(found, move, plan.withheld)
     return locate_explanation(found, context.source.repository)
 
 

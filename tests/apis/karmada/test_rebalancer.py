@@ -236,6 +236,8 @@ def test_a_suspended_workload_is_rebalanced_when_it_resumes(run: Any) -> None:
     held = run(repository(WEB, rebalancer("web")), first, ONE)
     assert (results(held), triggered(held)) == ({"web": "Successful"}, ONE)
     assert held.binding("web")["status"]["lastScheduledTime"] == NOON
+    (remark,) = [finding.message for finding in held.engine.findings if finding.code == "rebalance-without-effect"]
+    assert "its scheduling is suspended. The request stays in the binding" in remark
     del held.binding("web")["spec"]["suspension"]
     assert run(repository(WEB, rebalancer("web")), held, TWO).binding("web")["status"]["lastScheduledTime"] == TWO
 

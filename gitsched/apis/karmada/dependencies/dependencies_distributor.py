@@ -181,6 +181,16 @@ class DependenciesDistributor:
             found |= new
         return frozenset(found) - dirty
 
+    def list_required(self, workloads: frozenset[Key]) -> frozenset[Key]:
+        """Return the objects that workloads without a document brought along in the last run."""
+        bindings = {(key.namespace, key.name) for key in map(binding_key, workloads)}
+        return frozenset(
+            key
+            for key, template in self._state.snapshot.templates.items()
+            for entry in list_objects(get_field(self._state.find_record(template) or {}, "spec", "requiredBy"))
+            if (entry.get("namespace"), entry.get("name")) in bindings
+        )
+
     def list_related(self) -> Iterator[Key]:
         """Yield all objects that bring others along, that may be brought along, and that lead to these."""
         yield from self._dependencies.list_related()

@@ -65,7 +65,7 @@ def _describe_state(rebalancer: WorkloadRebalancer) -> str:
     if rebalancer.expired is not None:
         return f"{created} It has finished and expired at {format_time(rebalancer.expired)}, and is not handled again."
     if rebalancer.pending:
-        return f"{created} Its workloads without a result are rescheduled once, by the next reconcile."
+        return f"{created} Its workloads without a result are rescheduled once, by the next reconcile in which nothing keeps them."
     finished = f" at {format_time(rebalancer.finished)}" if rebalancer.finished else ""
     end = f" It expires at {format_time(rebalancer.expiry)}." if rebalancer.expiry else " It has no ttlSecondsAfterFinished."
     return f"{created} It has finished{finished}, and is not handled again.{end}"
@@ -78,13 +78,9 @@ def _make_row(
     if entry.workload not in rebalancer.named:
         result += ", not named any more"
     if not entry.result and lookup.find_availability(entry.workload) == "retained":
-        kept = read_previous(state.snapshot.previous[entry.workload.binding])
-        return (
-            str(entry.workload),
-            result,
-            _format_clusters(kept.clusters),
-            "none until its document and its policy are valid and unique",
-        )
+        kept, outcome = read_previous(state.snapshot.previous[entry.workload.binding]), lookup.find_outcome(entry.workload)
+        reason = outcome.reason if outcome is not None and outcome.state == "stale" else "its document is not valid and unique"
+        return str(entry.workload), result, _format_clusters(kept.clusters), f"none yet: {reason}"
     template = lookup.find_template(entry.workload)
     record = state.find_record(template) if template is not None else None
     if template is None or (record is None and lookup.find_availability(entry.workload) == "missing"):
