@@ -10,11 +10,12 @@ import click
 from gitsched.cli import exit_codes, options, output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from gitsched.model.document import Key
     from gitsched.model.labels import Selector
     from gitsched.reconcile.reschedule import RescheduleFile
+    from gitsched.simulate.left_data import LeftData
     from gitsched.simulate.reschedule_request import RescheduledWorkload
 
 MAX_SHOWN_WORKLOADS = 50
@@ -128,20 +129,22 @@ def command(
     )
     with output.show_progress("Planning") as progress:
         settings = settings._replace(progress=progress)
-        found = make_reschedule_file(settings, WorkloadSelection(tuple(named), labels, displaced, scope), ttl, not no_companions)
+        answer = make_reschedule_file(settings, WorkloadSelection(tuple(named), labels, displaced, scope), ttl, not no_companions)
+    found, held = answer
     if found is None:
-        click.echo("No workload is displaced: each one would run on the same clusters if it were scheduled now.", err=True)
+        none = "No workload is displaced: each one would run on the same clusters if it were scheduled now."
+        click.echo(none if not held else f"There is nothing to request.\n{describe_held(held)}".rstrip(), err=True)
         return exit_codes.DONE
     target = path or found.path
     if not write or root is None:
         output.show_document(form, found.text, lambda: dict(found.request.document.body))
-        click.echo(describe_request(found), err=True, nl=False)
+        click.echo(f"{describe_request(found)}{describe_held(held)}", err=True, nl=False)
         return exit_codes.DONE
     verb = "wrote" if write_reschedule_file(root, target, found.text) else "unchanged:"
     output.show_as(
         form,
-        lambda _: f"{verb} {escape_unprintable(target)}\n{describe_request(found)}",
-        lambda: {"path": target, **serialize_request(found)},
+        lambda _: f"{verb} {escape_unprintable(target)}\n{describe_request(found)}{describe_held(held)}",
+        lambda: {"path": target, **serialize_request(found, held)},
     )
     if not is_read(settings, found.request.document.key):
         raise Permanent(f"{target} is not read: .sourceignore or source.paths hides it; choose another file with --file")
@@ -156,20 +159,35 @@ def describe_request(found: RescheduleFile) -> str:
     moved = [row for row in request.workloads if row.moves]
     stay = [row for row in request.workloads if not row.moves]
     lines = [f"{request.document.key.title} {'moves' if moved else 'moves nothing'}{':' if moved else '.'}"]
-    lines += list_limited([f"  {_describe_move(row)}" for row in moved], MAX_SHOWN_WORKLOADS, "  and {} more")
+    lines += list_limited(["\n".join(_describe_move(row)) for row in moved], MAX_SHOWN_WORKLOADS, "  and {} more")
     if stay:
         lines.append(f"Stays: {_list_keys(row.key for row in stay)}")
     lines += [f"  {remark}" for remark in request.remarks]
     if request.shared:
         lines.append(f"Not included, because other workloads use it, too: {_list_keys(request.shared)}")
     if found.exists:
-        lines.append("The source has this request already; it is carried out by the next reconcile of its commit.")
+        when = f"when its moves are allowed: {found.withheld}" if found.withheld else "by the next reconcile of its commit"
+        lines.append(f"The source has this request already; it is carried out {when}.")
     return "\n".join(lines) + "\n"
 
 
-def _describe_move(row: RescheduledWorkload) -> str:
+def describe_held(held: Sequence[LeftData]) -> str:
+    """Return which workloads with data a request leaves out, and how to name them; "" without any."""
+    from gitsched.report.lines import list_limited
+
+    lines = list_limited([f"  {_describe_left(left)}" for left in held], MAX_SHOWN_WORKLOADS, "  and {} more")
+    return "\n".join(["Held, and not included:", *lines, ""]) if held else ""
+
+
+def _describe_left(left: LeftData) -> str:
+    namespace = f"-n {left.key.namespace} " if left.key.namespace else ""
+    return f"{left.key.title} {left}. To move it all the same: gitsched rebalance {namespace}{left.key.kind}/{left.key.name}"
+
+
+def _describe_move(row: RescheduledWorkload) -> list[str]:
     role = {"companion": " (belongs to it)", "dependency": " (follows)"}.get(row.role, "")
-    return f"{row.key.title}{role}: {_format_replicas(row.before)} -> {_format_replicas(row.after)}"
+    line = f"  {row.key.title}{role}: {_format_replicas(row.before)} -> {_format_replicas(row.after)}"
+    return [line, f"    it {row.left}"] if row.left is not None else [line]
 
 
 def _format_replicas(replicas: Any) -> str:
@@ -182,8 +200,8 @@ def _list_keys(keys: Iterable[Key]) -> str:
     return format_names([key.title for key in keys], MAX_SHOWN_WORKLOADS)
 
 
-def serialize_request(found: RescheduleFile) -> dict[str, Any]:
-    """Return a request and its effect as data."""
+def serialize_request(found: RescheduleFile, held: Sequence[LeftData]) -> dict[str, Any]:
+    """Return a request and its effect as data, with the workloads that it leaves out because they are `held`."""
     from gitsched.report.serialization import API_VERSION
 
     request = found.request
@@ -193,8 +211,14 @@ def serialize_request(found: RescheduleFile) -> dict[str, Any]:
         "document": request.document.body,
         "workloads": [
             {"workload": row.key.title, "role": row.role, "before": dict(row.before), "after": dict(row.after)}
+            | ({"leaves": _serialize_left(row.left)} if row.left is not None else {})
             for row in request.workloads
         ],
+        "held": [{"workload": left.key.title, **_serialize_left(left)} for left in held],
         "notIncluded": [key.title for key in request.shared],
         "remarks": list(request.remarks),
     }
+
+
+def _serialize_left(left: LeftData) -> dict[str, Any]:
+    return {"clusters": list(left.clusters), "data": list(left.data), "adopted": left.adopted}

@@ -61,13 +61,13 @@ def were_held(held: Iterable[Outcome], previous: PreviousOutput) -> bool:
 
 def find_left_data(move: Move, document: Document, holds: Holds, config: GuardConfig) -> Finding | None:
     """Return the warning about a workload that leaves data behind: in a cluster that it leaves, or with replicas that go elsewhere."""
-    if not _leaves_data(move.before, move.after):
+    if not leaves_data(move.before, move.after):
         return None
     data = holds.list_data(document)
     return make_move_finding(document, move.before, move.after, data, holds=config.hold_stateful) if data else None
 
 
-def _leaves_data(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> bool:
+def leaves_data(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> bool:
     if before.keys() - after.keys():
         return True
     fewer = any((after.get(name) or 0) < (count or 0) for name, count in before.items())

@@ -32,11 +32,14 @@ from gitsched.reconcile.worktree_file import create_file, resolve_worktree_file
 from gitsched.render.yaml import dump
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.continued_plan import NeedsNewEngines
+from gitsched.simulate.left_data import LeftData
 from gitsched.simulate.reschedule_request import (
     RescheduleRequest,
-    find_displaced,
+    SelectedWorkloads,
     list_rescheduling_engines,
     make_reschedule_request,
+    select_displaced,
+    select_unheld,
 )
 
 DIRECTORY = "rebalance"
@@ -56,18 +59,27 @@ class WorkloadSelection(NamedTuple):
 
 
 class RescheduleFile(NamedTuple):
-    """A reschedule request, its text and its default path in the source; `exists` says that the source has it already."""
+    """A reschedule request, its text and its default path in the source; `exists` says that the source has it already, and `withheld` what
+    allows its moves if the guard withholds them."""
 
     request: RescheduleRequest
     text: str
     path: str
     exists: bool
+    withheld: str = ""
+
+
+class RescheduleAnswer(NamedTuple):
+    """The request for the selected workloads, None if there is nothing to request; and those that are held and not part of it."""
+
+    file: RescheduleFile | None
+    held: tuple[LeftData, ...] = ()
 
 
 def make_reschedule_file(
     settings: RunSettings, selection: WorkloadSelection, ttl: timedelta | None, with_companions: bool = True
-) -> RescheduleFile | None:
-    """Return the request for the selected workloads; None if no workload is displaced.
+) -> RescheduleAnswer:
+    """Return the request for the selected workloads.
 
     Raise Permanent if there is no such workload, or if no API with rescheduling decides about it.
     """
@@ -76,21 +88,25 @@ def make_reschedule_file(
     with_companions = with_companions and not selection.displaced
     known = try_with_state(lambda: _make_from_state(context, fetched, selection, ttl, with_companions))
     if known is not None:
-        return known.file
+        return known
     planned = plan_source(context, fetched, settings.now)
     plan = planned.plan
     decisions = _decide_without_requests(context, fetched, planned)
     baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations)
-    keys = _select(baseline, selection)
-    if not keys:
-        return None
-    request = make_reschedule_request(baseline, keys, ttl, with_companions)
-    return _make_file(request, planned.config, plan.decisions.catalog)
+    selected = _select(baseline, selection)
+    if not selected.keys:
+        return RescheduleAnswer(None, selected.held)
+    request = make_reschedule_request(baseline, selected.keys, ttl, with_companions)
+    file = _make_file(request, planned.config, plan.decisions.catalog)
+    moving = {row.key for row in request.workloads}
+    if file.exists and any(move.key in moving for move in plan.withheld.moves):
+        file = file._replace(withheld=plan.withheld.allowance)
+    return RescheduleAnswer(file, selected.held)
 
 
 def _make_from_state(
     context: RunContext, fetched: Fetched, selection: WorkloadSelection, ttl: timedelta | None, with_companions: bool
-) -> _Answer | None:
+) -> RescheduleAnswer | None:
     """Return the request for workloads that the last run has planned; None where a complete plan is needed."""
     known = plan_from_state(context, fetched)
     workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
@@ -101,19 +117,14 @@ def _make_from_state(
     if (with_companions and totals.has_far_companions) or any(tuple(engine.list_pending_requests()) for engine in engines):
         return None
     try:
-        keys = _select_from_state(baseline, workloads.index, selection)
-        namespaces = {key.namespace for key in keys} if with_companions else ()
+        selected = _select_from_state(baseline, workloads.index, selection)
+        namespaces = {key.namespace for key in selected.keys} if with_companions else ()
         among = {key: baseline.decisions.templates[key] for key in workloads.index if key.namespace in namespaces}
-        request = make_reschedule_request(baseline, keys, ttl, with_companions, among) if keys else None
+        request = make_reschedule_request(baseline, selected.keys, ttl, with_companions, among) if selected.keys else None
     except NeedsNewEngines:
         return None
-    return _Answer(_make_file(request, baseline.config, baseline.decisions.catalog) if request is not None else None)
-
-
-class _Answer(NamedTuple):
-    """What `make_reschedule_file` returns."""
-
-    file: RescheduleFile | None
+    file = _make_file(request, baseline.config, baseline.decisions.catalog) if request is not None else None
+    return RescheduleAnswer(file, selected.held)
 
 
 def _make_file(request: RescheduleRequest, config: Config, catalog: Catalog) -> RescheduleFile:
@@ -133,7 +144,8 @@ def _decide_without_requests(context: RunContext, fetched: Fetched, planned: Pla
     documents = [entry for entry in source.documents if (entry.group, entry.kind, entry.name) not in named]
     times = compute_plan_times(fetched.source.time, fetched.record.time if fetched.record else None, context.settings.now)
     previous = read_previous_output(context, fetched)
-    return decide(documents, previous.records, source.config, *times, None, planned.plan.observations, tenancy=source.tenancy)
+    observations, adopted = planned.plan.observations, decisions.input.adopted if decisions.input is not None else None
+    return decide(documents, previous.records, source.config, *times, None, observations, adopted=adopted, tenancy=source.tenancy)
 
 
 def write_reschedule_file(root: Path, path: str, text: str) -> bool:
@@ -162,30 +174,32 @@ def is_read(settings: RunSettings, key: Key) -> bool:
     return any((document.group, document.kind, document.name) == (key.group, key.kind, key.name) for document in documents)
 
 
-def _select(baseline: Baseline, selection: WorkloadSelection) -> list[Key]:
+def _select(baseline: Baseline, selection: WorkloadSelection) -> SelectedWorkloads:
     decisions = baseline.decisions
     if selection.named:
         known = dict.fromkeys((*decisions.templates, *decisions.catalog.broken, *decisions.catalog.duplicate_templates))
-        return [_find_named(baseline, known, *named) for named in selection.named]
+        return SelectedWorkloads([_find_named(baseline, known, *named) for named in selection.named])
     eligible = _list_eligible(baseline, decisions.outcomes, selection.namespace)
     if selection.displaced:
-        return find_displaced(baseline, eligible)
+        return select_displaced(baseline, eligible)
     labels = selection.labels
     assert labels is not None
     keys = [key for key in eligible if labels.matches(read_labels(decisions.templates[key].body))]
-    return _check_labelled(keys, selection)
+    return select_unheld(baseline, _check_labelled(keys, selection))
 
 
-def _select_from_state(baseline: Baseline, index: TemplateIndex, selection: WorkloadSelection) -> list[Key]:
+def _select_from_state(baseline: Baseline, index: TemplateIndex, selection: WorkloadSelection) -> SelectedWorkloads:
     """Return the workloads of an index that are selected."""
     if selection.named:
         known = dict.fromkeys((*index, *sorted(baseline.decisions.own_workloads)))
-        return [_find_named(baseline, known, *named) for named in selection.named]
+        return SelectedWorkloads([_find_named(baseline, known, *named) for named in selection.named])
     labels = selection.labels
     placed = (key for key, entry in index.items() if entry.placement is not None)
     keys = sorted((key for key in placed if labels is None or labels.matches(index[key].labels)), key=workload_sort_key)
     eligible = _list_eligible(baseline, keys, selection.namespace)
-    return find_displaced(baseline, eligible) if selection.displaced else _check_labelled(eligible, selection)
+    if selection.displaced:
+        return select_displaced(baseline, eligible)
+    return select_unheld(baseline, _check_labelled(eligible, selection))
 
 
 def _list_eligible(baseline: Baseline, keys: Iterable[Key], namespace: str) -> list[Key]:

@@ -7,10 +7,12 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from gitsched.apis.capabilities import Rescheduling
+from gitsched.kinds.persistent_data import is_claim
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration
 from gitsched.simulate.baseline import Baseline, ClusterEvent, SimulationResult, decide_changed_catalog
+from gitsched.simulate.left_data import LeftData, find_left_data
 from gitsched.simulate.scenario import edit_catalog
 
 _AFTER_PLAN = timedelta(seconds=1)
@@ -24,13 +26,14 @@ class RescheduledWorkload(NamedTuple):
     """A workload with its clusters before and after the request.
 
     `role` is selected, companion (an object that belongs to a selected workload and is scheduled on its own) or dependency (an object
-    that follows the workloads that depend on it).
+    that follows the workloads that depend on it). `left` is the data that it leaves behind; None without any.
     """
 
     key: Key
     role: str
     before: Replicas
     after: Replicas
+    left: LeftData | None = None
 
     @property
     def moves(self) -> bool:
@@ -50,19 +53,40 @@ class RescheduleRequest(NamedTuple):
     remarks: tuple[str, ...]
 
 
-def find_displaced(baseline: Baseline, keys: Collection[Key]) -> list[Key]:
+class SelectedWorkloads(NamedTuple):
+    """The workloads of a request, and those that are held for their data, so that only a request which names them may move them."""
+
+    keys: list[Key]
+    held: tuple[LeftData, ...] = ()
+
+
+def select_displaced(baseline: Baseline, keys: Collection[Key]) -> SelectedWorkloads:
     """Return those of these workloads that would run on other clusters if they were scheduled now."""
-    displaced: list[Key] = []
+    outcomes, after = baseline.decisions.outcomes, _reschedule(baseline, keys)
+    moving = [key for key in keys if key in after and after[key].replicas_by_cluster.keys() != _list_clusters(outcomes[key])]
+    return _leave_held(baseline, moving, after)
+
+
+def select_unheld(baseline: Baseline, keys: Collection[Key]) -> SelectedWorkloads:
+    """Return these workloads without those that would leave data behind and are held."""
+    return _leave_held(baseline, keys, _reschedule(baseline, keys))
+
+
+def _leave_held(baseline: Baseline, keys: Collection[Key], after: Mapping[Key, Outcome]) -> SelectedWorkloads:
+    held = {key: left for key, left in find_left_data(baseline, after, keys).items() if left.is_held}
+    return SelectedWorkloads([key for key in keys if key not in held], tuple(held.values()))
+
+
+def _reschedule(baseline: Baseline, keys: Collection[Key]) -> dict[Key, Outcome]:
+    """Return the outcomes of workloads of engines with rescheduling after a request for all of them."""
+    found: dict[Key, Outcome] = {}
     outcomes = baseline.decisions.outcomes
     for name, engine in list_rescheduling_engines(baseline).items():
         own = [key for key in keys if outcomes[key].api == name and outcomes[key].policy]
         if own:
             document = engine.make_rescheduling_document(baseline.decisions.templates[key] for key in own)
-            after = _simulate(baseline, document, own).outcomes
-            displaced += [
-                key for key in own if key in after and after[key].replicas_by_cluster.keys() != _list_clusters(outcomes[key])
-            ]
-    return displaced
+            found |= _simulate(baseline, document, own).outcomes
+    return found
 
 
 def make_reschedule_request(
@@ -89,6 +113,8 @@ def make_reschedule_request(
             tried = [*selected, *candidates]
             after = _simulate(baseline, engine.make_rescheduling_document(templates[key] for key in tried), tried).outcomes
             companions = [key for key in candidates if key in after and _is_moved(outcomes[key], after[key])]
+            held = find_left_data(baseline, after, [key for key in companions if not is_claim(key)])
+            companions = [key for key in companions if key not in held or not held[key].is_held]
     chosen = [*selected, *companions]
     document = engine.make_reschedule_request([templates[key] for key in chosen], ttl)
     result = _simulate(baseline, document, None)
@@ -102,8 +128,9 @@ def make_reschedule_request(
         unrequested = decide_changed_catalog(_after_plan(baseline), baseline.decisions.catalog, set(others)).outcomes
         others = [key for key in others if key in unrequested and _is_moved(unrequested[key], result.outcomes[key])]
     roles |= dict.fromkeys(others, "dependency")
+    left = find_left_data(baseline, result.outcomes, roles)
     rows = [
-        RescheduledWorkload(key, role, outcomes[key].replicas_by_cluster, result.outcomes[key].replicas_by_cluster)
+        RescheduledWorkload(key, role, outcomes[key].replicas_by_cluster, result.outcomes[key].replicas_by_cluster, left.get(key))
         for key, role in roles.items()
         if key in result.outcomes
     ]

@@ -299,3 +299,74 @@ def test_tidy_keeps_a_request_that_was_edited_after_it_expired(
     file.write_text(expired)
     assert gitsched("tidy", "--write", *at(13)).stdout.endswith("deleted the file\nCommit the changes.\n")
     assert not file.exists()
+
+
+DATABASE = """\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: shop, labels: {tier: front}}
+spec:
+  replicas: 1
+  template: {metadata: {labels: {app: db}}, spec: {containers: [{name: main, image: example.com/db:1}]}}
+  volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: fast, resources: {requests: {storage: 50Gi}}}}]
+"""
+LEFT = "leaves in two: claim template data (50Gi, storage class fast)"
+
+
+@pytest.fixture
+def stateful(fleet: Path, gitsched: Run, record: Callable[[int], None]) -> Path:
+    """An app and a database run in the cloud, because cluster one was tainted when they were placed; the taint is removed."""
+    (fleet / "web.yaml").write_text(APP.replace("NAME", "web"))
+    (fleet / "both.yaml").write_text(BOTH)
+    (fleet / "db.yaml").write_text(DATABASE)
+    selectors = POLICY_OF_ALL.replace("kind: Deployment}\n", "kind: Deployment}\n    - {apiVersion: apps/v1, kind: StatefulSet}\n")
+    (fleet / "policy.yaml").write_text(selectors)
+    (fleet / "one.yaml").write_text(ONE + TAINT)
+    record(8)
+    assert gitsched("reconcile", *at(8)).returncode == 0
+    (fleet / "one.yaml").write_text(ONE)
+    return fleet
+
+
+@pytest.mark.parametrize("chosen", [("--all-displaced",), ("-n", "shop", "-l", "tier=front")], ids=["displaced", "labels"])
+def test_a_workload_that_is_held_for_its_data_is_not_requested_unless_it_is_named(
+    stateful: Path, gitsched: Run, chosen: tuple[str, ...]
+) -> None:
+    done = gitsched("rebalance", *chosen, *at(11))
+    assert done.returncode == 0, done.stderr
+    assert "StatefulSet db" not in names(done.stdout)
+    assert "Deployment web" in names(done.stdout)
+    command = "gitsched rebalance -n shop StatefulSet/db"
+    assert f"Held, and not included:\n  StatefulSet/shop/db {LEFT}. To move it all the same: {command}\n" in done.stderr
+    named = gitsched(*command.split()[1:], *at(11))
+    assert names(named.stdout) == ["StatefulSet db"]
+    assert f"  StatefulSet/shop/db: two 1 -> one 1\n    it {LEFT}\n" in named.stderr
+
+
+def test_what_a_request_leaves_behind_is_data_in_json(stateful: Path, gitsched: Run) -> None:
+    done = gitsched("rebalance", "--all-displaced", "--write", "-o", "json", *at(11))
+    left = {"clusters": ["two"], "data": ["claim template data (50Gi, storage class fast)"], "adopted": ""}
+    assert json.loads(done.stdout)["held"] == [{"workload": "StatefulSet/shop/db", **left}]
+    named = gitsched("rebalance", "-n", "shop", "sts/db", "--write", "-o", "json", *at(11))
+    (row,) = json.loads(named.stdout)["workloads"]
+    assert (row["workload"], row["leaves"]) == ("StatefulSet/shop/db", left)
+
+
+def test_only_held_workloads_are_displaced(stateful: Path, gitsched: Run) -> None:
+    for name in ("web.yaml", "both.yaml"):
+        (stateful / name).unlink()
+    done = gitsched("rebalance", "--all-displaced", *at(11))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith(f"There is nothing to request.\nHeld, and not included:\n  StatefulSet/shop/db {LEFT}.")
+
+
+def test_where_workloads_with_data_are_not_held_the_request_says_what_they_leave(
+    stateful: Path, gitsched: Run, record: Callable[[int], None]
+) -> None:
+    settings = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: g}\nspec: {guard: {holdStateful: false}}\n"
+    (stateful / "gitsched.yaml").write_text(settings)
+    record(9)
+    assert gitsched("reconcile", *at(9)).returncode == 0
+    done = gitsched("rebalance", "--all-displaced", *at(11))
+    assert "StatefulSet db" in names(done.stdout)
+    assert f"    it {LEFT}\n" in done.stderr
