@@ -12,6 +12,8 @@ from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import is_label_key, is_label_value
 
 _LOOKS_LIKE_MANIFEST = re.compile(r"""^[ \t{]*["']?(?:apiVersion|api|kind)["']?[ \t]*:""", re.MULTILINE)
+_KEYS = [rf"""(?<![\w.$/-])["']?{name}["']?[ \t]*:|\?[ \t]+["']?{name}\b""" for name in ("kind", "(?:apiVersion|api)")]
+"""Patterns of keys anywhere in a text. They are compiled only for a text with an error."""
 _CONTENT = re.compile(r"^(?![ \t\r]*(?:#|$)|(?:---|\.\.\.)[ \t\r]*(?:#|$)|%)", re.MULTILINE)
 _TEMPLATE_ACTION = re.compile(
     r"^[ \t]*(?:- +)?\{\{|:[ \t]+\{\{|\{\{-|\{\{[ \t]*(?:/\*|(?:if|else|end|range|with|include|template|tpl|define|block|toYaml"
@@ -21,8 +23,11 @@ _TEMPLATE_ACTION = re.compile(
 
 
 def looks_like_manifest(text: str) -> bool:
-    """Return whether a text that cannot be parsed looks like Kubernetes objects."""
-    return bool(_LOOKS_LIKE_MANIFEST.search(text))
+    """Return whether a text that cannot be parsed looks like Kubernetes objects.
+
+    One of their keys at the start of a line is enough. Elsewhere, as in JSON of one line or with other line breaks, both are needed.
+    """
+    return bool(_LOOKS_LIKE_MANIFEST.search(text)) or ("kind" in text and all(re.search(key, text) for key in _KEYS))
 
 
 def is_helm_template(text: str) -> bool:

@@ -69,7 +69,7 @@ def parse_file(
         return reject_large_file(len(data), path, limits)
     source = read_text(data)
     if isinstance(source, ParseError):
-        if path.endswith(".json") and b"kind" not in data:
+        if path.endswith(".json") and b"kind" not in data.replace(b"\0", b""):
             return ParsedFile("not-a-resource", reason="data")
         return _make_invalid_file(source)
     text = source.text
@@ -100,10 +100,10 @@ def _make_invalid_file(error: ParseError) -> ParsedFile:
 
 
 def _parse_kustomization(text: str, limits: Limits) -> ParsedFile:
-    """Parse a kustomization, which is never a document. Its own errors are for kustomize to report."""
+    """Parse a kustomization, which is never a document. Its wrong fields are for kustomize to report."""
     tree = next(compose_documents(text, limits), None)
     found = Kustomization()
-    if isinstance(tree, ParseError) and tree.code != SYNTAX_ERROR:
+    if isinstance(tree, ParseError) and not (tree.code == SYNTAX_ERROR and is_helm_template(text)):
         return ParsedFile("not-a-resource", (), (FileIssue("error", *tree),), reason="a kustomization")
     if isinstance(tree, YamlDocument):
         error = check_aliases(tree, limits)

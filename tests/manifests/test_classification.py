@@ -216,3 +216,34 @@ def test_a_generated_name_is_a_warning_with_its_cure() -> None:
     assert (issue.severity, issue.code, issue.line, issue.column) == ("warning", "generated-name", 4, 17)
     assert "set metadata.name" in issue.message
     assert not file.unreadable, "it hides no other document"
+
+
+@each_row(
+    "text",
+    [
+        '{"metadata": {"name": "a"}, "apiVersion": "v1", "kind": "ConfigMap",}}\n',
+        "--- {metadata: {name: a}, apiVersion: v1, kind: ConfigMap\n",
+        "metadata: {name: a}\rapiVersion: v1\rkind: ConfigMap\rdata: [\r",
+        "metadata: {name: a}\u2028kind: ConfigMap\u2028apiVersion: v1\u2028data: [\n",
+        "? kind\n: ConfigMap\n? apiVersion\n: v1\n? data\n: [\n",
+        "- !!map {apiVersion: v1, kind: ConfigMap\n",
+    ],
+)
+def test_a_syntax_error_of_anything_like_a_manifest_is_a_finding(text: str) -> None:
+    file = read_text(text)
+    assert (file.status, [issue.code for issue in file.issues]) == ("invalid", ["yaml-syntax"])
+
+
+def test_a_json_manifest_in_utf_16_is_a_finding() -> None:
+    text = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}'
+    assert parse_file(text.encode("utf-16"), path="a.json", validate=None).issues[0].code == "not-utf-8"
+    assert parse_file('{"a": "b"}'.encode("utf-16"), path="a.json", validate=None).status == "not-a-resource"
+
+
+def test_a_syntax_error_of_a_kustomization_is_a_finding() -> None:
+    file = read_text("resources: [a.yaml\n", "dir/kustomization.yaml")
+    assert (file.status, [(issue.severity, issue.code, issue.line) for issue in file.issues]) == (
+        "not-a-resource",
+        [("error", "yaml-syntax", 2)],
+    )
+    assert read_text("resources: {{ .Values.resources }}\n x: y\n", "dir/kustomization.yaml").issues == ()
