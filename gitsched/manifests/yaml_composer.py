@@ -1,36 +1,21 @@
-"""Decode UTF-8 text and compose it into YAML nodes with libyaml, checking limits on its events before it can recurse."""
+"""Decode UTF-8 text and compose it into YAML nodes with libyaml, after limits are checked on its events: composing recurses."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from yaml import MappingNode, MarkedYAMLError, Node, ScalarNode, YAMLError
+from yaml import MappingNode, Node, ScalarNode, YAMLError
 from yaml._yaml import CParser
 from yaml.composer import Composer
-from yaml.events import (
-    CollectionStartEvent,
-    DocumentStartEvent,
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-)
+from yaml.events import CollectionStartEvent, ScalarEvent
+
+from gitsched.manifests.yaml_errors import ParseError, describe_error, find_first_error, has_key_without_text
 
 if TYPE_CHECKING:
     from gitsched.manifests.parsed_file import Limits
-
-
-class ParseError(NamedTuple):
-    """An error at a position of the text; line and column count from 1."""
-
-    code: str
-    message: str
-    line: int
-    column: int
 
 
 class YamlDocument(NamedTuple):
@@ -74,7 +59,6 @@ class _AnchorRedefinitionComposer(Composer):
         return super().compose_node(parent, index)
 
 
-SYNTAX_ERROR: Final = "yaml-syntax"
 _REDEFINED_ANCHOR = "second occurrence"
 
 _MAX_ERRORS = 20
@@ -96,57 +80,21 @@ def is_small(text: str) -> bool:
     )
 
 
-def _check_limits(text: str, line: int, limits: Limits) -> ParseError | None:
-    """Return the first limit of depth, nodes or documents that the text exceeds before its first syntax error."""
-    depth = nodes = documents = 0
-    parser = CParser(text)
-    try:
-        while parser.check_event():
-            event = parser.get_event()
-            kind = event.__class__
-            if kind is ScalarEvent:
-                nodes += 1
-            elif kind is MappingStartEvent or kind is SequenceStartEvent:
-                nodes += 1
-                depth += 1
-                if depth > limits.depth:
-                    return _error_at_event(event, line, "too-deep", f"collections are nested more than {limits.depth} deep")
-            elif kind is MappingEndEvent or kind is SequenceEndEvent:
-                depth -= 1
-            elif kind is DocumentStartEvent:
-                documents += 1
-                if documents > limits.documents:
-                    return _error_at_event(
-                        event, line, "too-many-documents", f"the file holds more than {limits.documents} documents"
-                    )
-            if nodes > limits.nodes:
-                return _error_at_event(event, line, "too-many-nodes", f"the file holds more than {limits.nodes} values")
-    except YAMLError:
-        return None  # the composer reports the same error
-    finally:
-        parser.dispose()
-    return None
-
-
 def _check_directives(text: str, limits: Limits) -> ParseError | None:
     """Return the error if a text has too many %TAG directives: libyaml compares each one with all before it, and each tag with all."""
     excess = next(islice(_TAG_DIRECTIVE.finditer(text), limits.directives, None), None)
     if excess is None:
         return None
     return _error_after(
-        text[: excess.start()], "too-many-directives", f"the file has more than {limits.directives} %TAG directives"
+        text[: excess.end() - len("%TAG")], "too-many-directives", f"the file has more than {limits.directives} %TAG directives"
     )
-
-
-def _error_at_event(event: Any, line: int, code: str, message: str) -> ParseError:
-    return ParseError(code, message, line + event.start_mark.line + 1, event.start_mark.column + 1)
 
 
 def compose_documents(text: str, limits: Limits) -> Iterator[YamlDocument | ParseError]:
     """Compose the documents of a text. After a syntax error composing continues at the next `---` line; after an exceeded limit
     it ends."""
     line = offset = 0
-    is_simple = is_small(text)
+    is_simple = is_small(text) and not ("?" in text and has_key_without_text(text))
     errors: set[ParseError] = set()
     composer: type[_Composer | _AnchorRedefinitionComposer] = _Composer
     directives = _check_directives(text, limits) if "%TAG" in text else None
@@ -156,24 +104,26 @@ def compose_documents(text: str, limits: Limits) -> Iterator[YamlDocument | Pars
     composed = 0
     while len(errors) < _MAX_ERRORS:
         rest = text[offset:] if offset else text
-        error = None if is_simple else _check_limits(rest, line, limits)
-        if error:
-            yield error
+        first = None if is_simple else find_first_error(rest, line, limits)
+        if first is not None and first.position is None:
+            yield first.error
             return
         parser = composer(rest)
         number = 0
         try:
-            while parser.check_node():
+            while (first is None or number < first.documents) and parser.check_node():
                 node = parser.get_node()
                 number += 1
                 if node is not None and number > composed:
                     yield YamlDocument(node, line, offset)
-            return
+            if first is None:
+                return
+            error, position = first.error, first.position or 0
         except YAMLError as caught:
             if composer is _Composer and getattr(caught, "problem", None) == _REDEFINED_ANCHOR:
                 composer, composed = _AnchorRedefinitionComposer, number
                 continue
-            error, position = _describe_error(caught, line)
+            error, position = describe_error(caught, line)
         finally:
             parser.dispose()
         if error not in errors:
@@ -238,43 +188,6 @@ def check_aliases(tree: YamlDocument, limits: Limits) -> ParseError | None:
 
     outcome = visit(tree.node, 0, tree.node)
     return outcome if isinstance(outcome, ParseError) else None
-
-
-_MESSAGES = {
-    "mapping values are not allowed in this context": "a ':' is not allowed here: check the indentation, quote values with ': '",
-    "did not find expected key": "a key is expected here: check the indentation of this line and of the one before it",
-    "could not find expected ':'": "this line is neither a 'key: value' nor part of a value: a ':' is missing",
-    "did not find expected '-' indicator": "a list entry '- ' is expected here: check the indentation",
-    "found character that cannot start any token": "no value begins like this: indent with spaces, not tabs; quote @, ` and %",
-    "found unexpected end of stream": "the file ends inside a quoted text: its closing quote is missing",
-    "found unexpected document indicator": "a document ends inside a quoted text: its closing quote is missing",
-    "found undefined alias": "the alias refers to an anchor that is not defined before it",
-    "did not find expected ',' or ']'": "a list in brackets lacks a ',' or its closing ']'",
-    "did not find expected ',' or '}'": "a mapping in braces lacks a ',' or its closing '}'",
-    "did not find expected <document start>": "a new document must begin with a line '---'",
-    "did not find expected node content": "a value is expected here",
-    "block sequence entries are not allowed in this context": "a list entry '- ' is not allowed here: put it on a line of its own",
-    "block mapping keys are not allowed in this context": "a key is not allowed here: check the indentation",
-    "found a tab character where an indentation space is expected": "a tab is used for indentation: use spaces",
-    "found a tab character that violates indentation": "a tab is used for indentation: use spaces",
-    "found unknown escape character": "unknown escape in a quoted text: write \\\\ for a backslash, or use single quotes",
-    "found undefined tag handle": "the tag uses a handle that is not defined",
-}
-
-
-def _describe_error(error: YAMLError, line: int) -> tuple[ParseError, int]:
-    """Return the error in plain words, and its position in characters from the start of the composed text."""
-    if not isinstance(error, MarkedYAMLError):
-        return ParseError(SYNTAX_ERROR, f"the YAML cannot be read: {error}", line + 1, 1), 0
-    problem = str(error.problem or error.context or "it is malformed")
-    message = _MESSAGES.get(problem) or _MESSAGES.get(problem.partition(" '")[0], problem)
-    mark = error.problem_mark or error.context_mark
-    if error.context_mark and error.problem_mark and error.context_mark.line != error.problem_mark.line:
-        message += f" ({error.context} that begins in line {line + error.context_mark.line + 1})"
-    if mark is None:
-        return ParseError(SYNTAX_ERROR, f"the YAML cannot be read: {message}", line + 1, 1), 0
-    found = ParseError(SYNTAX_ERROR, f"the YAML cannot be read: {message}", line + mark.line + 1, mark.column + 1)
-    return found, mark.index
 
 
 _ALLOWED = bytes(byte for byte in range(256) if byte >= 0x20 or byte in b"\t\n\r").replace(b"\x7f", b"")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from yaml import MappingNode, ScalarNode, SequenceNode
 
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS, MAX_ISSUES
-from gitsched.manifests.yaml_composer import ParseError, YamlDocument, compose_documents, join_surrogates
+from gitsched.manifests.yaml_composer import YamlDocument, compose_documents, join_surrogates
+from gitsched.manifests.yaml_errors import ParseError
 
 if TYPE_CHECKING:
     from gitsched.model.finding import Pointer
