@@ -6,13 +6,15 @@ LOCKS ?= requirements
 FUZZ_SECONDS ?= 180
 DOCUMENTS ?= 1000000
 DIRECTORIES ?= examples tests
+TEXTS ?= 20000
+PYYAML ?= 6.0.2 6.0.3 6.0.4
 # One more than there are cores: tests wait for processes and servers.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)))
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test search runners fuzz agreement faults soak docs bench record doubling lock newest oldest clean environment
+.PHONY: help demo test search runners fuzz agreement pyyaml faults soak docs bench record doubling lock newest oldest clean environment
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -47,6 +49,9 @@ fuzz: $(VENV)/.fuzz ## look for inputs that break a promise, FUZZ_SECONDS for ea
 
 agreement: $(VENV)/.dev ## compare the two YAML parsers on DOCUMENTS mutations of the manifests below DIRECTORIES
 	$(BIN)/python -m tests.fuzz.yaml_agreement --documents $(DOCUMENTS) $(DIRECTORIES)
+
+pyyaml: $(VENV)/.dev ## compare what the versions PYYAML of PyYAML find in TEXTS generated files
+	$(BIN)/python -m tests.fuzz.yaml_versions --texts $(TEXTS) $(PYYAML)
 
 faults: $(VENV)/.dev ## let every call of a run fail or end its process, and race with git gc; prints counts, takes hours
 	$(BIN)/python -m tests.faults.stages
