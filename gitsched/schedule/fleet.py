@@ -9,7 +9,7 @@ FILTERS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -119,7 +119,7 @@ class Fleet:
         return estimates
 
     def get_or_compute(self, key: Any, compute: Callable[[], T]) -> T:
-        """Return the cached value of a hashable key, computed on first use."""
+        """Return the cached value of a hashable key, computed on first use. It is stored with the fleet, so it can be pickled."""
         try:
             cached: T = self._cache[key]
         except KeyError:
@@ -218,14 +218,6 @@ def pack_mask(flags: Iterable[bool]) -> int:
     return int(b"0" + bytes(flags)[::-1].translate(_BOOL_TO_DIGIT), 2)
 
 
-def iterate_bits(mask: int) -> Iterator[int]:
-    """Yield the single-bit masks of a mask, ascending."""
-    while mask:
-        low = mask & -mask
-        yield low
-        mask ^= low
-
-
 def _add_to_index(index: dict[str, dict[str, int]], key: str, text: str, bit: int) -> None:
     values = index.setdefault(key, {})
     values[text] = values.get(text, 0) | bit
@@ -253,7 +245,8 @@ def _match_requirement(index: Mapping[str, Mapping[str, int]], requirement: Requ
 
 
 class FilterPlugin(Protocol):
-    """The interface of a filter. `previous` are the candidates of the previous result."""
+    """The interface of a filter. `previous` are the candidates of the previous result. Filters without `per_candidate = True` may compare
+    candidates with each other."""
 
     name: str
 
@@ -266,7 +259,11 @@ class FilterPlugin(Protocol):
         ...
 
 
-class ClusterAffinityFilter:
+class _CandidateFilter:
+    per_candidate = True
+
+
+class ClusterAffinityFilter(_CandidateFilter):
     """The candidate matches the affinity of the group, or one of its overflow affinities when replicas are divided."""
 
     name = "ClusterAffinity"
@@ -284,7 +281,7 @@ class ClusterAffinityFilter:
         return "cluster(s) did not match the placement cluster affinity constraint"
 
 
-class TaintTolerationFilter:
+class TaintTolerationFilter(_CandidateFilter):
     """The request tolerates every NoSchedule and NoExecute taint of the candidate, or the candidate is a previous one."""
 
     name = "TaintToleration"
@@ -299,7 +296,7 @@ class TaintTolerationFilter:
         return "cluster(s) had untolerated taint"
 
 
-class APIEnablementFilter:
+class APIEnablementFilter(_CandidateFilter):
     """The candidate serves the API of the workload, or is a previous one."""
 
     name = "APIEnablement"
@@ -322,7 +319,7 @@ class APIEnablementFilter:
         return "cluster(s) did not have the API resource"
 
 
-class SpreadConstraintFilter:
+class SpreadConstraintFilter(_CandidateFilter):
     """The candidate has every field that the spread constraints use, such as a region."""
 
     name = "SpreadConstraint"
@@ -339,7 +336,7 @@ class SpreadConstraintFilter:
         return f"cluster(s) did not have {missing} property"
 
 
-class ClusterEvictionFilter:
+class ClusterEvictionFilter(_CandidateFilter):
     """The workload is not under graceful eviction from the candidate."""
 
     name = "ClusterEviction"
@@ -351,7 +348,7 @@ class ClusterEvictionFilter:
         return "cluster(s) is in the process of eviction"
 
 
-class VariantFilter:
+class VariantFilter(_CandidateFilter):
     """The candidate has a variant of the workload, where that differs between candidates. A variant that cannot be built stays where it
     is."""
 
@@ -381,6 +378,12 @@ FILTERS: tuple[FilterPlugin, ...] = (
     ClusterEvictionFilter(),
     VariantFilter(),
 )
+BUILT_IN_FILTERS = FILTERS
+
+
+def list_filters() -> tuple[FilterPlugin, ...]:
+    """Return the filters, with those that `gitsched.schedule.plugins` has added."""
+    return FILTERS
 
 
 def find_feasible(request: Request, group: AffinityGroup, fleet: Fleet) -> int:

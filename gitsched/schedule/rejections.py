@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gitsched.model.scheduling import AffinityGroup, Request
-from gitsched.schedule.fleet import FILTERS, FilterPlugin, Fleet
+from gitsched.schedule.fleet import FilterPlugin, Fleet, list_filters
 
 
 class Rejection(NamedTuple):
@@ -20,7 +20,7 @@ def list_rejections(request: Request, group: AffinityGroup, fleet: Fleet) -> Ite
     """Yield each filter with the candidates that it was the first to reject, in the order of filters."""
     previous = fleet.mask(target.name for target in request.previous)
     remaining = fleet.all & ~fleet.deleting & ~fleet.frozen
-    for rule in FILTERS:
+    for rule in list_filters():
         passing = rule.mask(request, group, fleet, previous)
         yield Rejection(rule, remaining & ~passing)
         remaining &= passing

@@ -191,6 +191,26 @@ class TimedTaintTolerationFilter:
 
 
 SELECTION_FILTERS: tuple[SelectionFilter, ...] = (PredicateFilter(), TimedTaintTolerationFilter())
+BUILT_IN_SELECTION_FILTERS = SELECTION_FILTERS
+
+
+def list_selection_filters() -> tuple[SelectionFilter, ...]:
+    """Return the filters, with those that `gitsched.schedule.plugins` has added."""
+    return SELECTION_FILTERS
+
+
+class SelectionStage(NamedTuple):
+    """A filter with the candidates before and after it."""
+
+    filter: SelectionFilter
+    before: int
+    remaining: int
+
+
+def list_stages(request: SelectionRequest, choice: SelectionResult) -> list[SelectionStage]:
+    """Return what each filter left, in their order."""
+    before = (request.candidates, *choice.remaining)
+    return [SelectionStage(*stage) for stage in zip(SELECTION_FILTERS, before, choice.remaining, strict=False)]
 
 
 def select_best(request: SelectionRequest, fleet: Fleet) -> SelectionResult:
@@ -198,7 +218,7 @@ def select_best(request: SelectionRequest, fleet: Fleet) -> SelectionResult:
     remaining, stages = request.candidates, []
     for rule in SELECTION_FILTERS:
         if remaining:
-            remaining = rule.mask(request, fleet, remaining)
+            remaining &= rule.mask(request, fleet, remaining)
         stages.append(remaining)
     members = fleet.members(remaining)
     columns = tuple(_compute_column(term.score, fleet, remaining, members) for term in request.scores)
@@ -255,11 +275,9 @@ def pick_best(members: Sequence[int], totals: Sequence[int], limit: int | None) 
 def explain_selection(request: SelectionRequest, choice: SelectionResult, fleet: Fleet, outside: str) -> list[CandidateResult]:
     """Return the result for every candidate, in name order; `outside` is the reason of a candidate outside the request."""
     reasons: dict[int, str] = dict.fromkeys(fleet.members(fleet.all & ~request.candidates), outside)
-    before = request.candidates
-    for rule, remaining in zip(SELECTION_FILTERS, choice.remaining, strict=True):
+    for rule, before, remaining in list_stages(request, choice):
         for index in fleet.members(before & ~remaining):
             reasons[index] = rule.reason(request, fleet, index)
-        before = remaining
     positions = {index: position for position, index in enumerate(choice.members)}
     results = []
     for index, name in enumerate(fleet.names):

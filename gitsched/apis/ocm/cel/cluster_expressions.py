@@ -10,7 +10,7 @@ from gitsched.apis.ocm.cel.overloads import cel_function
 from gitsched.apis.ocm.cel.syntax import InvalidExpression
 from gitsched.apis.ocm.cel.types import CostLimitExceeded, EvaluationError
 from gitsched.model.document import Body, Key
-from gitsched.schedule.fleet import Fleet, iterate_bits
+from gitsched.schedule.fleet import Fleet
 
 PER_CALL_LIMIT = 1_000_000
 """The cost limit of one evaluation, that of Kubernetes (k8s.io/apiserver/pkg/apis/cel/config.go)."""
@@ -99,10 +99,10 @@ class ClusterExpression:
         return self._program.text
 
     def mask(self, fleet: Fleet, remaining: int) -> int:
-        for bit in iterate_bits(remaining & ~self._evaluated):
-            self._evaluated |= bit
-            if self._matches(self._cluster_value(bit.bit_length() - 1)):
-                self._matching |= bit
+        for index in fleet.members(remaining & ~self._evaluated):
+            self._evaluated |= 1 << index
+            if self._matches(self._cluster_value(index)):
+                self._matching |= 1 << index
         return remaining & self._matching
 
     def _matches(self, cluster_value: ManagedClusterValue) -> bool:
