@@ -94,9 +94,9 @@ class PolicyEngine(ABC):
         """Return the result of one cluster for a workload; None for a cluster that the API does not have, or without a policy."""
         return next((result for result in self.evaluate_candidates(template) if result.name == cluster), None)
 
-    def evaluates_alike(self, placement: PlacementSummary, /) -> bool:  # noqa: ARG002 - optional
-        """Return whether a cluster has the same result for all settled workloads with this summary, apiVersion and kind that do not run
-        there, whatever clusters they have."""
+    def evaluates_alike(self, placement: PlacementSummary, api: tuple[str, str], cluster: str, /) -> bool:  # noqa: ARG002 - optional
+        """Return whether a cluster has the same result for all settled workloads of an API (apiVersion, kind) with this summary that do not
+        run there, whatever clusters they have."""
         return False
 
     def evaluate_own(self, kind: str, name: str, namespace: str, /) -> list[CandidateResult] | None:  # noqa: ARG002 - optional

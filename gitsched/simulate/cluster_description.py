@@ -143,7 +143,7 @@ def _compare_placements(baseline: Baseline, cluster: str, known: KnownPlacements
             continue
         alike = placement._replace(clusters=()), entry.api_version, key.kind
         if alike not in shared:
-            shared[alike] = absences.explain(key, outcomes[key]) if absences.are_alike(placement) else None
+            shared[alike] = absences.explain(key, outcomes[key]) if absences.are_alike(placement, alike[1:]) else None
         reasons[key] = shared[alike] or absences.explain(key, outcomes[key])
     for key in known.others:
         if any(target.cluster == cluster for target in outcomes[key].targets):
@@ -162,9 +162,9 @@ class _Absences:
         groups = {document.key.group for _, document, _ in index_clusters(baseline.decisions.catalog)[cluster]}
         self._apis = frozenset(api.name for api in policy_apis.values() if not groups.isdisjoint(api.groups))
 
-    def are_alike(self, placement: PlacementSummary) -> bool:
-        """Return whether the reason is the same for all settled workloads with a summary, apiVersion and kind."""
-        return placement.api not in self._apis or self._engines[placement.api].evaluates_alike(placement)
+    def are_alike(self, placement: PlacementSummary, api: tuple[str, str]) -> bool:
+        """Return whether the reason is the same for all settled workloads of an API (apiVersion, kind) with a summary."""
+        return placement.api not in self._apis or self._engines[placement.api].evaluates_alike(placement, api, self._cluster)
 
     def explain(self, key: Key, outcome: Outcome) -> str:
         """Return the reason for a workload."""

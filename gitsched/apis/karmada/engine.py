@@ -341,10 +341,10 @@ class KarmadaEngine(PolicyEngine):
 
         return list_concerned(self.state, index, clusters)
 
-    def evaluates_alike(self, placement: PlacementSummary, /) -> bool:
+    def evaluates_alike(self, placement: PlacementSummary, api: tuple[str, str], cluster: str, /) -> bool:
         from gitsched.apis.karmada.simulation import evaluates_alike
 
-        return evaluates_alike(self.state, placement)
+        return evaluates_alike(self.state, placement, api, cluster)
 
     def make_rescheduling_document(self, templates: Iterable[Document]) -> Document:
         from gitsched.apis.karmada.simulation import make_rescheduling_document

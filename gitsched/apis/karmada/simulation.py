@@ -20,6 +20,8 @@ from gitsched.model.scheduling import Outcome
 from gitsched.model.template_index import PlacementSummary, TemplateIndex
 from gitsched.schedule.estimator import PODS, Capacity
 from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.plugins import compare_candidates
+from gitsched.schedule.request_classes import is_verdict_shared
 
 
 def list_free_capacity(fleet: Fleet) -> Mapping[str, Capacity | None]:
@@ -44,9 +46,9 @@ def read_resource_request(state: KarmadaState, template: Document, cluster: str)
 def find_relevant_clusters(state: KarmadaState, template: Document, attachment: Attachment | None) -> frozenset[str] | None:
     """Return the clusters of all affinity groups and of the previous binding.
 
-    None means any cluster: the decision about an attached object follows from other workloads.
+    None means any cluster: the decision about an attached object follows from other workloads, and a filter may compare clusters.
     """
-    if attachment is not None:
+    if attachment is not None or compare_candidates():
         return None
     record = state.find_record(template)
     policy, _ = state.find_policy(template, record)
@@ -55,25 +57,32 @@ def find_relevant_clusters(state: KarmadaState, template: Document, attachment: 
     return frozenset(bound) | (_list_matching_clusters(fleet, policy) if policy is not None else frozenset())
 
 
-def evaluates_alike(state: KarmadaState, placement: PlacementSummary) -> bool:
-    """Return whether what decides about a cluster that a settled workload without variants does not have follows from its summary,
-    apiVersion and kind."""
+def evaluates_alike(state: KarmadaState, placement: PlacementSummary, api: tuple[str, str], cluster: str) -> bool:
+    """Return whether what decides about a cluster that a settled workload without variants does not have follows from its summary and its
+    API (apiVersion, kind)."""
     if state.has_reported_bindings:
         return False
     kind, *namespace, name = placement.policy.split("/") if "/" in placement.policy else ("", placement.policy)
     policy = state.policies.policies.get(Key(names.POLICY_GROUP, kind, "".join(namespace), name))
-    return policy is not None and not policy.is_lazy
+    index = state.fleet.index.get(cluster)
+    if policy is None or policy.is_lazy or index is None:
+        return False
+    used = policy.placement.find_group_index(placement.group)
+    requests = (state.build_request_class(policy, api, division, used) for division in {policy.placement.division, "everywhere"})
+    return all(is_verdict_shared(request, policy.placement.groups[used], state.fleet, index) for request in requests)
 
 
 def list_concerned(state: KarmadaState, index: TemplateIndex, clusters: frozenset[str]) -> frozenset[Key]:
-    """Return the workloads of the last plan to which one of some clusters may be relevant."""
+    """Return the workloads of the last plan to which one of some clusters may be relevant: all, if a filter may compare clusters."""
+    own = [(key, entry.placement) for key, entry in index.items() if entry.placement and entry.placement.api == names.API_NAME]
+    if compare_candidates():
+        return frozenset(key for key, _ in own)
     policies = state.policies.policies.values()
     concerned = {policy.key.title: not clusters.isdisjoint(_list_matching_clusters(state.fleet, policy)) for policy in policies}
-    verdicts: dict[PlacementSummary, bool] = {}
-    for placement in {entry.placement for entry in index.values() if entry.placement is not None}:
-        is_there = not clusters.isdisjoint(placement.clusters)
-        verdicts[placement] = is_there or not placement.is_settled or concerned.get(placement.policy, True)
-    own = ((key, entry.placement) for key, entry in index.items() if entry.placement and entry.placement.api == names.API_NAME)
+    verdicts = {
+        placement: not (clusters.isdisjoint(placement.clusters) and placement.is_settled) or concerned.get(placement.policy, True)
+        for placement in {placement for _, placement in own}
+    }
     return frozenset(key for key, placement in own if verdicts[placement])
 
 

@@ -38,9 +38,10 @@ from gitsched.apis.snapshot import Snapshot
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key, read_annotations
 from gitsched.model.finding import Finding
-from gitsched.model.scheduling import Request
+from gitsched.model.scheduling import ReplicaDivision, Request
 from gitsched.model.taints import NO_EXECUTE
 from gitsched.model.variants import WorkloadVariants
+from gitsched.schedule.request_classes import RequestClass
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
@@ -302,6 +303,28 @@ class KarmadaState:
             fresh=pending,
             keep_empty=self.settings.enable_empty_workload_propagation,
             variants=variants.candidates if variants is not None else None,
+        )
+
+    def build_request_class(
+        self, policy: PropagationPolicy, api: tuple[str, str], division: ReplicaDivision, first_group: int, *, fresh: bool = False
+    ) -> RequestClass:
+        """Return what the requests for the workloads of an API (apiVersion, kind) have in common which a policy places, of those with a
+        division and without variants. They start at a group, and with `fresh` ignore where a workload is."""
+        placement = policy.placement
+        return RequestClass(
+            identity="",
+            replicas=0,
+            division=division,
+            groups=placement.groups,
+            divides=placement.is_divided,
+            first_group=first_group,
+            tolerations=placement.tolerations,
+            required_api=api,
+            required_fields=placement.spread_fields,
+            weights=placement.weights,
+            spread_constraints=() if placement.division == "static" else placement.spreads,
+            fresh=fresh,
+            keep_empty=self.settings.enable_empty_workload_propagation,
         )
 
 

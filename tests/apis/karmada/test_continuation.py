@@ -407,7 +407,8 @@ STATUS: dict[str, Any] = {
 }
 CHANGES: tuple[tuple[str, str, dict[str, Any], list[str]], ...] = (
     ("a label that no selector reads", "Cluster/dev1", {"metadata": {"labels": {"env": "dev", "rack": "7"}}}, []),
-    ("a label that one policy reads", "Cluster/prod1", {"metadata": {"labels": {"env": "none"}}}, ["prod-a", "prod-b"]),
+    ("a label that one policy reads", "Cluster/dev1", {"metadata": {"labels": {"env": "none"}}}, ["dev-a", "dev-b"]),
+    ("a label that one policy reads, of divided replicas", "Cluster/prod1", {"metadata": {"labels": {"env": "none"}}}, []),
     ("a taint where workloads are", "Cluster/dev1", {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}, []),
     ("a taint that evicts", "Cluster/dev1", {"spec": {"taints": [{"key": "k", "effect": "NoExecute"}]}}, ["dev-a", "dev-b"]),
     ("a field that no policy spreads over", "Cluster/dev2", {"spec": {"region": "r2"}}, []),

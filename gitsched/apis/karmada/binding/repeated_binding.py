@@ -6,12 +6,13 @@ from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE
-from gitsched.apis.karmada.policy.propagation_policy import PolicyPlacement
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document
 from gitsched.model.scheduling import Outcome
 from gitsched.model.variants import BUNDLE_KIND
+from gitsched.schedule.request_classes import RequestClass, find_feasible_of_class
 from gitsched.schedule.spread_constraints import CLUSTER_FIELD
 
 _UNUSUAL_FIELDS = frozenset(("gracefulEvictionTasks", "requiredBy", "rescheduleTriggeredAt", "suspension"))
@@ -34,8 +35,8 @@ def are_bindings_plain(state: KarmadaState) -> bool:
 def is_repeated(state: KarmadaState, template: Document, outcome: Outcome) -> bool:
     """Return whether a workload is placed so that deciding it again changes nothing. The scheduler starts with the group that it is in.
 
-    A workload whose replicas are divided keeps its clusters if none of the triggers applies. Any other one is scheduled again: its own
-    clusters pass the filters again and are ranked first, so a limit of the number of clusters selects them.
+    A workload whose replicas are divided keeps its clusters if none of the triggers applies. Any other one is scheduled again, if the
+    filters let the same clusters pass. Its own rank first, so a limit of the number of clusters selects them.
     """
     if len(outcome.records) != 1 or template.key[:2] == BUNDLE_KIND or template.key in state.snapshot.variants:
         return False
@@ -58,7 +59,7 @@ def is_repeated(state: KarmadaState, template: Document, outcome: Outcome) -> bo
         and PRESERVED_STATE not in annotations
         and _is_successful(body)
         and not state.failover.purges_directly(policy)
-        and _keeps_clusters(state, policy.placement, outcome.group, spec)
+        and _keeps_clusters(state, template, policy, outcome.group, spec)
     )
 
 
@@ -66,12 +67,34 @@ def _is_successful(binding: Body) -> bool:
     return [condition.get("reason") for condition in binding["status"].get("conditions", ())] == ["Success"]
 
 
-def _keeps_clusters(state: KarmadaState, placement: PolicyPlacement, group_name: str, spec: Body) -> bool:
-    group, clusters = placement.groups[placement.find_group_index(group_name)], spec.get("clusters", [])
-    if group.name != group_name or not all(entry["name"] in state.fleet.index for entry in clusters):
+def _keeps_clusters(state: KarmadaState, template: Document, policy: PropagationPolicy, group_name: str, spec: Body) -> bool:
+    placement, fleet, clusters = policy.placement, state.fleet, [entry["name"] for entry in spec.get("clusters", [])]
+    position = placement.find_group_index(group_name)
+    group = placement.groups[position]
+    if group.name != group_name or not all(name in fleet.index for name in clusters):
         return False
     is_workload = bool(spec.get("replicas")) or "replicaRequirements" in spec
-    if not (is_workload and placement.is_divided):
-        return not group.overflow and all(spread.field == CLUSTER_FIELD for spread in placement.spreads)
-    assigned = sum(entry.get("replicas", 0) for entry in clusters)
-    return assigned == (spec.get("replicas") or 0) and state.leaving_clusters.isdisjoint(entry["name"] for entry in clusters)
+    if is_workload and placement.is_divided:
+        assigned = sum(entry.get("replicas", 0) for entry in spec.get("clusters", []))
+        return assigned == (spec.get("replicas") or 0) and state.leaving_clusters.isdisjoint(clusters)
+    api, division = (template.api_version, template.key.kind), placement.division if is_workload else "everywhere"
+    request = state.build_request_class(policy, api, division, position)
+    feasible = fleet.get_or_compute(
+        ("feasible", policy.key, api, division, position), lambda: find_feasible_of_class(request, group, fleet)
+    )
+    if feasible is None or group.overflow:
+        return False
+    chosen = fleet.mask(clusters)
+    return _selects(request, feasible.select(chosen), chosen)
+
+
+def _selects(request: RequestClass, feasible: int, chosen: int) -> bool:
+    """Return whether the spread constraints select what was chosen before, which ranks first, of the feasible candidates."""
+    if chosen & ~feasible:
+        return False
+    if not request.spread_constraints:
+        return chosen == feasible
+    spread, count = request.spread_constraints[-1], feasible.bit_count()
+    if any(one.field != CLUSTER_FIELD for one in request.spread_constraints):
+        return False
+    return spread.minimum <= count and chosen.bit_count() == min(count, spread.maximum)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
-from gitsched.apis.karmada.continuation.cluster_answers import FleetSide, list_changed_clusters, ranks_otherwise
+from gitsched.apis.karmada.continuation.fleet_comparison import FleetComparison, WorkloadApi
 from gitsched.apis.karmada.continuation.policy_changes import POLICY_KINDS, list_waiting_policies, make_selectable
 from gitsched.apis.karmada.overrides.override_policy import OVERRIDE_KINDS, OverrideIndex
 from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, PropagationPolicy, parse_policy
-from gitsched.model.document import Key
+from gitsched.model.document import Document, Key
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import SnapshotChanges
@@ -44,34 +44,32 @@ def find_selectable(before: KarmadaState, after: KarmadaState, changes: Snapshot
         template = make_selectable(key, entry)
         if (
             any(index.policies and index.list_matching_rules(template) for index in indexes)
-            or (ranking and (policy := after.find_policy(template)[0]) is not None and policy.key in ranking)
+            or (ranking and (key in after.snapshot.variants or _is_listed(after, template, ranking)))
             or (failing is not None and failing.selects(template))
         ):
             found.add(key)
     return frozenset(found)
 
 
-def _list_policies_with_other_candidates(before: KarmadaState, after: KarmadaState) -> frozenset[Key]:
-    """Return the policies for which a changed Cluster becomes a candidate, ceases to be one, or may be chosen otherwise."""
-    changed = list_changed_clusters(before, after)
-    if not changed:
+def _list_policies_with_other_candidates(before: KarmadaState, after: KarmadaState) -> frozenset[tuple[Key, WorkloadApi]]:
+    """Return the policies, each with an apiVersion and kind, whose first placement may be another one because of changed Clusters."""
+    fleets = FleetComparison(before, after)
+    if not fleets.changed:
         return frozenset()
-    sides = FleetSide(before, changed), FleetSide(after, changed)
-    policies = after.policies.policies.values()
-    return frozenset(policy.key for policy in policies if any(_is_other_candidate(policy, name, sides) for name in changed))
+    return frozenset(
+        (policy.key, api)
+        for policy in after.policies.policies.values()
+        for api in _list_selected_apis(policy)
+        if (differing := fleets.list_differing(policy, api, 0, range(len(policy.placement.groups)))) is None or differing.new
+    )
 
 
-def _is_other_candidate(policy: PropagationPolicy, name: str, sides: tuple[FleetSide, FleetSide]) -> bool:
-    """Return whether one Cluster may be chosen otherwise than before, or with other replicas."""
-    answers = tuple(side.answer(policy, name) for side in sides)
-    former, present = answers
-    apis = [candidate and candidate.enabled_apis for candidate in (side.find_candidate(name) for side in sides)]
-    if former == present and apis[0] == apis[1]:
-        return False
-    eligible = [
-        (group, [answer is not None and answer.is_eligible(group) for answer in answers])
-        for group in range(len(policy.placement.groups))
-    ]
-    if former is None or present is None or former.unready != present.unready or apis[0] != apis[1]:
-        return any(any(both) for _, both in eligible)
-    return any(any(both) and (not all(both) or ranks_otherwise(policy, (former, present), group)) for group, both in eligible)
+def _is_listed(after: KarmadaState, template: Document, policies: frozenset[tuple[Key, WorkloadApi]]) -> bool:
+    policy = after.find_policy(template)[0]
+    return policy is not None and (policy.key, (template.api_version, template.key.kind)) in policies
+
+
+def _list_selected_apis(policy: PropagationPolicy) -> set[WorkloadApi]:
+    """Return the apiVersion and kind of what a policy selects."""
+    selectors = policy.spec.get("resourceSelectors") or ()
+    return {(str(selector.get("apiVersion")), str(selector.get("kind"))) for selector in selectors}

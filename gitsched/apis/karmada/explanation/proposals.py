@@ -92,6 +92,8 @@ class _ChangeFinder:
                         _EXCLUSION_ENDS[exclusion.reason if exclusion else "evicted"], document, rule.pointer if rule else ()
                     )
                 )
+        if rejected_by:
+            return self._describe_change(f"the filter {rejected_by} let it pass")
         if group != used and self.request.groups.index(group) > self.request.groups.index(used):
             return self._remove_earlier_groups(group)
         if self.request.groups.index(group) < self.request.first_group:
