@@ -15,7 +15,14 @@ from gitsched.model.explanation import ProposedChange
 from gitsched.model.finding import FieldOrigin, Pointer
 from gitsched.model.scheduling import Affinity
 from gitsched.schedule.fleet import Candidate, Fleet
-from gitsched.schedule.selection import SelectionRequest, SelectionResult, find_toleration_end
+from gitsched.schedule.selection import (
+    PredicateFilter,
+    SelectionRequest,
+    SelectionResult,
+    TimedTaintTolerationFilter,
+    find_toleration_end,
+    list_stages,
+)
 
 _MAX_ADDON_SCORE = 100
 """The maximum of an AddOnPlacementScore."""
@@ -41,10 +48,15 @@ def propose_change(inputs: ProposalInputs, result: PlacementResult, cluster: str
         return _join_cluster_set(inputs, result, index)
     if result.request is None or result.choice is None:
         return _describe_change("the Placement were valid", result.placement.document, ("spec",))
-    if not result.choice.remaining[0] >> index & 1:
+    rejecting = next(
+        (one.filter for one in list_stages(result.request, result.choice) if (one.before & ~one.remaining) >> index & 1), None
+    )
+    if isinstance(rejecting, PredicateFilter):
         return _match_predicate(inputs, result, document)
-    if not result.choice.remaining[1] >> index & 1:
+    if isinstance(rejecting, TimedTaintTolerationFilter):
         return _add_toleration(inputs, result, result.request, index)
+    if rejecting is not None:
+        return _describe_change(f"the filter {rejecting.name} let it pass", document, ())
     if index in result.choice.selected:
         return _describe_change("the clusters before it had reported success", result.placement.document, ())
     return _raise_addon_score(inputs, result.request, result.choice, index) or _raise_number_of_clusters(

@@ -42,6 +42,7 @@ from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome
 from gitsched.schedule.rollout import SUCCESS
+from gitsched.schedule.selection import list_selection_filters
 
 if TYPE_CHECKING:
     from gitsched.apis.companions import CompanionFollowers
@@ -88,7 +89,7 @@ class OcmEngine(PolicyEngine):
             self._compiler.compile,
             self._decision_index,
             snapshot.previous.get,
-            digest_documents(snapshot.documents, snapshot.quarantined),
+            digest_documents(snapshot.documents, snapshot.quarantined, list_selection_filters()),
             snapshot.at,
             snapshot.now,
             self._keeps_decisions,

@@ -19,12 +19,12 @@ from gitsched.model.scheduling import CandidateResult, Outcome
 from gitsched.model.time import NEVER, format_time
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.selection import (
-    SELECTION_FILTERS,
     SelectionResult,
     WeightedScore,
     explain_selection,
     find_toleration_end,
     is_ignored,
+    list_stages,
 )
 
 NOT_ELIGIBLE = "it is not in a cluster set that the Placement may choose from, or it is being deleted"
@@ -157,12 +157,13 @@ def build_debug_response(result: PlacementResult, fleet: Fleet) -> dict[str, Any
     if request is None or selection is None:
         return {"error": str(result.misconfiguration)} if result.misconfiguration is not None else {}
     names = [fleet.names[index] for index in selection.members]
+    stages = list_stages(request, selection)
     steps = [
         {
-            "name": ",".join(selection_filter.name for selection_filter in SELECTION_FILTERS[: at + 1]),
+            "name": ",".join(stage.filter.name for stage in stages[: at + 1]),
             "filteredClusters": [fleet.names[index] for index in fleet.members(remaining)],
         }
-        for at, remaining in enumerate(selection.remaining)
+        for at, (_, _, remaining) in enumerate(stages)
     ]
     ranking = sorted(zip(selection.totals, names, strict=True), key=lambda entry: (-entry[0], entry[1]))
     return {
@@ -211,12 +212,10 @@ def _describe_cluster_sets(result: PlacementResult) -> str:
 def _describe_filters(result: PlacementResult) -> list[str]:
     if result.choice is None or result.request is None:
         return []
-    before = result.eligible.clusters.bit_count()
-    lines = [f"{before} eligible clusters." if before != 1 else "1 eligible cluster."]
-    for selection_filter, remaining in zip(SELECTION_FILTERS, result.choice.remaining, strict=True):
-        after = remaining.bit_count()
-        lines.append(f"{selection_filter.name}: {after} of {before} remain.")
-        before = after
+    eligible = result.eligible.clusters.bit_count()
+    lines = [f"{eligible} eligible clusters." if eligible != 1 else "1 eligible cluster."]
+    for rule, before, remaining in list_stages(result.request, result.choice):
+        lines.append(f"{rule.name}: {remaining.bit_count()} of {before.bit_count()} remain.")
     limit = result.request.limit
     return [*lines, _describe_number(limit, len(result.choice.selected))]
 

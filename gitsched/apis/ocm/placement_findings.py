@@ -12,7 +12,7 @@ from gitsched.apis.ocm.scheduling import PlacementResult, SchedulingRun, Skipped
 from gitsched.model.document import Document
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, format_names, locate_document
 from gitsched.schedule.fleet import Fleet
-from gitsched.schedule.selection import SELECTION_FILTERS
+from gitsched.schedule.selection import PredicateFilter, list_stages
 
 if TYPE_CHECKING:
     from gitsched.apis.ocm.cel.cluster_expressions import ExpressionCompiler
@@ -95,13 +95,17 @@ def _describe_exclusions(result: PlacementResult, fleet: Fleet) -> str:
         return describe_missing_sets(result)
     if request is None or choice is None or not eligible.clusters:
         return f"{', '.join(eligible.eligible_sets)} has no cluster"
-    number, matched = eligible.clusters.bit_count(), choice.remaining[0]
-    reasons = Counter(SELECTION_FILTERS[1].reason(request, fleet, index) for index in fleet.members(matched & ~choice.remaining[1]))
+    number, unmatched, reasons = eligible.clusters.bit_count(), 0, Counter[str]()
+    for rule, before, remaining in list_stages(request, choice):
+        rejected = before & ~remaining
+        if isinstance(rule, PredicateFilter):
+            unmatched = rejected.bit_count()
+        else:
+            reasons.update(rule.reason(request, fleet, index) for index in fleet.members(rejected))
     exclusions = [
         f"{count} excluded because {reason if count == 1 else reason.replace('its ', 'their ', 1)}"
         for reason, count in sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
     ]
-    unmatched = number - matched.bit_count()
     parts = [*([f"{unmatched} excluded by its predicates"] if unmatched else []), *exclusions[:_MAX_LISTED]]
     return (
         f"of {number} {'cluster' if number == 1 else 'clusters'}, {'; '.join(parts)}"

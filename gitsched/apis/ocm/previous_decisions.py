@@ -25,6 +25,7 @@ from gitsched.apis.ocm.names import (
 from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group, read_annotations, read_labels
 from gitsched.model.scheduling import RecordedDecision, RecordTarget
 from gitsched.model.time import format_time, parse_time
+from gitsched.schedule.selection import SelectionFilter
 
 PlacementName = tuple[str, str]
 """Namespace and name of a Placement; the name is "" for a PlacementDecision without the placement label."""
@@ -142,8 +143,15 @@ class DecisionBasis(NamedTuple):
     decided_at: datetime
 
 
-def digest_documents(documents: Mapping[tuple[str, str], tuple[Document, ...]], broken: Iterable[Key]) -> str:
-    """Return a digest of all documents of Open Cluster Management: by blob id where they have one, else by content."""
+_KNOWN_FILTERS = ["Predicate", "TaintToleration"]
+"""The filters that are no part of a digest: output branches have digests without them."""
+
+
+def digest_documents(
+    documents: Mapping[tuple[str, str], tuple[Document, ...]], broken: Iterable[Key], filters: Iterable[SelectionFilter]
+) -> str:
+    """Return a digest of all documents of Open Cluster Management, by blob id where they have one, else by content, and of the filters if
+    there are others than those of gitsched."""
     state = hashlib.sha256()
     for (group, kind), entries in sorted(documents.items()):
         if group == GROUP:
@@ -153,6 +161,10 @@ def digest_documents(documents: Mapping[tuple[str, str], tuple[Document, ...]], 
                 )
     for key in sorted(key for key in broken if key.group == GROUP):
         state.update(f"broken {key}\n".encode("utf-8", "replace"))
+    listed = list(filters)
+    if [rule.name for rule in listed] != _KNOWN_FILTERS:
+        for rule in listed:
+            state.update(f"filter {rule.name} {getattr(rule, 'version', '')}\n".encode("utf-8", "replace"))
     return state.hexdigest()[:32]
 
 

@@ -36,8 +36,10 @@ from gitsched.schedule.selection import (
     SelectionRequest,
     SelectionResult,
     TaintEffects,
+    TimedTaintTolerationFilter,
     TopologySpread,
     WeightedScore,
+    list_stages,
     select_best,
 )
 
@@ -106,7 +108,8 @@ def schedule_placement(
         tuple(_build_spread_constraint(constraint, context.fleet) for constraint in placement.spread_constraints),
     )
     choice = select_best(request, context.fleet)
-    misconfiguration = validate_tolerations(placement) if choice.remaining[0] else None
+    is_asked = any(stage.before for stage in list_stages(request, choice) if isinstance(stage.filter, TimedTaintTolerationFilter))
+    misconfiguration = validate_tolerations(placement) if is_asked else None
     if misconfiguration is None and isinstance(placement.prioritizers, Misconfiguration):
         misconfiguration = placement.prioritizers
     groups = group_clusters(placement, choice.selected, context.fleet)
