@@ -233,15 +233,15 @@ def serve(address: str) -> None:
 
 
 def _fill_caches() -> None:
-    """Compile the schemas of the kinds that most tests use, and compute the digest of the package, once for all forks."""
+    """Compile the schemas of the kinds that most tests use, and identify the files of the package, once for all forks."""
     import yaml
 
     import gitsched
-    from gitsched.reconcile.cache.storage import identify_build
+    from gitsched.reconcile.package_digest import identify_files
 
     texts = (path.read_bytes() for path in sorted((ROOT / "examples" / "repo").rglob("*.yaml")))
     gitsched.schedule([body for text in texts for body in yaml.load_all(text, yaml.CSafeLoader) if body])
-    identify_build()
+    identify_files()
 
 
 def _report_ended(running: dict[int, socket.socket]) -> None:

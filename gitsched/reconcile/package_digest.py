@@ -1,4 +1,5 @@
 """The files of gitsched: which build runs, and a digest of its code that is equal for equal files, whether a wheel or a checkout has them.
+Both include the filters and policy APIs that a program has added.
 
 An installer has listed the files of a wheel with their digests in RECORD. A checkout has no such list: its build is identified by the sizes
 and times of its files, and its digest is computed once for each build.
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from gitsched import __version__
 from gitsched.reconcile.cache.checked_file import read_checked, write_checked
@@ -22,11 +24,18 @@ _MIN_AGE = 10.0
 """Seconds since the last change of a file from which on an edit of it has another time, also in file systems with coarse times."""
 
 
+_ADDED_FILTERS = (
+    ("gitsched.schedule.fleet", "FILTERS", "BUILT_IN_FILTERS"),
+    ("gitsched.schedule.selection", "SELECTION_FILTERS", "BUILT_IN_SELECTION_FILTERS"),
+)
+"""The modules that have filters, with the names of all of them and of those of gitsched."""
+
+
 @cache
 def compute_package_digest(directory: Path) -> str:
     """Return the digest of the running gitsched, which depends neither on times of files nor on Python's version. The cache directory may
     have that of a checkout."""
-    return digest_package(Path(__file__).parents[1], directory)
+    return _add_plugins(digest_package(Path(__file__).parents[1], directory))
 
 
 def digest_package(package: Path, directory: Path | None = None) -> str:
@@ -60,7 +69,51 @@ def identify_package(package: Path) -> str:
 @cache
 def identify_code() -> str:
     """Return the identity of the running gitsched: of the files that this process found, not of later edits of a checkout."""
+    return _add_plugins(identify_files())
+
+
+@cache
+def identify_files() -> str:
+    """Return the identity of the running gitsched without what the program has added."""
     return identify_package(Path(__file__).parents[1])
+
+
+def _add_plugins(code: str) -> str:
+    added = list_plugins()
+    return _digest([code, *added]) if added else code
+
+
+def list_plugins() -> list[str]:
+    """Return what identifies the filters and the policy APIs, if the program has added some: names, versions and digests of their modules.
+
+    What a module has not imported yet, the program cannot have changed.
+    """
+    found: list[str] = []
+    for module, listed, built_in in _ADDED_FILTERS:
+        loaded = sys.modules.get(module)
+        if loaded is not None and getattr(loaded, listed) is not getattr(loaded, built_in):
+            found += (f"{listed} {position} {_describe(one)}" for position, one in enumerate(getattr(loaded, listed)))
+    registry = sys.modules.get("gitsched.decide.registry")
+    if registry is not None and len(registry.policy_apis) != len(registry.BUILT_IN):
+        found += (f"{api.name} {_digest_module(api.create_engine.__module__)}" for api in registry.policy_apis.values())
+    return found
+
+
+def _describe(plugin: Any) -> str:
+    kind = type(plugin)
+    version = getattr(plugin, "version", "")
+    return f"{plugin.name} {kind.__module__}.{kind.__qualname__} {version} {_digest_module(kind.__module__)}"
+
+
+def _digest_module(name: str) -> str:
+    """Return the digest of the file of a module outside of gitsched; "" without a file."""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is None or name.partition(".")[0] == __name__.partition(".")[0]:
+        return ""
+    try:
+        return sha256(Path(file).read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 def list_files(package: Path) -> Iterator[str]:

@@ -22,6 +22,8 @@
 | nothing to do                             | the plan cache                            |           | or something is due                |
 | digest of the code of a checkout          | sizes and times of its files              | memory, F | any mismatch                       |
 
+A build is the code with the filters and policy APIs that a program has added (`gitsched.reconcile.package_digest`).
+
 On disk, in the cache directory of the user: A is `parsed-<build>.sqlite3`, B is `plan-<key>.sqlite3`, C is `built.sqlite3`, D is
 `roots-<key>.pickle`, E is `idle-<repository>.json`, F is `code.json`. `Caches` holds A to D; `ownership` decides which files are trusted,
 `plan_file` has the rows of B, and `row_format` serializes those of B and D. `DecisionCache` and `RenderCache` belong to the pure package

@@ -7,7 +7,6 @@ of which `RunResult.state_file` says that nothing else has an effect on it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
@@ -19,7 +18,7 @@ from gitsched.git.urls import is_url
 from gitsched.model.time import format_time, parse_time
 from gitsched.reconcile.cache.checked_file import read_checked, write_checked
 from gitsched.reconcile.cache.ownership import check_cache_directory
-from gitsched.reconcile.package_digest import identify_code
+from gitsched.reconcile.package_digest import identify_code, list_plugins
 
 if TYPE_CHECKING:
     from gitsched.reconcile.run import RunResult
@@ -58,7 +57,7 @@ class IdleAnswers(NamedTuple):
         """Keep what the command wrote to stdout, if another run would do the same."""
         if run.state_file is None or run.changed or not {run.source, run.before} <= self.refs.targets:
             return
-        if read_ref_state(self.location) != self.refs or _has_added_apis():
+        if read_ref_state(self.location) != self.refs or list_plugins():
             return
         value = {
             "start": format_time(self.now),
@@ -84,7 +83,7 @@ def open_idle_answers(
     `terminal` says how text is written. Raise Permanent for a cache directory that is part of the checked-out commit.
     """
     plain = all(map(_is_plain, options.values())) and not any(options.get(name) for name in _CONTACTING)
-    if not plain or is_url(location) or _has_added_apis():
+    if not plain or is_url(location) or list_plugins():
         return None
     path = Path(location).absolute()
     check_cache_directory(cache)
@@ -105,12 +104,6 @@ def _is_plain(value: object) -> bool:
         or isinstance(value, str | int | float | PurePath)
         or (isinstance(value, tuple) and all(map(_is_plain, value)))
     )
-
-
-def _has_added_apis() -> bool:
-    """Return whether this process has registered another policy API."""
-    registry = sys.modules.get("gitsched.decide.registry")
-    return registry is not None and len(registry.policy_apis) != len(registry.BUILT_IN)
 
 
 def _identify_file(path: Path) -> list[int]:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from gitsched import __version__
-from gitsched.decide.registry import policy_apis
 from gitsched.reconcile.cache.ownership import is_private
 from gitsched.reconcile.package_digest import identify_code
 
@@ -148,5 +147,4 @@ def _compute_digest(key: str, text: str) -> str:
 @cache
 def identify_build() -> str:
     """Return the version and a digest of what is installed and registered: the same on every machine with the same wheel and Python."""
-    text = "\n".join((identify_code(), *(api.name for api in policy_apis.values())))
-    return f"{__version__}-{blake2b(text.encode(), digest_size=6).hexdigest()}"
+    return f"{__version__}-{blake2b(identify_code().encode(), digest_size=6).hexdigest()}"
