@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from gitsched.build.remote_base import RemotePolicy
-from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, TreeEntry, open_source
+from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, open_source
 from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.errors import Conflict
 from gitsched.model.observation import Observations
@@ -65,28 +64,6 @@ def open_context(settings: RunSettings) -> RunContext:
 
         settings = complete_settings(settings, source)
     return RunContext(settings, source, Caches(settings.cache, ParseCache(settings.cache)))
-
-
-class BuildContext(NamedTuple):
-    """What builds need: the repository, the caches, the metadata of the last run, a function that makes a commit available and returns
-    whether it is, the id of the commit that is planned ("" for a worktree), what may be read of other repositories, and a function that
-    returns the repositories that the settings of another tree of the source allow. `list_earlier` returns at most so many commits
-    since the last run, the newest first, without the planned one. `may_read` says of a path whether builds may read it."""
-
-    repository: Repository
-    caches: Caches
-    record: RunMetadata | None = None
-    fetch_commit: Callable[[str], bool] = lambda _: False
-    commit: str = ""
-    remotes: RemotePolicy = RemotePolicy()
-    list_allowed: Callable[[str], tuple[str, ...]] = lambda _: ()
-    list_earlier: Callable[[int], Iterable[Commit]] = lambda _: ()
-    may_read: Callable[[str], bool] | None = None
-
-    def list_entries(self, tree: str) -> list[TreeEntry]:
-        """Return the entries of another tree of the source that builds may read."""
-        entries = self.repository.entries(tree)
-        return entries if self.may_read is None else [entry for entry in entries if self.may_read(entry.path)]
 
 
 class Facts(NamedTuple):

@@ -14,6 +14,7 @@ from gitsched.build.process import EXPIRED
 from gitsched.git import TreeEntry
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location, format_names
+from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.build_runs import find_program, run_builds
 from gitsched.reconcile.builds.built_roots import BuiltRoots
 from gitsched.reconcile.builds.charts import compare_helm, load_helm
@@ -23,7 +24,6 @@ from gitsched.reconcile.builds.object_sources import list_object_sources
 from gitsched.reconcile.builds.origins import OriginLocator, compute_origins_key
 from gitsched.reconcile.cache.build_cache import BuildCache
 from gitsched.reconcile.cache.failed_builds import FailedBuild, FailedBuilds
-from gitsched.reconcile.run import BuildContext
 from gitsched.reconcile.source.commit_tree import CommitTree, open_commit_tree, resolve_closures
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
 from gitsched.report.lines import abbreviate_oid

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import RawDocument
 from gitsched.git import TreeEntry
+from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.built_roots import NO_ROOTS
 from gitsched.reconcile.builds.kustomizations import FileReader, KustomizedTree, separate_parts
 from gitsched.reconcile.bundles.bundle_parts import NO_PARTS, has_bundles
 from gitsched.reconcile.cache.caches import SourceFile
-from gitsched.reconcile.run import BuildContext
 
 _REGULAR = 0o100000
 """The bits of a regular file in the mode of an entry."""

@@ -9,11 +9,11 @@ from gitsched.build.kustomize import BuildResult, BuiltObject
 from gitsched.build.template_calls import is_error
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
+from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.charts import compare_helm, load_helm, render_charts
 from gitsched.reconcile.builds.kustomize_roots import add_helm, build_closures, compare_builder, load_builder
 from gitsched.reconcile.builds.printed_objects import NOT_BUILT
 from gitsched.reconcile.builds.reconciled_path import ReconciledPath, locate_problem
-from gitsched.reconcile.run import BuildContext
 from gitsched.reconcile.source.commit_tree import CommitTree
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 

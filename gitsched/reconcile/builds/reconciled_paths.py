@@ -17,6 +17,7 @@ from gitsched.kinds.table import is_namespaced as is_namespaced_by_table
 from gitsched.model.document import Body, as_object, is_namespaced, parse_api_group
 from gitsched.model.finding import Finding
 from gitsched.model.tool_groups import PATH_KINDS, TOOL_GROUPS
+from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import FileReader, is_read_by_api
 from gitsched.reconcile.builds.kustomize_roots import is_expired, is_lasting
 from gitsched.reconcile.builds.path_builder import PathBuilder, list_path_problems
@@ -28,7 +29,6 @@ from gitsched.reconcile.builds.tool_documents import DocumentIndex
 from gitsched.reconcile.builds.tool_paths import ToolPathReader
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.cache.failed_builds import FailedBuild
-from gitsched.reconcile.run import BuildContext
 from gitsched.reconcile.source.commit_tree import CommitTree, open_commit_tree
 from gitsched.reconcile.source.source_reader import make_origin
 from gitsched.report.lines import abbreviate_oid

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from gitsched.build.template_calls import is_error
 from gitsched.model.finding import Finding, Location, Severity
+from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.charts import compare_helm, load_helm, render_charts
 from gitsched.reconcile.bundles.bundle_files import DirectoryRequest, PrintedDocument, make_chart_request
-from gitsched.reconcile.run import BuildContext
 from gitsched.reconcile.source.commit_tree import CommitTree
 
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.model.document import Origin
 from gitsched.model.finding import Finding, Location
+from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import FileReader, is_read_by_api
 from gitsched.reconcile.builds.kustomize_roots import BuiltRoot, build_directories
 from gitsched.reconcile.bundles.bundle_files import DirectoryFiles, DirectoryRequest, PrintedDocument, make_chart_request
-from gitsched.reconcile.run import BuildContext
 from gitsched.reconcile.source.commit_tree import CommitTree
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 

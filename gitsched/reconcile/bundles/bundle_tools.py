@@ -13,12 +13,12 @@ from gitsched.build.path_recipe import Substitution, read_kustomization_body, wr
 from gitsched.decide.catalog import RawDocument
 from gitsched.model.finding import Finding, locate_origin
 from gitsched.model.variants import MANIFESTS, HelmOptions
+from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import FileReader
 from gitsched.reconcile.builds.path_builder import PathBuilder, list_path_problems
 from gitsched.reconcile.builds.printed_objects import PrintedObjects
 from gitsched.reconcile.builds.reconciled_path import BundledPaths, ReconciledPath, is_below
 from gitsched.reconcile.bundles.bundle_files import DirectoryFiles
-from gitsched.reconcile.run import BuildContext
 from gitsched.reconcile.source.commit_tree import CommitTree, compile_path_pattern
 from gitsched.render.run_metadata import BuildRecord
 

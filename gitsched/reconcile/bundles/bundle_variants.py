@@ -27,6 +27,7 @@ from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import Finding
 from gitsched.model.tool_groups import KUSTOMIZE_GROUP
 from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, HelmOptions, Variant, WorkloadVariants
+from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import FileReader
 from gitsched.reconcile.builds.reconciled_path import NO_BUNDLED_PATHS, BundledPaths, ReconciledPath
 from gitsched.reconcile.bundles.bundle_directories import BuiltBundles, DirectoryReader, build_bundle_directories
@@ -34,7 +35,6 @@ from gitsched.reconcile.bundles.bundle_files import DirectoryFiles, DirectoryReq
 from gitsched.reconcile.bundles.bundle_findings import find_missing, find_omitted, find_unused, make_tool_finding
 from gitsched.reconcile.bundles.bundle_parts import NO_PARTS, BundleParts, list_bundles
 from gitsched.reconcile.bundles.bundle_tools import BundleTools, ToolBuilds, list_tool_files, make_key
-from gitsched.reconcile.run import BuildContext
 from gitsched.reconcile.source.commit_tree import CommitTree
 
 MAX_OBJECTS = 500_000

@@ -13,9 +13,9 @@ from gitsched.build.remote_base import RemoteBase, RemoteTree
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.parsed_file import ParsedFile
+from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import FileReader
 from gitsched.reconcile.builds.remote_bases import RemoteBases
-from gitsched.reconcile.run import BuildContext
 
 MAX_ROUNDS = 10
 """How often other repositories are fetched for one commit: a base may name a base in yet another repository."""

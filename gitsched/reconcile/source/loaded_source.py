@@ -10,9 +10,10 @@ from gitsched.build.remote_base import RemotePolicy
 from gitsched.decide.plan_input import SourceTree
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Location
+from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.remote_policy import decide_remotes
 from gitsched.reconcile.cache.caches import TreeCache
-from gitsched.reconcile.run import BuildContext, Fetched, RunContext
+from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.reconcile.source.config_file import OpenHistory
 from gitsched.reconcile.source.source_tree import read_source_tree
 

@@ -22,9 +22,9 @@ from gitsched.model.system_errors import is_bug
 from gitsched.model.tenants import TENANT
 from gitsched.model.tool_groups import TOOL_GROUPS
 from gitsched.model.variants import BUNDLE_KIND
+from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
 from gitsched.reconcile.cache.reading_rules import ReadingRules
-from gitsched.reconcile.run import BuildContext
 from gitsched.reconcile.source.config_file import (
     OpenHistory,
     make_no_config_finding,

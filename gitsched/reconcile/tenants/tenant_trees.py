@@ -18,10 +18,10 @@ from gitsched.model.document import Key
 from gitsched.model.finding import Finding
 from gitsched.model.tenants import TENANT_CHANGED
 from gitsched.model.variants import WorkloadVariants
+from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.kustomizations import KustomizedTree
 from gitsched.reconcile.builds.kustomized_tree import read_kustomized_tree
 from gitsched.reconcile.cache.caches import SourceFile
-from gitsched.reconcile.run import BuildContext
 from gitsched.reconcile.source.source_reader import SourceReader, read_source_file
 from gitsched.reconcile.tenants.source_tenants import read_tenants
 from gitsched.reconcile.tenants.tenant_reads import find_unreadable

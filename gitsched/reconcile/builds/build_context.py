@@ -1,0 +1,36 @@
+"""What builds of roots and directories of delivery tools need besides the files of a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitsched.build.remote_base import RemotePolicy
+from gitsched.git import Repository, TreeEntry
+from gitsched.reconcile.cache.caches import Caches
+from gitsched.render.run_metadata import RunMetadata
+
+if TYPE_CHECKING:
+    from gitsched.model.commit import Commit
+
+
+class BuildContext(NamedTuple):
+    """What builds need: the repository, the caches, the metadata of the last run, a function that makes a commit available and returns
+    whether it is, the id of the commit that is planned ("" for a worktree), what may be read of other repositories, and a function that
+    returns the repositories that the settings of another tree of the source allow. `list_earlier` returns at most so many commits
+    since the last run, the newest first, without the planned one. `may_read` says of a path whether builds may read it."""
+
+    repository: Repository
+    caches: Caches
+    record: RunMetadata | None = None
+    fetch_commit: Callable[[str], bool] = lambda _: False
+    commit: str = ""
+    remotes: RemotePolicy = RemotePolicy()
+    list_allowed: Callable[[str], tuple[str, ...]] = lambda _: ()
+    list_earlier: Callable[[int], Iterable[Commit]] = lambda _: ()
+    may_read: Callable[[str], bool] | None = None
+
+    def list_entries(self, tree: str) -> list[TreeEntry]:
+        """Return the entries of another tree of the source that builds may read."""
+        entries = self.repository.entries(tree)
+        return entries if self.may_read is None else [entry for entry in entries if self.may_read(entry.path)]
