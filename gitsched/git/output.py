@@ -170,9 +170,9 @@ class OutputRepository:
                 self.repository.read_also(self._opened, copies=False)
         return self.repository.resolve_ref(self._tracking_ref)
 
-    def publish(self, commit: str, expected: str | None, note: str | None) -> bool:
-        """Move the branch from `expected` (None: it must not exist) to a commit whose only parent is `expected`, or raise
-        Conflict.
+    def publish(self, commit: str, expected: str | None, note: str | None, between: str | None = None) -> bool:
+        """Move the branch from `expected` (None: it must not exist) to a commit whose only parent is `expected`, or the commit `between`
+        that follows it; or raise Conflict.
 
         Return False when another process had already published the same commit; that process also writes the note, and if it did
         not, the next run finds the note missing. The remote moves first, then the local ref. A commit equal to `expected` moves
@@ -185,10 +185,11 @@ class OutputRepository:
         published = True
         with repository.keep_written_objects():
             written = repository.commit(commit)
-            if commit != expected and written.parents != ((expected,) if expected else ()):
-                raise ValueError(f"commit {commit} has the parents {written.parents}, expected was {expected}")
+            parents = repository.commit(between).parents if between and written.parents == (between,) else written.parents
+            if commit != expected and parents != ((expected,) if expected else ()):
+                raise ValueError(f"commit {commit} has the parents {parents}, expected was {expected}")
             if self.remote is not None and commit != expected:
-                published = push_commit(repository, self.remote, self._ref, commit, expected)
+                published = push_commit(repository, self.remote, self._ref, commit, expected, rewrite=between is not None)
                 self._update_local_refs(repository, commit)
             elif commit != expected:
                 move = RefMove(self._ref, commit, find_replaced_head(repository, self.branch, expected))

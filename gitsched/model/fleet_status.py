@@ -54,7 +54,8 @@ class FleetStatus(NamedTuple):
     """The status of a fleet. `head` is the last commit of the output branch, "" without one; `pending` says that the source has
     changes with which a run would change it.
 
-    `unclaimed` are the objects that no policy selects, and `nearest` says of some of them which policy nearly selects them.
+    `unclaimed` are the objects that no policy selects, and `nearest` says of some of them which policy nearly selects them. `rewrite` says
+    how the next run rewrites the output of an earlier version, "" where it does not.
     """
 
     branch: str
@@ -66,6 +67,7 @@ class FleetStatus(NamedTuple):
     workloads: tuple[WorkloadStatus, ...]
     unclaimed: tuple[Key, ...]
     nearest: Mapping[Key, str] = {}
+    rewrite: str = ""
 
     @property
     def needs_attention(self) -> bool:

@@ -38,10 +38,10 @@ class SourceChange(NamedTuple):
 class HistoryEntry(NamedTuple):
     """One commit of the output branch.
 
-    `cause` is that of the run (source, facts, deadline or observation), "" for a commit that no run made; `summary` is what its message
-    says that it changes. `source` is the source commit that it follows, `sources` are those since the commit before, the newest first.
-    `records` are the recorded decisions that changed, `files` the changed files of the source, and `notes` other events, such as a freeze
-    or a source that went back. The numbers of `more_sources`, `more_files` and `more_moves` are left out because of limits.
+    `cause` is that of the run (source, facts, deadline, observation or upgrade), "" for a commit that no run made; `summary` is what its
+    message says that it changes. `source` is the source commit that it follows, `sources` are those since the commit before, the newest
+    first. `records` are the recorded decisions that changed, `files` the changed files of the source, and `notes` other events, such as a
+    freeze or a source that went back. The numbers of `more_sources`, `more_files` and `more_moves` are left out because of limits.
     """
 
     commit: str

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from gitsched import __version__
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.output_config import OutputConfig as OutputConfig
 from gitsched.apis.gitsched.source_config import FactsConfig
@@ -29,6 +30,7 @@ from gitsched.reconcile.run import Fetched, OutputLocation, RunContext, TrustedC
 from gitsched.reconcile.source.config_file import read_config
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.commit_message import SOURCE_TRAILER
+from gitsched.render.format_versions import FORMAT_VERSION
 from gitsched.render.output_files import (
     CLUSTERS,
     FREEZE,
@@ -56,7 +58,7 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
 
     Options say where the output is, then earlier runs, then the settings of `base`, or of the source commit where there is none. Only
     remotes are contacted that options name or that the repository of the operator has. For a run that `publishes`, the settings of the
-    source can keep the output from being pushed.
+    source can keep the output from being pushed. The output of an earlier format version is returned in the present form.
     """
     settings, source, _ = context
     head = _read_head_config(context) if settings.branch is None else None
@@ -121,7 +123,12 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
     )
     if trusted.config.source.facts != FactsConfig():
         fetched = fetched._replace(facts=fetch_facts(context, trusted.config, settings.push))
-    return fetched._replace(frozen=_read_freeze(fetched)) if output_tree else fetched
+    fetched = fetched._replace(frozen=_read_freeze(fetched)) if output_tree else fetched
+    if record is None or record.format_version == FORMAT_VERSION:
+        return fetched
+    from gitsched.reconcile.output.upgraded_output import upgrade_output  # only after an upgrade
+
+    return upgrade_output(context, fetched, record)
 
 
 def _open_location(context: RunContext, publishes: bool, config: OutputConfig) -> OutputLocation:
@@ -243,9 +250,13 @@ def read_run_record(repository: Repository, tree: str | None, prefix: str) -> Ru
     """Return gitsched.json of an output tree; None if there is none.
 
     Raise Permanent for a branch that gitsched did not write: a run replaces the content of the branch, so a mistyped name must not
-    empty it.
+    empty it. So does an output without the file: a run would begin anew, without holds, overlaps and the guard.
     """
     entry = repository.find_entry(tree, f"{prefix}{RUN_METADATA}") if tree else None
+    if entry is not None and entry[1] not in REGULAR_FILE_MODES:
+        raise Permanent(f"{prefix}{RUN_METADATA} of the output branch is no file: revert the commit that changed it")
+    if tree and entry is None and repository.find_entry(tree, f"{prefix}{STATUS}") is not None:
+        raise Permanent(f"the output branch has records, but no {prefix}{RUN_METADATA}: revert the commit that removed it")
     if tree and entry is None and not prefix:
         foreign = [name for name in repository.list_directory(tree, "") if not _OUTPUT_NAMES.match(name)]
         if foreign:
@@ -254,7 +265,7 @@ def read_run_record(repository: Repository, tree: str | None, prefix: str) -> Ru
                 f"the output branch exists, and gitsched did not write it: it holds no {RUN_METADATA}, but {known}. "
                 "Choose another branch, or set output.path to share this one"
             )
-    return parse_run_metadata(repository.blob(entry[0])) if entry else None
+    return parse_run_metadata(repository.blob(entry[0]), __version__) if entry else None
 
 
 def read_previous_output(context: RunContext, fetched: Fetched) -> PreviousOutput:

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from gitsched import __version__
 from gitsched.decide.garbage_collection import gc_paused
 from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT
 from gitsched.decide.incremental.plan_state import compute_plan_times
@@ -105,6 +106,9 @@ def run(
         planned, (written, commit) = use_plan(
             context, fetched, now, write_checked, planned, withholds=not preview, written=has_content
         )
+        if written.changed and has_content and (rewritten := rewrite_output(context, fetched)) is not None:
+            fetched = rewritten
+            planned, (written, commit) = use_plan(context, fetched, now, write_checked, withholds=not preview)
         published = None
         if not (preview or written.refused):
             if context.settings.progress is not None:
@@ -140,6 +144,15 @@ def take_plan(context: RunContext, fetched: Fetched) -> PlanCache | None:
         return continue_earlier_state(context, fetched, cache, plan_source)
 
     return context.caches.take_plan(fetched.cache_key, fetched.output_tree, open_shared, continue_earlier)
+
+
+def rewrite_output(context: RunContext, fetched: Fetched) -> Fetched | None:
+    """Return the output with what this version writes otherwise than the one before; None where that is nothing, or not the first time."""
+    if fetched.record is None or (fetched.record.version == __version__ and fetched.rewritten is None):
+        return None
+    from gitsched.reconcile.output.rewritten_output import render_again  # only in the first commit of a new version
+
+    return render_again(context, fetched, fetched.record, plan_source)
 
 
 def _find_recorded_plan(context: RunContext, fetched: Fetched, now: datetime) -> Planned | None:

@@ -7,6 +7,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from gitsched import __version__
 from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, open_source
 from gitsched.model.cluster_facts import NO_FACTS, AppliedFacts
 from gitsched.model.errors import Conflict
@@ -127,7 +128,8 @@ class Fetched(NamedTuple):
     `frozen` says why the output branch freezes placements, or is "". `base_tenants` are the Tenants of the base of a comparison, as
     gitsched.json records them; None for those that the last run recorded. `chosen_by_operator`: in the first run the operator chose another
     branch or directory of the output than gitsched.yaml; the note on the output commit says so. `is_edited`: no run made the head of the
-    output, or someone amended it.
+    output, or someone amended it. `rewritten` is the record of the head where an earlier version wrote it and the run rewrites it first:
+    `output_tree` and `record` are those of the rewrite then, and `output_head` is still the head of the branch.
     """
 
     source: Commit
@@ -145,6 +147,7 @@ class Fetched(NamedTuple):
     base_tenants: tuple[Mapping[str, Any], ...] | None = None
     chosen_by_operator: bool = False
     is_edited: bool = False
+    rewritten: RunMetadata | None = None
 
     @property
     def time(self) -> datetime:
@@ -288,7 +291,8 @@ class RunResult(NamedTuple):
     commit. `reviewed` compares the plan with the reviewed one, `record_changes` are the recorded decisions that differ from the output's
     head. `git_directory` is the local repository with the output commits, `prefix` where the output is inside its branch: "" or "path/".
     `state_file` is the plan cache from which the next run does the same; None if more than commits, options and the time may change that.
-    `update` is an incremental plan with the plan cache that it continues; None for a complete plan.
+    `update` is an incremental plan with the plan cache that it continues; None for a complete plan. `rewrite` says in one line how the run
+    rewrites the output branch of an earlier version; "" otherwise.
     """
 
     source: str
@@ -308,6 +312,7 @@ class RunResult(NamedTuple):
     prefix: str = ""
     state_file: Path | None = None
     update: StateUpdate | None = None
+    rewrite: str = ""
 
 
 class OutputMoved(Conflict):
@@ -341,7 +346,18 @@ def make_result(fetched: Fetched, planned: Planned, written: Written, published:
         git_directory=str(repository.path),
         prefix=fetched.prefix,
         update=planned.state if isinstance(planned.state, StateUpdate) else None,
+        rewrite=describe_rewrite(fetched),
     )
+
+
+def describe_rewrite(fetched: Fetched) -> str:
+    """Return in one line how a run rewrites the output branch of an earlier version; "" where it does not."""
+    if fetched.rewritten is None:
+        return ""
+    from gitsched.render.format_versions import describe_upgrade  # only in the first run of a new version
+
+    change = describe_upgrade(fetched.rewritten.format_version, fetched.rewritten.version, __version__)
+    return f"The output is rewritten for {change}, in a commit of its own, with which no workload moves."
 
 
 def make_review(run: RunResult) -> Review:
@@ -373,4 +389,5 @@ def make_review(run: RunResult) -> Review:
         race=run.race,
         held=totals.held,
         setting_changes=run.setting_changes,
+        comparison_notes=(run.rewrite,) if run.rewrite else (),
     )

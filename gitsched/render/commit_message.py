@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-CommitCause = Literal["source", "facts", "deadline", "observation"]
+CommitCause = Literal["source", "facts", "deadline", "observation", "upgrade"]
 
 SUBJECT_LIMIT = 100
 LINE_LIMIT = 200

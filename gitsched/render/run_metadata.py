@@ -13,14 +13,13 @@ from gitsched.model.finding import SEVERITIES, Finding, Location, Severity
 from gitsched.model.planned_files import NewBlob
 from gitsched.model.time import EPOCH, format_time, parse_time
 from gitsched.model.urls import strip_credentials
+from gitsched.render.format_versions import FORMAT_MEMBER, FORMAT_VERSION, check_version, upgrade_metadata
 from gitsched.render.output_files import RUN_METADATA
 
 if TYPE_CHECKING:
     from gitsched.model.changes import RetainedCopy
     from gitsched.model.document import Key
     from gitsched.model.rollouts import RolloutRecord
-
-FORMAT_VERSION: Final = 1
 
 GITATTRIBUTES: Final = NewBlob(b"* linguist-generated=true gitlab-generated\n")
 """.gitattributes: GitHub and GitLab collapse the diffs of generated files and exclude them from statistics."""
@@ -52,7 +51,8 @@ class RunMetadata(NamedTuple):
     have another manifest than was decided. `guard` is as
     `gitsched.decide.guard.guard_settings` writes it. `tenants` are the Tenants that the next run trusts.
     `rollouts` are those that are not complete.
-    `adopted` says why objects that gitsched took over keep their placement, by key as text.
+    `adopted` says why objects that gitsched took over keep their placement, by key as text. `format_version` is that of the file, whose
+    other members are in the present form.
     """
 
     source: str
@@ -76,13 +76,14 @@ class RunMetadata(NamedTuple):
     rollouts: tuple[RolloutRecord, ...] = ()
     adopted: Mapping[str, str] = {}
     tenants: tuple[Mapping[str, Any], ...] = ()
+    format_version: int = FORMAT_VERSION
 
 
 def write_run_metadata(value: RunMetadata) -> NewBlob:
     """Return canonical JSON: ASCII, sorted members, a line for each entry of an object or a list."""
     members = {
         "findings": [_write_finding(finding) for finding in value.findings],
-        "formatVersion": FORMAT_VERSION,
+        FORMAT_MEMBER: FORMAT_VERSION,
         "inputDigest": value.input_digest,
         "nextWakeup": format_time(value.next_wakeup) if value.next_wakeup else None,
         "observations": dict(value.observations),
@@ -125,27 +126,29 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         members["guard"] = dict(value.guard)
     if value.tenants:
         members["tenants"] = [dict(tenant) for tenant in value.tenants]
+    return _write_members(members)
+
+
+def _write_members(members: Mapping[str, Any]) -> NewBlob:
     body = ",\n".join(f"  {_write_compact(name)}: {_write_member(member)}" for name, member in sorted(members.items()))
     return NewBlob(f"{{\n{body}\n}}\n".encode())
 
 
-def parse_run_metadata(data: bytes) -> RunMetadata:
-    """Parse gitsched.json of an earlier run; unknown members are ignored.
+def upgrade_run_metadata(data: bytes) -> NewBlob:
+    """Return gitsched.json of an earlier format version in the present form, with its unknown members."""
+    members, version = _read_members(data)
+    return _write_members(upgrade_metadata(members, version))
 
-    Raises Permanent if it is not valid or has another format version: gitsched must not overwrite output that it cannot read.
+
+def parse_run_metadata(data: bytes, reader: str = "") -> RunMetadata:
+    """Parse gitsched.json of an earlier run, also of an earlier format version; unknown members are ignored.
+
+    Raises Permanent if it is not valid or has a newer format version than `reader`, the version of this gitsched, knows: gitsched must not
+    overwrite output that it cannot read.
     """
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise Permanent(
-            f"{RUN_METADATA} of the output branch is not JSON: {error}; revert the commit that changed the file"
-        ) from error
-    if not isinstance(value, dict) or value.get("formatVersion") != FORMAT_VERSION:
-        found = value.get("formatVersion") if isinstance(value, dict) else None
-        raise Permanent(
-            f"{RUN_METADATA} of the output branch has format version {found!r}; this gitsched reads {FORMAT_VERSION}: use a newer one, or "
-            "revert the commit that changed the file"
-        )
+    value, version = _read_members(data, reader)
+    if version != FORMAT_VERSION:
+        value = upgrade_metadata(value, version)
     findings = value.get("findings")
     retained: tuple[RetainedCopy, ...] = ()
     if value.get("retainedCopies"):
@@ -191,7 +194,20 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         rollouts=rollouts,
         adopted={name: why for name, why in as_object(value.get("adopted")).items() if isinstance(why, str)},
         tenants=tuple(list_objects(value.get("tenants"))),
+        format_version=version,
     )
+
+
+def _read_members(data: bytes, reader: str = "") -> tuple[Mapping[str, Any], int]:
+    """Return the members of gitsched.json, and its format version."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise Permanent(
+            f"{RUN_METADATA} of the output branch is not JSON: {error}; revert the commit that changed the file"
+        ) from error
+    members = as_object(value)
+    return members, check_version(members, reader)
 
 
 def write_hydrator_metadata(

@@ -32,7 +32,7 @@ def write_fleet_status(status: FleetStatus, *, workloads: bool = False, unclaime
         rows = [_make_cluster_row(one) for one in status.clusters]
         lines = list_limited(_format_table(_CLUSTERS, rows), MAX_ROWS, _MORE) if rows else ["There is no cluster."]
         lines += ["", *describe_rollouts(status.rollouts)] if status.rollouts else []
-        lines += ["", _count_workloads(status), _describe_branch(status)]
+        lines += ["", *filter(None, (_count_workloads(status), _describe_branch(status), status.rewrite))]
     return "\n".join(lines) + "\n"
 
 
@@ -103,6 +103,7 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
         "commit": status.head,
         "time": _format_optional(status.time),
         "pending": status.pending,
+        "rewrite": status.rewrite,
         "clusters": [serialize_cluster_status(one) for one in status.clusters],
         "rollouts": serialize_rollouts(status.rollouts),
         "workloads": [serialize_workload_status(one) for one in status.workloads],

@@ -20,6 +20,7 @@ CAUSES = {
     "facts": "facts about clusters",
     "deadline": "a deadline",
     "observation": "an observed value",
+    "upgrade": "a new version of gitsched",
     "": "by hand",
 }
 

@@ -95,7 +95,7 @@ def write_run(review: Review, width: int, paint: Paint | None = None, *, each: b
     return join_blocks(
         _paint(wrap(_summarize_run(review), width), paint),
         _refusal_lines(review, width, paint),
-        wrap_all(review.review_messages, width),
+        wrap_all((*review.comparison_notes, *review.review_messages), width),
         _setting_lines(review, width, paint),
         *_move_blocks(review.moves, width, paint, each=each),
         _copy_lines(review, width),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from gitsched.git import make_signer
 from gitsched.git.notes import read_note
 from gitsched.model.errors import Conflict, Permanent
 from gitsched.model.planned_files import NewBlob
 from gitsched.reconcile.fetch import MAX_FREEZE_LENGTH, fetch
+from gitsched.reconcile.output.output_commit import commit_output
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.commit_message import format_line
@@ -44,21 +44,17 @@ def set_freeze(settings: RunSettings, reason: str) -> FreezeResult:
 
 def _write_freeze(context: RunContext, reason: str) -> FreezeResult:
     """Commit the file on the output branch as it is now."""
-    settings, fetched = context.settings, fetch(context)
+    fetched = fetch(context)
     output, head, repository = fetched.output, fetched.output_head, fetched.output.repository
-    if head is None or fetched.output_tree is None:
+    if head is None:
         raise Permanent(f"there is no output branch {output.branch} yet, so nothing can be frozen: run gitsched reconcile first")
     text = format_line(reason, MAX_FREEZE_LENGTH)
     file = {f"{fetched.prefix}{FREEZE}": NewBlob(f"{text}\n".encode()) if text else None}
-    tree = repository.write_tree(file, base=fetched.output_tree, read=repository)
-    if tree == fetched.output_tree:
+    before = repository.commit(head).tree  # the next run rewrites the output of an earlier version, not this commit
+    tree = repository.make_tree(file, base=before, read=repository)
+    if tree == before:
         return FreezeResult(output.branch, None, text)
-    config = fetched.trusted.config.output
-    name, email = settings.author or (config.author.name, config.author.email)
-    signing = settings.signing  # gitsched.yaml cannot choose a key of the operator
-    signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
     message = f"freeze: {text}\n" if text else "freeze: lift the freeze of placements\n"
-    date = max(settings.now.replace(microsecond=0), repository.commit(head).time)
-    commit = repository.commit_tree(tree, (head,), message, name=name, email=email, time=date, sign=signer)
+    commit = commit_output(context, fetched, tree, message, context.settings.now.replace(microsecond=0))
     output.publish(commit, head, read_note(repository, head))
     return FreezeResult(output.branch, commit, text)

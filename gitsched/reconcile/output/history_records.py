@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from gitsched.decide.recorded_decisions import compare_recorded, describe_records, select_described
@@ -14,6 +14,7 @@ from gitsched.model.commit import Commit
 from gitsched.model.document import Body, Key, as_object, parse_api_group
 from gitsched.model.errors import GitschedError
 from gitsched.model.history import HistoryFilter, PlacementMove
+from gitsched.render.format_versions import FORMAT_VERSION, upgrade_record
 from gitsched.render.output_files import PLACEMENTS, STATUS, cluster_path
 from gitsched.render.placement_records import PlacementRecord, read_placement_key, read_placement_record
 
@@ -36,10 +37,11 @@ class HistoryBranch(NamedTuple):
 
 
 class CommitRecords:
-    """Reads the records of commits of an output branch, as far as a filter selects them."""
+    """Reads the records of commits of an output branch, as far as a filter selects them. `read_version` returns the format version of a
+    commit, so that records of different versions are compared in the same form."""
 
-    def __init__(self, output: HistoryBranch, chosen: HistoryFilter) -> None:
-        self._output, self._filter = output, chosen
+    def __init__(self, output: HistoryBranch, chosen: HistoryFilter, read_version: Callable[[Commit], int]) -> None:
+        self._output, self._filter, self._read_version = output, chosen, read_version
 
     def read_moves(self, commit: Commit, parent: Commit | None) -> tuple[tuple[PlacementMove, ...], int]:
         before, after = (self._find_placements(each) for each in (parent, commit))
@@ -120,7 +122,11 @@ class CommitRecords:
             return (), 0
         changed = list(select_described(self._output.repository.changed_paths(before, after)))
         paths = [path for path in changed[:MAX_MOVES] if self._is_readable(before, path) and self._is_readable(after, path)]
-        old, new = (describe_records(self._read_bodies(tree, paths)) for tree in (before, after))
+        versions = (FORMAT_VERSION if each is None else self._read_version(each) for each in (parent, commit))
+        old, new = (
+            describe_records(self._read_bodies(tree, paths, version))
+            for tree, version in zip((before, after), versions, strict=True)
+        )
         changes = tuple(change for change in compare_recorded(old, new) if self._selects_record(change))
         return changes, len(changed) - len(paths)
 
@@ -128,7 +134,7 @@ class CommitRecords:
         entry = self._output.repository.find_entry(tree, path) if tree is not None else None
         return entry is None or self._is_small(entry[0])
 
-    def _read_bodies(self, tree: str | None, paths: Iterable[str]) -> Iterator[tuple[Key, Body]]:
+    def _read_bodies(self, tree: str | None, paths: Iterable[str], version: int) -> Iterator[tuple[Key, Body]]:
         for path in paths:
             entry = self._output.repository.find_entry(tree, path) if tree is not None else None
             if entry is None:
@@ -139,10 +145,8 @@ class CommitRecords:
                     document.body.get("apiVersion") or document.body.get("api"),
                 )
                 name, namespace = (str(metadata.get(field) or "") for field in ("name", "namespace"))
-                yield (
-                    Key(parse_api_group(str(api_version or "")), str(document.body.get("kind") or ""), namespace, name),
-                    document.body,
-                )
+                group, kind = parse_api_group(str(api_version or "")), str(document.body.get("kind") or "")
+                yield Key(group, kind, namespace, name), upgrade_record(group, kind, document.body, version)
 
     def _selects_record(self, change: RecordChange) -> bool:
         before, after = ({target.name: None for target in targets} for targets in (change.before, change.after))

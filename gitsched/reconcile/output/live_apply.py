@@ -17,6 +17,7 @@ from gitsched.model.errors import GitschedError, Permanent, Temporary
 from gitsched.model.merge_patch import ApplicablePatches, ApplyReport, ApplyResult, ApplyState, MergePatch, RefusedRecord
 from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
+from gitsched.render.format_versions import upgrade_record
 from gitsched.render.output_files import RUN_METADATA, STATUS, status_path, strip_record
 
 MAX_RECORDS = 20_000
@@ -57,7 +58,8 @@ def read_live_records(source: SourceRepository, branch: str, prefix: str, groups
     source.fetch(branch)
     repository, commit = source.repository, source.resolve_branch(branch)
     tree = repository.commit(commit).tree
-    if read_run_record(repository, tree, prefix) is None:
+    metadata = read_run_record(repository, tree, prefix)
+    if metadata is None:
         raise Permanent(f"the branch {branch!r} has no {prefix}{RUN_METADATA}: it is not an output branch of gitsched")
     records: list[tuple[Key, Body]] = []
     refused: list[RefusedRecord] = []
@@ -75,7 +77,7 @@ def read_live_records(source: SourceRepository, branch: str, prefix: str, groups
             if status_path(key) != path:
                 refused.append(RefusedRecord(key, f"{path} does not contain the record that its path names"))
             else:
-                records.append((key, body))
+                records.append((key, upgrade_record(key.group, key.kind, body, metadata.format_version)))
     return LiveRecords(commit, tuple(records), tuple(refused))
 
 

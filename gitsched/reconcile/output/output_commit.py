@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gitsched import __version__
@@ -17,14 +18,16 @@ from gitsched.git.notes import read_note
 from gitsched.model.finding import INTERNAL_ERROR, Finding
 from gitsched.model.planned_files import ExistingBlob, NewBlob, PatchedBlob, PlannedFile, WritableFile
 from gitsched.model.system_errors import is_bug
+from gitsched.model.time import EPOCH
 from gitsched.reconcile.cache.caches import Caches, LastWritten
 from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
 from gitsched.reconcile.cache.plan_file import PlanFile, RowStore
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.run import CompleteState, Fetched, Planned, Published, RunContext, StateUpdate, Written
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
+from gitsched.render.commit_message import write_commit_message
 from gitsched.render.output_files import FREEZE, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
-from gitsched.render.run_metadata import GITATTRIBUTES
+from gitsched.render.run_metadata import GITATTRIBUTES, RunMetadata
 
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
@@ -79,12 +82,14 @@ def _make_record_fault(error: Exception) -> Finding:
 
 class NewCommit(NamedTuple):
     """A commit that is written but not published, and its tree. `findings` are about a bug that showed in its message. With a `plan_key`,
-    no decision changes in the next run of the same source."""
+    no decision changes in the next run of the same source. `rewrite` is the commit that rewrites the output of an earlier version: the
+    parent, or this commit itself if the plan changes nothing."""
 
     oid: str
     tree: str
     findings: tuple[Finding, ...] = ()
     plan_key: str = ""
+    rewrite: str | None = None
 
 
 def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Written, commit: NewCommit | None) -> Published:
@@ -99,6 +104,8 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
 
 def _publish(context: RunContext, fetched: Fetched, planned: Planned, commit: NewCommit | None) -> Published:
     output, plan, record = fetched.output, planned.plan, fetched.record
+    # The record says since when clusters retire and copies are retained, and it is only written with the commit of a plan.
+    is_recorded = record is not None and (record.retiring, record.retained) == (plan.retiring, plan.retained)
     if commit is None:
         head = fetched.output_head
         if head and output.remote is not None:
@@ -106,22 +113,39 @@ def _publish(context: RunContext, fetched: Fetched, planned: Planned, commit: Ne
         note = _make_note(context, fetched, head) if head else ""
         if head and fetched.source.oid and read_note(output.repository, head) != note:
             output.publish(head, head, note)
-        # The record says since when clusters retire and copies are retained, and it is only written with a commit.
-        recorded = record is not None and (record.retiring, record.retained) == (plan.retiring, plan.retained)
-        return Published(None, False, fetched.output_tree if recorded else None)
-    moved = output.publish(commit.oid, fetched.output_head, _make_note(context, fetched, commit.oid))
+        return Published(None, False, fetched.output_tree if is_recorded else None)
+    between = commit.rewrite if commit.rewrite != commit.oid else None
+    moved = output.publish(commit.oid, fetched.output_head, _make_note(context, fetched, commit.oid), between)
+    has_plan = commit.rewrite != commit.oid or is_recorded
     # Otherwise another process has published the same commit before.
-    return Published(commit.oid, True, commit.tree, "" if moved else "same")
+    return Published(commit.oid, True, commit.tree if has_plan else None, "" if moved else "same")
 
 
 def prepare_commit(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> NewCommit | None:
-    """Commit the output tree with its metadata; None if it has not changed. No ref moves."""
+    """Commit the output tree with its metadata, after the commit that rewrites the output of an earlier version; None if nothing has
+    changed. No ref moves."""
+    rewrite = None if fetched.rewritten is None else _commit_rewrite(context, fetched, fetched.rewritten)
     if not written.changed:
-        return None
+        return None if rewrite is None else NewCommit(rewrite, fetched.output_tree or "", rewrite=rewrite)
     plan, repository = planned.plan, fetched.output.repository
+    changed_entries = {
+        name
+        for name, _ in _list_root_entries(repository, fetched.prefix, fetched.output_tree)
+        ^ _list_root_entries(repository, fetched.prefix, written.tree)
+    }
+    tree = write_metadata(context, fetched, planned, written)
+    plan_key, trailers = _find_plan_key(context, fetched, planned, written)
+    message, findings = (
+        (planned.message, ()) if planned.message else _make_message(fetched, plan, written, changed_entries, trailers)
+    )
+    return NewCommit(commit_output(context, fetched, tree, message, plan.time, rewrite), tree, findings, plan_key, rewrite)
+
+
+def write_metadata(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> str:
+    """Return the written tree with the README.md and metadata of its plan."""
     metadata = render_metadata_files(
         fetched.source,
-        plan,
+        planned.plan,
         context.source.url,
         __version__,
         fetched.facts.commits,
@@ -129,17 +153,19 @@ def prepare_commit(context: RunContext, fetched: Fetched, planned: Planned, writ
         planned.kept_files,
         planned.tenants,
     )
-    changed_entries = {
-        name
-        for name, _ in _list_root_entries(repository, fetched.prefix, fetched.output_tree)
-        ^ _list_root_entries(repository, fetched.prefix, written.tree)
-    }
-    tree = _write_files(context, fetched.prefix, repository, metadata, written.tree)
-    plan_key, trailers = _find_plan_key(context, fetched, planned, written)
-    message, findings = (
-        (planned.message, ()) if planned.message else _make_message(fetched, plan, written, changed_entries, trailers)
-    )
-    return NewCommit(_commit_tree(context, fetched, plan, repository, tree, message), tree, findings, plan_key)
+    return _write_files(context, fetched.prefix, fetched.output.repository, metadata, written.tree)
+
+
+def _commit_rewrite(context: RunContext, fetched: Fetched, rewritten: RunMetadata) -> str:
+    """Commit the output of an earlier version as this one writes it. It has the date of the commit before, since no event causes it."""
+    from gitsched.render.format_versions import describe_upgrade  # only in the first run of a new version
+
+    assert fetched.output_tree is not None, "the output has a record"
+    lines, subject = ["no workload moves"], fetched.trusted.config.output.commit_subject
+    summary = f"output rewritten for {describe_upgrade(rewritten.format_version, rewritten.version, __version__)}"
+    source = rewritten.source
+    message = write_commit_message(summary, lines, source=source, version=__version__, cause="upgrade", fixed_subject=subject)
+    return commit_output(context, fetched, fetched.output_tree, message, EPOCH)
 
 
 def _find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> tuple[str, dict[str, str]]:
@@ -214,35 +240,13 @@ def _update_caches(
 def make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_tree: str, *, is_settled: bool) -> PlanCache | None:
     """Return the plan cache of a plan that led to an output tree; None if the next plan has to be complete. No decision of one that
     `is_settled` changes in the next run."""
-    plan, state, source_tree, observed = planned.plan, planned.state, fetched.source.tree, dict(planned.plan.observations)
-    if state is None or plan.releases is not None:  # the findings about releases are those of this run alone
+    state = planned.state
+    if state is None or planned.plan.releases is not None:  # the findings about releases are those of this run alone
         return None
     if not isinstance(state, CompleteState):
-        cache, incremental, reading_rules, _ = state
-        settled = cache.header.settled
-        if state.used_versions is not None:
-            from gitsched.reconcile.source.settled_files import list_settled  # few commits change what is built
+        from gitsched.reconcile.incremental.updated_state import update_state  # only for a plan that started from a state
 
-            found = list_settled(fetched, output_tree, state.used_versions)
-            if found is None:
-                return None
-            settled = found
-        changed = incremental.changes.api_documents
-        kinds = (*(kind for kind in cache.header.kinds if changed.get(kind, ((),))), *(kind for kind in changed if changed[kind]))
-        kinds, totals = tuple(dict.fromkeys(kinds)), incremental.totals._replace(retained=(), adopted={}, observations=observed)
-        header = cache.header._replace(
-            source_tree=source_tree,
-            output_tree=output_tree,
-            kinds=kinds,
-            totals=totals,
-            facts=planned.facts,
-            reading_rules=reading_rules,
-            settled=settled,
-            builds=planned.builds,
-            failed_builds=state.failed_builds,
-        )
-        cache.update(incremental.changes, header)
-        return cache
+        return update_state(fetched, planned, state, output_tree)
     return make_complete_state(
         fetched, planned, output_tree, lambda: PlanFile(caches.get_plan_path(fetched.cache_key)), is_settled=is_settled
     )
@@ -375,14 +379,16 @@ def _make_message(
     return message, ()
 
 
-def _commit_tree(context: RunContext, fetched: Fetched, plan: Plan, repository: Repository, tree: str, message: str) -> str:
-    head = fetched.output_head
-    config, settings = fetched.trusted.config.output, context.settings
-    name, email = settings.author or (config.author.name, config.author.email)
-    signing = settings.signing  # gitsched.yaml cannot choose a key of the operator
+def commit_output(context: RunContext, fetched: Fetched, tree: str, message: str, time: datetime, parent: str | None = None) -> str:
+    """Commit a tree on the head of the output branch, or on another `parent`, with the author and the key that settings name. It is
+    not older than the head. No ref moves."""
+    head, repository = fetched.output_head, fetched.output.repository
+    name, email = context.settings.author or fetched.trusted.config.output.author
+    signing = context.settings.signing  # gitsched.yaml cannot choose a key of the operator
     signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
-    time = max(plan.time, repository.commit(head).time) if head else plan.time
-    return repository.commit_tree(tree, (head,) if head else (), message, name=name, email=email, time=time, sign=signer)
+    time = max(time, repository.commit(head).time) if head else time
+    parents = (parent or head,) if head else ()
+    return repository.commit_tree(tree, parents, message, name=name, email=email, time=time, sign=signer)
 
 
 def _make_note(context: RunContext, fetched: Fetched, commit: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from functools import lru_cache
 
+from gitsched import __version__
 from gitsched.decide.guard.guard_settings import read_guard_record
 from gitsched.git import Repository
 from gitsched.git.history import list_commits_since
@@ -19,11 +20,12 @@ from gitsched.model.errors import GitschedError, Permanent
 from gitsched.model.finding import format_count, format_names
 from gitsched.model.history import HistoryEntry, HistoryFilter, SourceChange
 from gitsched.model.time import format_time, parse_time
-from gitsched.reconcile.fetch import fetch, read_source_config
+from gitsched.reconcile.fetch import fetch, read_run_record, read_source_config
 from gitsched.reconcile.output.history_records import MAX_RECORD, CommitRecords, HistoryBranch
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
+from gitsched.render.format_versions import FORMAT_VERSION
 from gitsched.render.output_files import CLUSTERS, FREEZE, HYDRATOR_METADATA, RUN_METADATA
 from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
 from gitsched.report.lines import abbreviate_oid
@@ -54,7 +56,7 @@ class OutputHistory:
 
     def __init__(self, output: HistoryBranch, source: Repository, chosen: HistoryFilter) -> None:
         self._output, self._source, self._filter = output, source, chosen
-        self._records = CommitRecords(output, chosen)
+        self._records = CommitRecords(output, chosen, self._read_version)
         self.next = self.end = ""
         self.head = self._resolve(chosen.start) if chosen.start else self._output.head
 
@@ -173,7 +175,7 @@ class OutputHistory:
             yield f"placements are frozen: {frozen}" if frozen else "the freeze of placements is lifted"
         record, earlier = self._read_metadata(commit), self._read_metadata(parent) if parent is not None else None
         if record is None:
-            yield f"{RUN_METADATA} cannot be read"
+            yield f"{RUN_METADATA} cannot be read{self._describe_damage(commit)}"
             return
         digest = read_guard_record(record.guard).digest
         if digest != (read_guard_record(earlier.guard).digest if earlier is not None else ""):
@@ -224,9 +226,20 @@ class OutputHistory:
     @lru_cache(maxsize=2)  # noqa: B019 - an object for one command; each file is read for its commit and for the next one
     def _parse_metadata(self, blob: str) -> RunMetadata | None:
         try:
-            return parse_run_metadata(self._output.repository.blob(blob))
+            return parse_run_metadata(self._output.repository.blob(blob), __version__)
         except GitschedError:
             return None
+
+    def _describe_damage(self, commit: Commit) -> str:
+        try:
+            read_run_record(self._output.repository, commit.tree, self._output.prefix)
+        except GitschedError as error:
+            return f": {error}"
+        return ""
+
+    def _read_version(self, commit: Commit) -> int:
+        record = self._read_metadata(commit)
+        return FORMAT_VERSION if record is None else record.format_version
 
     # Source
 

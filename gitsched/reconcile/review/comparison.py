@@ -20,6 +20,7 @@ from gitsched.reconcile.fetch import fetch, find_commit
 from gitsched.reconcile.incremental.incremental_comparer import IncrementalComparer
 from gitsched.reconcile.incremental.state_plan import try_with_state
 from gitsched.reconcile.output.manifest_changes import describe_manifest_changes, find_manifest_changes
+from gitsched.reconcile.pipeline import rewrite_output
 from gitsched.reconcile.review.compared_plans import CommitComparer, ComparedInputs, CompleteComparer, PlannedCommit
 from gitsched.reconcile.run import Fetched, RunContext, RunResult, make_review, open_context
 from gitsched.reconcile.run_settings import RunSettings
@@ -104,6 +105,8 @@ def _compare_incrementally(compare: Callable[[CommitComparer], PlanComparison]) 
 
 def _compare_with_output(context: RunContext, fetched: Fetched, comparer: CommitComparer) -> PlanComparison:
     later = comparer.plan(context, fetched)
+    if later.run.changed and (rewritten := rewrite_output(context, fetched)) is not None:
+        fetched, later = rewritten, comparer.plan(context, rewritten)
     run = later.run
     record, earlier = fetched.record, None
     if record is not None and record.source and context.source.fetch_commit(record.source):
@@ -198,7 +201,7 @@ def _compare_with_base(
             added_clusters=sorted(clusters[1] - clusters[0]),
             removed_clusters=sorted(clusters[0] - clusters[1]),
             changed_paths=_list_changed_paths(repository, base, planned),
-            comparison_notes=notes,
+            comparison_notes=(*filter(None, (run.rewrite,)), *notes),
             retained=retained,
             record_changes=records,
             findings=(*run.plan.findings, *search.faults),

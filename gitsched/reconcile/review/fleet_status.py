@@ -16,7 +16,7 @@ from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, plan_flee
 from gitsched.reconcile.output.output_commit import write
 from gitsched.reconcile.pipeline import log_ignored_settings
 from gitsched.reconcile.rollout_input import list_output_commits
-from gitsched.reconcile.run import Fetched, open_context
+from gitsched.reconcile.run import Fetched, describe_rewrite, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.render.output_files import CLUSTERS, escape_segment
 
@@ -57,6 +57,7 @@ def make_fleet_status(fetched: Fetched, fleet: PlannedFleet, *, pending: bool = 
         tuple(list_workload_statuses(plan)),
         fleet.unclaimed,
         fleet.nearest,
+        describe_rewrite(fetched),
     )
 
 

@@ -1,0 +1,74 @@
+"""What a new version writes otherwise than the one before for the source commit of the last run.
+
+With the first commit of the new version, these files come in a commit of their own, so that the other one has only what the source, facts
+or time change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from gitsched.reconcile.cache.caches import Caches
+from gitsched.reconcile.facts.facts_branches import find_recorded_facts
+from gitsched.reconcile.fetch import read_config_or_defaults, read_run_record
+from gitsched.reconcile.output.output_commit import write, write_metadata
+from gitsched.reconcile.run import Facts, Fetched, RunContext, TrustedConfig
+from gitsched.render.run_metadata import RunMetadata
+
+if TYPE_CHECKING:
+    from gitsched.reconcile.run import Planned
+
+
+def render_again(context: RunContext, fetched: Fetched, record: RunMetadata, plan_source: Callable[..., Planned]) -> Fetched | None:
+    """Return the output as this version writes it for the source commit of the last run, of which `record` is; None if it writes the same
+    files, if the input of that run is not available, or if anything moves. No ref moves."""
+    last = _find_last_input(context, fetched, record)
+    if last is None:
+        return None
+    settings = context.settings._replace(observations="recorded", allowed=(), released_clusters=(), reviewed=None)
+    # What is known of the planned commit must not be known of the last one.
+    caches = Caches(settings.cache, context.caches.files, context.caches.record_bodies)
+    replay = context._replace(settings=settings, caches=caches)
+    planned = plan_source(replay, last, _find_last_time(record), withholds=True)
+    written = write(replay, last, planned)
+    plan = planned.plan
+    if written.tree == fetched.output_tree or plan.moves or plan.ended or written.record_changes or written.findings:
+        return None
+    tree = write_metadata(replay, last, planned, written)
+    present = read_run_record(fetched.output.repository, tree, fetched.prefix)
+    if present is None or _list_state(present) != _list_state(record):
+        return None
+    return fetched._replace(output_tree=tree, record=present, rewritten=fetched.rewritten or record)
+
+
+def _find_last_input(context: RunContext, fetched: Fetched, record: RunMetadata) -> Fetched | None:
+    """Return the last run's source commit and facts; None if they are not available."""
+    if not record.source or not context.source.fetch_commit(record.source):
+        return None
+    facts = find_recorded_facts(context.source.repository, record.facts, fetched.facts) if record.facts else Facts()
+    if facts.commits != record.facts:
+        return None
+    commit = context.source.repository.commit(record.source)
+    trusted = TrustedConfig(read_config_or_defaults(context, commit.tree), commit)
+    return fetched._replace(source=commit, facts=facts, trusted=trusted, is_edited=False)
+
+
+def _find_last_time(record: RunMetadata) -> datetime:
+    """Return the latest time of which the record says that the last run knew it. No deadline after it counts."""
+    copies = (time for copy in record.retained for time in (copy.start, copy.counted_from))
+    rollouts = (cluster.applied_at for rollout in record.rollouts for cluster in rollout.changed)
+    return max(filter(None, (record.time, record.observed_at, *record.retiring.values(), *copies, *rollouts)))
+
+
+def _list_state(record: RunMetadata) -> tuple[object, ...]:
+    """Return what the next run starts from."""
+    return record._replace(
+        version="",
+        findings=(),
+        next_wakeup=None,
+        input_digest="",
+        builds=record.builds._replace(builder="", helm=""),
+        workloads=None,
+    )
