@@ -106,7 +106,8 @@ def run(
         planned, (written, commit) = use_plan(
             context, fetched, now, write_checked, planned, withholds=not preview, written=has_content
         )
-        if written.changed and has_content and (rewritten := rewrite_output(context, fetched)) is not None:
+        rewritten = rewrite_output(context, fetched, planned.plan, now) if written.changed and has_content else None
+        if rewritten is not None:
             fetched = rewritten
             planned, (written, commit) = use_plan(context, fetched, now, write_checked, withholds=not preview)
         published = None
@@ -146,13 +147,14 @@ def take_plan(context: RunContext, fetched: Fetched) -> PlanCache | None:
     return context.caches.take_plan(fetched.cache_key, fetched.output_tree, open_shared, continue_earlier)
 
 
-def rewrite_output(context: RunContext, fetched: Fetched) -> Fetched | None:
-    """Return the output with what this version writes otherwise than the one before; None where that is nothing, or not the first time."""
-    if fetched.record is None or (fetched.record.version == __version__ and fetched.rewritten is None):
+def rewrite_output(context: RunContext, fetched: Fetched, plan: Plan, now: datetime) -> Fetched | None:
+    """Return the output with what this version writes otherwise than the one before; None where that is nothing, where this version has
+    written the output before, and where the plan delivers changes in waves."""
+    if fetched.record is None or (fetched.record.version == __version__ and fetched.rewritten is None) or plan.rollouts:
         return None
     from gitsched.reconcile.output.rewritten_output import render_again  # only in the first commit of a new version
 
-    return render_again(context, fetched, fetched.record, plan_source)
+    return render_again(context, fetched, fetched.record, now, plan_source)
 
 
 def _find_recorded_plan(context: RunContext, fetched: Fetched, now: datetime) -> Planned | None:

@@ -8,7 +8,7 @@ whole procedure.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from gitsched.model.document import Body
@@ -66,9 +66,9 @@ def upgrade_metadata(members: Members, version: int) -> Members:
     return {**members, FORMAT_MEMBER: FORMAT_VERSION}
 
 
-def list_upgraded_kinds(version: int) -> Iterable[tuple[str, str]]:
+def list_upgraded_kinds(version: int) -> list[tuple[str, str]]:
     """Return the group and kind of the records that have another form than in an earlier version."""
-    return dict.fromkeys(kind for step in STEPS[version - 1 :] for kind in step.kinds)
+    return list(dict.fromkeys(kind for step in STEPS[version - 1 :] for kind in step.kinds))
 
 
 def upgrade_record(group: str, kind: str, body: Body, version: int) -> Body:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.model.urls import strip_credentials
+from gitsched.render.format_versions import FORMAT_VERSION
 from gitsched.render.run_metadata import GITATTRIBUTES, RunMetadata, parse_run_metadata, write_hydrator_metadata, write_run_metadata
 from tests.tables import each_row
 
@@ -37,6 +38,7 @@ FULL = RunMetadata(
 
 def test_complete_run_metadata() -> None:
     text = write_run_metadata(FULL).data.decode().replace("a" * 40, "COMMIT").replace("b" * 40, "TREE").replace("c" * 64, "DIGEST")
+    text = text.replace(f'"formatVersion": {FORMAT_VERSION},', '"formatVersion": VERSION,')
     assert (
         text
         == """\
@@ -46,7 +48,7 @@ def test_complete_run_metadata() -> None:
 "resource": {"kind": "Deployment", "name": "web", "namespace": "shop"}, "severity": "error"},
     {"code": "unclaimed", "message": "2 objects", "severity": "info"}
   ],
-  "formatVersion": 1,
+  "formatVersion": VERSION,
   "inputDigest": "DIGEST",
   "nextWakeup": "2026-01-02T12:00:00Z",
   "observations": {
@@ -83,7 +85,7 @@ def test_observations_with_any_name_are_parsed_back(observations: dict[str, obje
     assert data == write_run_metadata(FULL._replace(observations=dict(reversed(observations.items())))).data
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff", b'{"formatVersion": 2}', b"{}", b"[" * 100_000], ids=repr)
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff", b'{"formatVersion": 99}', b"{}", b"[" * 100_000], ids=repr)
 def test_unreadable_run_metadata_is_an_error(data: bytes) -> None:
     with pytest.raises(Permanent, match=r"gitsched\.json"):
         parse_run_metadata(data)
@@ -91,7 +93,7 @@ def test_unreadable_run_metadata_is_an_error(data: bytes) -> None:
 
 def test_invalid_members_are_ignored() -> None:
     mangled = {
-        "formatVersion": 1,
+        "formatVersion": FORMAT_VERSION,
         "findings": [1, {"severity": "?", "resource": [], "line": "x"}],
         "time": 3,
         "observations": [],

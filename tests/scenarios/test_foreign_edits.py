@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import unicodedata
 
 import pytest
 
-from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult
 
@@ -99,16 +97,6 @@ def test_a_deleted_file_of_the_output_branch_is_written_again(pair: Fleet) -> No
     pair.git("update-ref", "refs/heads/placements", pair.git("-C", "../edited", "rev-parse", "HEAD"))
     assert pair.reconcile(1).after is not None
     assert pair.files()[WEB] == expected[WEB]
-
-
-def test_an_output_of_a_newer_format_is_not_overwritten(pair: Fleet) -> None:
-    pair.reconcile()
-    replace(pair, "gitsched.json", "100644", json.dumps(pair.load("gitsched.json") | {"formatVersion": 99}))
-    before = pair.head
-    pair.commit({"apps/more.yaml": deployment("more")}, hour=1)
-    with pytest.raises(Permanent, match="99"):
-        pair.reconcile(1)
-    assert pair.head == before
 
 
 def test_source_files_whose_names_differ_by_case_or_unicode_form_are_all_read(pair: Fleet) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from gitsched.render.format_versions import FORMAT_VERSION
+
 from .conftest import START, Fleet, at_hour, cluster, deployment, policy
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "repo"
@@ -181,7 +183,7 @@ def test_gitattributes_mark_all_files_as_generated(tree: Path) -> None:
 
 def test_the_record_of_the_run_names_its_source_and_its_findings(tree: Path, example: Fleet) -> None:
     record = json.loads((tree / "gitsched.json").read_text())
-    assert (record["formatVersion"], record["source"]) == (1, example.git("rev-parse", "main"))
+    assert (record["formatVersion"], record["source"]) == (FORMAT_VERSION, example.git("rev-parse", "main"))
     assert record["sourceTree"] == example.git("rev-parse", "main^{tree}")
     assert record["time"] == START.isoformat().replace("+00:00", "Z")
     assert {finding["severity"] for finding in record["findings"]} <= {"info", "warning"}

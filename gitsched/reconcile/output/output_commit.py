@@ -160,12 +160,11 @@ def _commit_rewrite(context: RunContext, fetched: Fetched, rewritten: RunMetadat
     """Commit the output of an earlier version as this one writes it. It has the date of the commit before, since no event causes it."""
     from gitsched.render.format_versions import describe_upgrade  # only in the first run of a new version
 
-    assert fetched.output_tree is not None, "the output has a record"
     lines, subject = ["no workload moves"], fetched.trusted.config.output.commit_subject
     summary = f"output rewritten for {describe_upgrade(rewritten.format_version, rewritten.version, __version__)}"
-    source = rewritten.source
+    source = (fetched.record or rewritten).source
     message = write_commit_message(summary, lines, source=source, version=__version__, cause="upgrade", fixed_subject=subject)
-    return commit_output(context, fetched, fetched.output_tree, message, EPOCH)
+    return commit_output(context, fetched, fetched.output_tree or "", message, EPOCH)
 
 
 def _find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> tuple[str, dict[str, str]]:

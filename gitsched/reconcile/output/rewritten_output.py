@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING
 
 from gitsched.reconcile.cache.caches import Caches
 from gitsched.reconcile.facts.facts_branches import find_recorded_facts
-from gitsched.reconcile.fetch import read_config_or_defaults, read_run_record
+from gitsched.reconcile.fetch import read_run_record
 from gitsched.reconcile.output.output_commit import write, write_metadata
-from gitsched.reconcile.run import Facts, Fetched, RunContext, TrustedConfig
+from gitsched.reconcile.run import Facts, Fetched, RunContext
 from gitsched.render.run_metadata import RunMetadata
 
 if TYPE_CHECKING:
     from gitsched.reconcile.run import Planned
 
 
-def render_again(context: RunContext, fetched: Fetched, record: RunMetadata, plan_source: Callable[..., Planned]) -> Fetched | None:
-    """Return the output as this version writes it for the source commit of the last run, of which `record` is; None if it writes the same
-    files, if the input of that run is not available, or if anything moves. No ref moves."""
+def render_again(
+    context: RunContext, fetched: Fetched, record: RunMetadata, now: datetime, plan_source: Callable[..., Planned]
+) -> Fetched | None:
+    """Return the output as this version writes it for the source commit that the last run planned; None if it writes the same files, if the
+    input of that run is not available, or if anything moves. No ref moves."""
     last = _find_last_input(context, fetched, record)
     if last is None:
         return None
@@ -31,7 +33,7 @@ def render_again(context: RunContext, fetched: Fetched, record: RunMetadata, pla
     # What is known of the planned commit must not be known of the last one.
     caches = Caches(settings.cache, context.caches.files, context.caches.record_bodies)
     replay = context._replace(settings=settings, caches=caches)
-    planned = plan_source(replay, last, _find_last_time(record), withholds=True)
+    planned = plan_source(replay, last, _find_last_time(record, min(last.source.time, now)), withholds=True)
     written = write(replay, last, planned)
     plan = planned.plan
     if written.tree == fetched.output_tree or plan.moves or plan.ended or written.record_changes or written.findings:
@@ -44,31 +46,34 @@ def render_again(context: RunContext, fetched: Fetched, record: RunMetadata, pla
 
 
 def _find_last_input(context: RunContext, fetched: Fetched, record: RunMetadata) -> Fetched | None:
-    """Return the last run's source commit and facts; None if they are not available."""
-    if not record.source or not context.source.fetch_commit(record.source):
+    """Return the source commit that a run has planned last, and the facts that the record names; None if they are not available."""
+    commit = fetched.trusted.commit
+    if commit is None or fetched.trusted.is_base:
         return None
     facts = find_recorded_facts(context.source.repository, record.facts, fetched.facts) if record.facts else Facts()
     if facts.commits != record.facts:
         return None
-    commit = context.source.repository.commit(record.source)
-    trusted = TrustedConfig(read_config_or_defaults(context, commit.tree), commit)
-    return fetched._replace(source=commit, facts=facts, trusted=trusted, is_edited=False)
+    return fetched._replace(source=commit, facts=facts, is_edited=False)
 
 
-def _find_last_time(record: RunMetadata) -> datetime:
-    """Return the latest time of which the record says that the last run knew it. No deadline after it counts."""
+def _find_last_time(record: RunMetadata, source_time: datetime) -> datetime:
+    """Return the latest time that the last run knew. No deadline after it counts."""
     copies = (time for copy in record.retained for time in (copy.start, copy.counted_from))
     rollouts = (cluster.applied_at for rollout in record.rollouts for cluster in rollout.changed)
-    return max(filter(None, (record.time, record.observed_at, *record.retiring.values(), *copies, *rollouts)))
+    return max(filter(None, (source_time, record.time, record.observed_at, *record.retiring.values(), *copies, *rollouts)))
 
 
 def _list_state(record: RunMetadata) -> tuple[object, ...]:
-    """Return what the next run starts from."""
-    return record._replace(
-        version="",
-        findings=(),
-        next_wakeup=None,
-        input_digest="",
-        builds=record.builds._replace(builder="", helm=""),
-        workloads=None,
+    """Return what the next run starts from, besides the records."""
+    return (
+        record.retiring,
+        record.retained,
+        record.guard,
+        record.rollouts,
+        record.adopted,
+        record.tenants,
+        record.kept_files,
+        record.builds.kept,
+        record.facts,
+        record.observations,
     )

@@ -105,7 +105,8 @@ def _compare_incrementally(compare: Callable[[CommitComparer], PlanComparison]) 
 
 def _compare_with_output(context: RunContext, fetched: Fetched, comparer: CommitComparer) -> PlanComparison:
     later = comparer.plan(context, fetched)
-    if later.run.changed and (rewritten := rewrite_output(context, fetched)) is not None:
+    rewritten = rewrite_output(context, fetched, later.run.plan, context.settings.now) if later.run.changed else None
+    if rewritten is not None:
         fetched, later = rewritten, comparer.plan(context, rewritten)
     run = later.run
     record, earlier = fetched.record, None
