@@ -6,6 +6,8 @@ import traceback
 from collections.abc import Iterator
 from hashlib import sha256
 
+from gitsched.model.finding import INTERNAL_ERROR, Finding
+
 MAX_FRAMES = 20
 """The innermost frames of an error that its id is computed from."""
 
@@ -19,6 +21,11 @@ def describe_fault(error: BaseException) -> str:
     frames = list(_list_frames(cause))
     digest = sha256("\n".join((type(cause).__name__, *frames)).encode()).hexdigest()[:12]
     return f"internal error {digest} ({type(cause).__name__} in {frames[-1] if frames else 'an unknown place'})"
+
+
+def make_fault_finding(error: BaseException, what: str) -> Finding:
+    """Return the error about a bug that showed while something was done: `what` says what that was, and what works all the same."""
+    return Finding("error", INTERNAL_ERROR, f"{describe_fault(error)} while {what}; report this bug with the id")
 
 
 def _list_frames(error: BaseException) -> Iterator[str]:

@@ -55,6 +55,6 @@ def _write_freeze(context: RunContext, reason: str) -> FreezeResult:
     if tree == before:
         return FreezeResult(output.branch, None, text)
     message = f"freeze: {text}\n" if text else "freeze: lift the freeze of placements\n"
-    commit = commit_output(context, fetched, tree, message, context.settings.now.replace(microsecond=0))
+    commit = commit_output(context, fetched, repository, tree, message, context.settings.now.replace(microsecond=0))
     output.publish(commit, head, read_note(repository, head))
     return FreezeResult(output.branch, commit, text)

@@ -15,7 +15,7 @@ from gitsched.decide.recorded_decisions import compare_recorded, describe_previo
 from gitsched.decide.registry import policy_apis
 from gitsched.git import Repository, make_signer
 from gitsched.git.notes import read_note
-from gitsched.model.finding import INTERNAL_ERROR, Finding
+from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ExistingBlob, NewBlob, PatchedBlob, PlannedFile, WritableFile
 from gitsched.model.system_errors import is_bug
 from gitsched.model.time import EPOCH
@@ -59,7 +59,10 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
         except Exception as error:
             if not is_bug(error):
                 raise
-            return Written(tree, changed, (), findings=(_make_record_fault(error),))
+            from gitsched.model.fault import make_fault_finding  # only after a bug
+
+            what = "recorded decisions were compared with the last ones: the commit does not name what changed"
+            return Written(tree, changed, (), findings=(make_fault_finding(error, what),))
     findings: list[Finding] = []
     if tree != fetched.output_tree and fetched.output_tree:
         from gitsched.reconcile.output.immutable_changes import find_immutable_changes  # only for a changed output
@@ -70,14 +73,6 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
 
         findings += find_undone_edits(fetched, tree)
     return Written(tree, changed, records, findings=tuple(findings))
-
-
-def _make_record_fault(error: Exception) -> Finding:
-    from gitsched.model.fault import describe_fault  # only after a bug
-
-    message = f"{describe_fault(error)} while recorded decisions were compared with the last ones: the commit does not name what changed; "
-    message += "report this bug with the id"
-    return Finding("error", INTERNAL_ERROR, message)
 
 
 class NewCommit(NamedTuple):
@@ -133,15 +128,16 @@ def prepare_commit(context: RunContext, fetched: Fetched, planned: Planned, writ
         for name, _ in _list_root_entries(repository, fetched.prefix, fetched.output_tree)
         ^ _list_root_entries(repository, fetched.prefix, written.tree)
     }
-    tree = write_metadata(context, fetched, planned, written)
+    tree = write_metadata(context, fetched, repository, planned, written)
     plan_key, trailers = _find_plan_key(context, fetched, planned, written)
     message, findings = (
         (planned.message, ()) if planned.message else _make_message(fetched, plan, written, changed_entries, trailers)
     )
-    return NewCommit(commit_output(context, fetched, tree, message, plan.time, rewrite), tree, findings, plan_key, rewrite)
+    commit = commit_output(context, fetched, repository, tree, message, plan.time, rewrite)
+    return NewCommit(commit, tree, findings, plan_key, rewrite)
 
 
-def write_metadata(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> str:
+def write_metadata(context: RunContext, fetched: Fetched, repository: Repository, planned: Planned, written: Written) -> str:
     """Return the written tree with the README.md and metadata of its plan."""
     metadata = render_metadata_files(
         fetched.source,
@@ -153,18 +149,21 @@ def write_metadata(context: RunContext, fetched: Fetched, planned: Planned, writ
         planned.kept_files,
         planned.tenants,
     )
-    return _write_files(context, fetched.prefix, fetched.output.repository, metadata, written.tree)
+    return _write_files(context, fetched.prefix, repository, metadata, written.tree)
 
 
 def _commit_rewrite(context: RunContext, fetched: Fetched, rewritten: RunMetadata) -> str:
     """Commit the output of an earlier version as this one writes it. It has the date of the commit before, since no event causes it."""
     from gitsched.render.format_versions import describe_upgrade  # only in the first run of a new version
 
-    lines, subject = ["no workload moves"], fetched.trusted.config.output.commit_subject
+    lines, source, subject = (
+        ["no workload moves"],
+        (fetched.record or rewritten).source,
+        fetched.trusted.config.output.commit_subject,
+    )
     summary = f"output rewritten for {describe_upgrade(rewritten.format_version, rewritten.version, __version__)}"
-    source = (fetched.record or rewritten).source
     message = write_commit_message(summary, lines, source=source, version=__version__, cause="upgrade", fixed_subject=subject)
-    return commit_output(context, fetched, fetched.output_tree or "", message, EPOCH)
+    return commit_output(context, fetched, fetched.output.repository, fetched.output_tree or "", message, EPOCH)
 
 
 def _find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> tuple[str, dict[str, str]]:
@@ -369,25 +368,31 @@ def _make_message(
     except Exception as error:
         if not is_bug(error):
             raise
-        from gitsched.model.fault import describe_fault  # only after a bug
+        from gitsched.model.fault import make_fault_finding  # only after a bug
 
-        effect = "the commit does not name what changed, and what it delivers is complete"
-        text = f"{describe_fault(error)} while the commit message was written: {effect}; report this bug with the id"
+        what = "the commit message was written: the commit does not name what changed, and what it delivers is complete"
         plain = make_plain_commit_message(source, plan, __version__, facts.time, branches)
-        return plain, (Finding("error", INTERNAL_ERROR, text),)
+        return plain, (make_fault_finding(error, what),)
     return message, ()
 
 
-def commit_output(context: RunContext, fetched: Fetched, tree: str, message: str, time: datetime, parent: str | None = None) -> str:
+def commit_output(
+    context: RunContext,
+    fetched: Fetched,
+    repository: Repository,
+    tree: str,
+    message: str,
+    time: datetime,
+    parent: str | None = None,
+) -> str:
     """Commit a tree on the head of the output branch, or on another `parent`, with the author and the key that settings name. It is
     not older than the head. No ref moves."""
-    head, repository = fetched.output_head, fetched.output.repository
+    head = fetched.output_head
     name, email = context.settings.author or fetched.trusted.config.output.author
     signing = context.settings.signing  # gitsched.yaml cannot choose a key of the operator
     signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
     time = max(time, repository.commit(head).time) if head else time
-    parents = (parent or head,) if head else ()
-    return repository.commit_tree(tree, parents, message, name=name, email=email, time=time, sign=signer)
+    return repository.commit_tree(tree, (parent or head,) if head else (), message, name=name, email=email, time=time, sign=signer)
 
 
 def _make_note(context: RunContext, fetched: Fetched, commit: str) -> str:

@@ -38,7 +38,7 @@ def render_again(
     plan = planned.plan
     if written.tree == fetched.output_tree or plan.moves or plan.ended or written.record_changes or written.findings:
         return None
-    tree = write_metadata(replay, last, planned, written)
+    tree = write_metadata(replay, last, fetched.output.repository, planned, written)
     present = read_run_record(fetched.output.repository, tree, fetched.prefix)
     if present is None or _list_state(present) != _list_state(record):
         return None

@@ -13,7 +13,7 @@ from gitsched.diff.plans import FileChange, compute_plan_digest, list_delivered
 from gitsched.git import Repository
 from gitsched.model.changes import Move, RecordChange, RetainedWorkload
 from gitsched.model.commit import Commit
-from gitsched.model.finding import INTERNAL_ERROR, Finding, format_count
+from gitsched.model.finding import Finding, format_count
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.bundles.source_commits import list_source_commits
 from gitsched.reconcile.fetch import fetch, find_commit
@@ -229,12 +229,9 @@ class _Search:
         except Exception as error:
             if not is_bug(error):
                 raise
-            from gitsched.model.fault import describe_fault  # only after a bug
+            from gitsched.model.fault import make_fault_finding  # only after a bug
 
-            message = (
-                f"{describe_fault(error)} while the causes of moves were searched: the moves are right; report this bug with the id"
-            )
-            self.faults.append(Finding("error", INTERNAL_ERROR, message))
+            self.faults.append(make_fault_finding(error, "the causes of moves were searched: the moves are right"))
             return otherwise
 
 
