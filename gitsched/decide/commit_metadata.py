@@ -177,6 +177,15 @@ def make_commit_message(
     )
 
 
+def make_rewrite_message(before: RunMetadata, source: str, version: str, fixed_subject: str = "") -> str:
+    """Return the message of the commit that rewrites the output of an earlier version. `source` is the source commit of the last run."""
+    from gitsched.render.format_versions import describe_upgrade  # only in the first run of a new version
+
+    summary = f"output rewritten for {describe_upgrade(before.format_version, before.version, version)}"
+    lines = ["no workload moves"]
+    return write_commit_message(summary, lines, source=source, version=version, cause="upgrade", fixed_subject=fixed_subject)
+
+
 def make_plain_commit_message(
     source: Commit, plan: Plan, version: str, facts_time: datetime = EPOCH, facts: Mapping[str, str] = MappingProxyType({})
 ) -> str:

@@ -25,7 +25,6 @@ from gitsched.reconcile.cache.plan_file import PlanFile, RowStore
 from gitsched.reconcile.output.output_records import open_records
 from gitsched.reconcile.run import CompleteState, Fetched, Planned, Published, RunContext, StateUpdate, Written
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
-from gitsched.render.commit_message import write_commit_message
 from gitsched.render.output_files import FREEZE, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
 from gitsched.render.run_metadata import GITATTRIBUTES, RunMetadata
 
@@ -154,15 +153,11 @@ def write_metadata(context: RunContext, fetched: Fetched, repository: Repository
 
 def _commit_rewrite(context: RunContext, fetched: Fetched, rewritten: RunMetadata) -> str:
     """Commit the output of an earlier version as this one writes it. It has the date of the commit before, since no event causes it."""
-    from gitsched.render.format_versions import describe_upgrade  # only in the first run of a new version
 
-    lines, source, subject = (
-        ["no workload moves"],
-        (fetched.record or rewritten).source,
-        fetched.trusted.config.output.commit_subject,
-    )
-    summary = f"output rewritten for {describe_upgrade(rewritten.format_version, rewritten.version, __version__)}"
-    message = write_commit_message(summary, lines, source=source, version=__version__, cause="upgrade", fixed_subject=subject)
+    from gitsched.decide.commit_metadata import make_rewrite_message  # only in the first run of a new version
+
+    subject, source = fetched.trusted.config.output.commit_subject, (fetched.record or rewritten).source
+    message = make_rewrite_message(rewritten, source, __version__, subject)
     return commit_output(context, fetched, fetched.output.repository, fetched.output_tree or "", message, EPOCH)
 
 
