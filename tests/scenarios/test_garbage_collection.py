@@ -52,14 +52,14 @@ def test_objects_that_are_removed_before_the_branch_moves_are_written_again(
 ) -> None:
     assert before
     known = add_workloads(pair, count)
-    write_commit = output_commit._commit_tree
+    write_commit = output_commit.commit_output
 
     def write_and_lose(*arguments: Any) -> str:
         commit = write_commit(*arguments)
         remove(list_object_files(pair) - known)
         return commit
 
-    monkeypatch.setattr(output_commit, "_commit_tree", write_and_lose)
+    monkeypatch.setattr(output_commit, "commit_output", write_and_lose)
     assert pair.reconcile(1).after is not None
     assert_complete(pair, count)
 
