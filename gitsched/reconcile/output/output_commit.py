@@ -122,11 +122,8 @@ def prepare_commit(context: RunContext, fetched: Fetched, planned: Planned, writ
     if not written.changed:
         return None if rewrite is None else NewCommit(rewrite, fetched.output_tree or "", rewrite=rewrite)
     plan, repository = planned.plan, fetched.output.repository
-    changed_entries = {
-        name
-        for name, _ in _list_root_entries(repository, fetched.prefix, fetched.output_tree)
-        ^ _list_root_entries(repository, fetched.prefix, written.tree)
-    }
+    before, after = (_list_root_entries(repository, fetched.prefix, tree) for tree in (fetched.output_tree, written.tree))
+    changed_entries = {name for name, _ in before ^ after}
     tree = write_metadata(context, fetched, repository, planned, written)
     plan_key, trailers = _find_plan_key(context, fetched, planned, written)
     message, findings = (
@@ -176,13 +173,15 @@ def _find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, writ
     except Exception as error:
         if not is_bug(error):
             raise
-        from gitsched.model.fault import describe_fault  # only after a bug
-
-        _log.warning(
-            "%s while the decisions were made once more; the next run plans everything; report this bug", describe_fault(error)
-        )
+        _warn_about_bug(error, "the decisions were made once more; the next run plans everything")
         return "", {}
     return key, {PLAN_KEY: key} if key else {}
+
+
+def _warn_about_bug(error: Exception, what: str) -> None:
+    from gitsched.model.fault import describe_fault  # only after a bug
+
+    _log.warning("%s while %s; report this bug", describe_fault(error), what)
 
 
 def _has_guard_changed(fetched: Fetched, plan: Plan) -> bool:
@@ -220,12 +219,8 @@ def _update_caches(
     except Exception as error:
         if not is_bug(error):
             raise
-        from gitsched.model.fault import describe_fault  # only after a bug
-
         caches.plan = None
-        _log.warning(
-            "%s while the plan was stored for the next run, which plans everything again; report this bug", describe_fault(error)
-        )
+        _warn_about_bug(error, "the plan was stored for the next run, which plans everything again")
     if written.changed and published.tree:
         caches.last_written = LastWritten(published.tree, planned.plan) if planned.plan.details is not None else None
 
