@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from gitsched.model.time import EPOCH
 from gitsched.reconcile.cache.caches import Caches
 from gitsched.reconcile.facts.facts_branches import find_recorded_facts
 from gitsched.reconcile.fetch import read_run_record
@@ -40,7 +41,7 @@ def render_again(
         return None
     tree = write_metadata(replay, last, fetched.output.repository, planned, written)
     present = read_run_record(fetched.output.repository, tree, fetched.prefix)
-    if present is None or _list_state(present) != _list_state(record):
+    if present is None or _get_state(present) != _get_state(record):
         return None
     return fetched._replace(output_tree=tree, record=present, rewritten=fetched.rewritten or record)
 
@@ -63,17 +64,18 @@ def _find_last_time(record: RunMetadata, source_time: datetime) -> datetime:
     return max(filter(None, (source_time, record.time, record.observed_at, *record.retiring.values(), *copies, *rollouts)))
 
 
-def _list_state(record: RunMetadata) -> tuple[object, ...]:
-    """Return what the next run starts from, besides the records."""
-    return (
-        record.retiring,
-        record.retained,
-        record.guard,
-        record.rollouts,
-        record.adopted,
-        record.tenants,
-        record.kept_files,
-        record.builds.kept,
-        record.facts,
-        record.observations,
+def _get_state(record: RunMetadata) -> RunMetadata:
+    """Return what the next run starts from: a record without what only says how it came about."""
+    return record._replace(
+        source="",
+        source_tree="",
+        version="",
+        time=EPOCH,
+        observed_at=None,
+        findings=(),
+        next_wakeup=None,
+        input_digest="",
+        builds=record.builds._replace(builder="", helm=""),
+        workloads=None,
+        unclaimed=0,
     )
