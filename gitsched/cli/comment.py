@@ -90,6 +90,6 @@ def _take_token(path: Path | None) -> Credential:
 def _find_repository_url(location: str) -> str | None:
     """Return the URL of a repository on its forge: the given URL, or that of the remote `origin`."""
     from gitsched.git import is_url, open_repository
-    from gitsched.git.refs import find_remote_url
+    from gitsched.git.remote_refs import find_remote_url
 
     return location if is_url(location) else find_remote_url(open_repository(location), "origin")

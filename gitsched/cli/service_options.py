@@ -190,7 +190,7 @@ def _take_credential(name: str, variable: str, path: Path | None, reconciler: Re
 def _find_repository_url(reconciler: Reconciler) -> str | None:
     """Return the URL of the source on its forge: its own URL, or that of the remote that is pushed to."""
     from gitsched.git import is_url
-    from gitsched.git.refs import find_remote_url
+    from gitsched.git.remote_refs import find_remote_url
 
     source, push = reconciler.source, reconciler.settings.push or "origin"
     if source.url is not None:

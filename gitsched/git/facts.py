@@ -7,17 +7,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gitsched.git.objects import Signer
-from gitsched.git.refs import (
-    check_ref,
-    check_ref_update,
-    fetch,
-    find_branch_head,
-    find_remote_url,
-    find_replaced_head,
-    list_remote_refs,
-    push,
-    update_ref,
-)
+from gitsched.git.refs import check_ref, check_ref_update, find_branch_head, find_replaced_head, update_ref
+from gitsched.git.remote_refs import fetch, find_remote_url, list_remote_refs, push
 from gitsched.git.repository import Repository
 from gitsched.git.source import RemoteSource, SourceRepository
 from gitsched.git.urls import check_url, is_url

@@ -9,6 +9,7 @@ A program that imports `ssl` or pygit2 before gitsched has the usual set-up; one
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import threading
 from importlib import import_module
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     import pygit2
 
 _owner_validation_lock = threading.Lock()
+
+SHA256_REFUSAL = (
+    "has SHA-256 object ids, and gitsched works with SHA-1 repositories only: make one with `git init --object-format=sha1`, and commit "
+    "the files there"
+)
+"""The end of the error for a repository, after its path or URL."""
 
 
 class DefaultVerifyPaths(NamedTuple):
@@ -79,23 +86,48 @@ def open_libgit2(path: Path) -> pygit2.Repository:
     try:
         return pygit2.Repository(found)
     except pygit2.GitError as error:
-        if "object format" in str(error):
-            raise Permanent(
-                f"the repository at {path} has SHA-256 object ids; gitsched works with SHA-1 repositories only"
-            ) from error
-        if "not owned by" not in str(error):
+        _reject_format(path, Path(found))
+        try:
+            opened = _open_without_validation(found)
+        except pygit2.GitError:
             raise Permanent(f"cannot open the repository at {path}: {error}") from error
+        # libgit2 reads safe.directory from fewer files than git (not from GIT_CONFIG_GLOBAL, for example), so git's answer decides.
         if run_git(["-C", str(path if path.is_dir() else path.parent), "rev-parse", "--git-dir"]).exit_code != 0:
             raise Permanent(
                 f"the repository at {path} belongs to another user; `git config --global --add safe.directory {path}` allows access"
             ) from error
-    # libgit2 reads safe.directory from fewer files than git (not from GIT_CONFIG_GLOBAL, for example), so git's answer decides.
+        return opened
+
+
+def _open_without_validation(git_directory: str) -> pygit2.Repository:
+    """Open a repository that may belong to another user."""
+    import pygit2
+
     with _owner_validation_lock:
         pygit2.settings.owner_validation = False
         try:
-            return pygit2.Repository(found)
+            return pygit2.Repository(git_directory)
         finally:
             pygit2.settings.owner_validation = True
+
+
+def _reject_format(path: Path, git_directory: Path) -> None:
+    """Raise Permanent for a repository in one of the formats that libgit2 does not read, which git 3 chooses for new repositories."""
+    import pygit2
+
+    pointer = git_directory / "commondir"
+    common = git_directory / pointer.read_text().strip() if pointer.exists() else git_directory
+    try:
+        settings = {entry.name.lower(): (entry.value or "").lower() for entry in pygit2.Config(str(common / "config"))}
+    except (pygit2.GitError, OSError):
+        return
+    if settings.get("extensions.objectformat", "sha1") != "sha1":
+        raise Permanent(f"the repository at {path} {SHA256_REFUSAL}")
+    if settings.get("extensions.refstorage", "files") != "files":
+        raise Permanent(
+            f"the repository at {path} keeps its refs in a reftable, which gitsched does not read: "
+            f"`git -C {shlex.quote(str(path))} refs migrate --ref-format=files` keeps them in files (git 2.46 or newer)"
+        )
 
 
 def reject_embedded_repository(path: Path) -> None:

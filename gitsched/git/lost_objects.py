@@ -61,7 +61,7 @@ def _describe_cure(repository: Repository, ref: str) -> str:
 
 
 def _list_branches(repository: Repository) -> list[str]:
-    done = run_git(["for-each-ref", f"--count={_MAX_BRANCHES}", "--format=%(refname)", _HEADS], git_dir=repository.path)
+    done = run_git(["for-each-ref", f"--count={_MAX_BRANCHES}", "--format=%(refname)", _HEADS], repository=repository)
     found = done.stdout.split()
     if done.exit_code == 0:
         return found
@@ -72,7 +72,7 @@ def _list_branches(repository: Repository) -> list[str]:
 
 def _list_earlier(repository: Repository, ref: str) -> Iterator[str]:
     """Yield the earlier commits of a branch, the newest first: its history, or where that is not available, its reflog."""
-    done = run_git(["rev-list", "--first-parent", "--skip=1", f"-n{_MAX_COMMITS}", ref, "--"], git_dir=repository.path)
+    done = run_git(["rev-list", "--first-parent", "--skip=1", f"-n{_MAX_COMMITS}", ref, "--"], repository=repository)
     if done.exit_code == 0:
         yield from done.stdout.split()
         return
@@ -83,4 +83,4 @@ def _list_earlier(repository: Repository, ref: str) -> Iterator[str]:
 
 def _is_complete(repository: Repository, revision: str) -> bool:
     arguments = ["rev-list", "--objects", "--quiet", revision, "--"]
-    return run_git(arguments, git_dir=repository.path, timeout=_TIMEOUT).exit_code == 0
+    return run_git(arguments, repository=repository, timeout=_TIMEOUT).exit_code == 0

@@ -11,30 +11,43 @@ if TYPE_CHECKING:
     import pygit2
 
 
-class RepositoryLock(Protocol):
-    """An exclusive lock on a repository."""
+class CloneControl(Protocol):
+    """What a repository needs of the private clone that it is. `settings` is the Git directory whose configuration says how to contact the
+    remote, None for the clone's own."""
+
+    settings: str | None
 
     @property
     def handles(self) -> tuple[int, ...]:
         """The open lock file while the lock is held: git processes inherit it, so that the lock ends with the last of them."""
 
     def hold(self) -> AbstractContextManager[None]:
-        """Hold the lock, also if this thread holds it already."""
+        """Hold the exclusive lock of the clone, also if this thread holds it already."""
+
+    def report_damage(self) -> None:
+        """Let the clone be made anew, because an object in it cannot be read."""
+
+    def find_damage(self) -> bool:
+        """Return whether something in the clone is damaged, and then let it be made anew."""
 
 
 class MirroredRefs:
-    """What a repository can do with such refs. They are written under `lock`, if there is one."""
+    """What a repository can do with such refs. Those of a `private` clone are written under its lock."""
 
     _repo: pygit2.Repository
     path: str
-    lock: RepositoryLock | None
+    private: CloneControl | None
+
+    def hold_lock(self) -> AbstractContextManager[None]:
+        """Hold the lock of a private clone; other repositories have locks of git only."""
+        return self.private.hold() if self.private is not None else nullcontext()
 
     def set_head(self, branch: str) -> None:
         """Set HEAD of a private clone to a branch; there is no worktree to update."""
         import pygit2
 
         try:
-            with self.lock.hold() if self.lock is not None else nullcontext():
+            with self.hold_lock():
                 self._repo.set_head(f"refs/heads/{branch}")
         except (OSError, ValueError, pygit2.GitError) as error:
             raise Temporary(f"cannot set HEAD of {self.path}: {error}") from error
@@ -44,7 +57,7 @@ class MirroredRefs:
         import pygit2
 
         try:
-            with self.lock.hold() if self.lock is not None else nullcontext():
+            with self.hold_lock():
                 self._repo.references.create(ref, oid, force=True)
         except (OSError, ValueError, pygit2.GitError) as error:
             raise Temporary(f"cannot set {ref} in {self.path}: {error}") from error
@@ -54,7 +67,7 @@ class MirroredRefs:
         import pygit2
 
         try:
-            with self.lock.hold() if self.lock is not None else nullcontext():
+            with self.hold_lock():
                 self._repo.lookup_reference(ref).delete()
         except (KeyError, ValueError):
             return

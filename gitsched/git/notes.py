@@ -9,8 +9,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.git.process import RefLocked, classify_failure
-from gitsched.git.refs import RefMove, check_ref, run_push, update_refs
+from gitsched.git.failures import make_failure
+from gitsched.git.refs import RefMove, check_ref, update_refs
+from gitsched.git.remote_refs import run_push
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
 
@@ -126,10 +127,12 @@ def _has_fanout(repository: Repository, tree: str) -> bool:
 def push_notes(repository: Repository, url: str, ref: str) -> GitschedError | None:
     """Push a notes ref without force and return the error, or None. Conflict: another process pushes it, too."""
     try:
-        done = run_push(repository, url, [], f"{check_ref(ref)}:{ref}")
+        done = run_push(repository, url, [], [f"{check_ref(ref)}:{ref}"])
     except Temporary as error:
         return error
-    if done.exit_code == 0:
+    if done.succeeded:
         return None
-    failure = classify_failure(f"cannot push {ref}", f"{done.stdout}\n{done.stderr}")
-    return Conflict(str(failure)) if isinstance(failure, RefLocked) else failure
+    failure = make_failure(f"cannot push {ref}", done.output)
+    # The server gives no reason that lasts, so that another process holds its lock.
+    refused = done.flags.get(ref) == "!" and isinstance(failure, Temporary)
+    return Conflict(str(failure)) if refused or ref in done.rejected_here else failure

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gitsched.git.process import classify_failure
-from gitsched.git.refs import TRANSFER_TIMEOUT, run_transport
+from gitsched.git.failures import make_failure, recognize_damage
+from gitsched.git.transport import TRANSFER_TIMEOUT, run_transport
 from gitsched.git.urls import redact
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def fetch_objects(into: Repository, settings: Repository, url: str, oids: Sequen
         data="".join(f"{oid}\n" for oid in oids),
     )
     if done.exit_code != 0:
-        raise classify_failure(f"cannot fetch from {redact(url)}", done.stderr)
+        raise recognize_damage(make_failure(f"cannot fetch from {redact(url)}", done.stderr), into)
 
 
 def separate_objects(into: Repository, settings: Repository) -> dict[str, str]:

@@ -9,16 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gitsched.git.notes import NOTES_REF, Signature, make_note, push_notes, write_note
-from gitsched.git.refs import (
-    RefMove,
-    check_ref_update,
-    find_branch_head,
-    find_remote_url,
-    find_replaced_head,
-    read_remote_refs,
-    update_refs,
-)
-from gitsched.git.refs import push as push_commit
+from gitsched.git.refs import RefMove, check_ref_update, find_branch_head, find_replaced_head, update_refs
+from gitsched.git.remote_refs import find_remote_url, read_remote_refs
+from gitsched.git.remote_refs import push as push_commit
 from gitsched.git.repository import Repository
 from gitsched.git.source import RemoteSource, SourceRepository, fetch_branch, parse_branch
 from gitsched.git.urls import check_url, identify_repository, is_url, redact

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.git.object_transfer import fetch_objects
 from gitsched.git.private_clone import PrivateClone
-from gitsched.git.refs import find_remote_url
+from gitsched.git.remote_refs import find_remote_url
 
 if TYPE_CHECKING:
     from gitsched.git.repository import Repository

@@ -1,18 +1,18 @@
-"""Refs, local and remote: update by compare-and-swap, list, fetch and push with the git executable."""
+"""Refs of a local repository: update them by compare-and-swap with the git executable, and find the worktrees of branches."""
 
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shlex
-import time
 import time as clock
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.git.process import GitResult, RefLocked, classify_failure, run_git
-from gitsched.git.urls import check_url, is_loopback, is_url, redact
+from gitsched.git.failures import recognize_damage, summarize_output
+from gitsched.git.process import GitResult, run_git
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
 
 if TYPE_CHECKING:
@@ -20,16 +20,14 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("gitsched.git")
 
-_LOCK_ERROR = re.compile(r"Unable to create '(.+?\.lock)': File exists")
-_CONFLICT_ERROR = re.compile(r"but expected [0-9a-f]+|reference already exists|unable to resolve reference|reference is missing")
-_REF_FORMAT = re.compile(r"refs/(?!.*(?://|\.\.|@\{|[\x00-\x20\x7f~^:?*\[\\]|/\.|\.lock(?:/|$)|/$|\.$))[^/].*", re.DOTALL)
+REF_FORMAT = re.compile(r"refs/(?!.*(?://|\.\.|@\{|[\x00-\x20\x7f~^:?*\[\\]|/\.|\.lock(?:/|$)|/$|\.$))[^/].*", re.DOTALL)
 _ZERO_OID = "0" * 40
 _REF_LOCK_TIMEOUT = 2.0
 
 
 def check_ref(ref: str) -> str:
     """Return the ref; Permanent unless it is a full name by the rules of git-check-ref-format."""
-    if len(ref) > 500 or not _REF_FORMAT.fullmatch(ref):
+    if len(ref) > 500 or not REF_FORMAT.fullmatch(ref):
         raise Permanent(f"not a name for a ref: {ref[:100]!r}")
     return ref
 
@@ -58,14 +56,14 @@ def update_refs(repository: Repository, moves: Sequence[RefMove]) -> None:
         check_ref_update(repository, check_ref(move.ref))
     branches = [move for move in moves if move.new != move.old and move.ref.startswith("refs/heads/")]
     worktrees = [(move, find_worktree(repository, move.ref)) for move in branches]
-    deadline = clock.monotonic() + _REF_LOCK_TIMEOUT
-    while True:
-        done = _run_update_refs(repository, moves)
-        if done.exit_code == 0:
-            break
-        lock = _LOCK_ERROR.search(done.stderr)
-        if lock is None or clock.monotonic() > deadline:
-            raise _explain_failure(moves, done.stderr, lock)
+    deadline, failures = clock.monotonic() + _REF_LOCK_TIMEOUT, 0
+    while (done := _run_update_refs(repository, moves)).exit_code != 0:
+        failure = _explain_failure(repository, moves, done.stderr)
+        failures += 1
+        # Where there is no other reason, a lock may have been removed since git found it.
+        repeats = isinstance(failure, _Locked) or (failures == 1 and isinstance(failure, Temporary))
+        if not repeats or clock.monotonic() > deadline:
+            raise recognize_damage(failure, repository)
         clock.sleep(0.05)
     for (ref, new, old), worktree in worktrees:
         if worktree is not None:
@@ -79,19 +77,39 @@ def update_refs(repository: Repository, moves: Sequence[RefMove]) -> None:
 def _run_update_refs(repository: Repository, moves: Sequence[RefMove]) -> GitResult:
     arguments = ["update-ref", "-m", "gitsched", "--stdin"]
     data = "".join(f"option no-deref\nupdate {move.ref} {move.new} {move.old or _ZERO_OID}\n" for move in moves)
-    if repository.lock is None:
-        return run_git(arguments, git_dir=repository.path, data=data)
-    with repository.lock.hold():
-        return run_git(arguments, git_dir=repository.path, data=data, inherited_files=repository.lock.handles)
+    with repository.hold_lock():
+        return run_git(arguments, repository=repository, data=data)
 
 
-def _explain_failure(moves: Sequence[RefMove], output: str, lock: re.Match[str] | None) -> GitschedError:
+class _Locked(Temporary):
+    """Another process holds the lock of a ref, or has left it behind."""
+
+
+def _explain_failure(repository: Repository, moves: Sequence[RefMove], output: str) -> GitschedError:
+    """Return why git did not move refs: because of what the refs are now, of a lock, of a directory, or else for git's own reason."""
     refs = " and ".join(move.ref for move in moves)
-    if lock is not None:
-        return Temporary(f"{refs} is locked by {lock[1]}; remove that file if no other Git process is running")
-    if _CONFLICT_ERROR.search(output):
+    if any(repository.resolve_ref(move.ref) != move.old for move in moves):
         return Conflict(" or ".join(f"{ref} is no longer {f'at {old}' if old else 'absent'}" for ref, _, old in moves))
-    return classify_failure(f"cannot move {' and '.join(f'{move.ref} to {move.new}' for move in moves)}", output)
+    common = Path(repository.common_dir)
+    locks = [*(Path(common, f"{move.ref}.lock") for move in moves), Path(repository.path, "HEAD.lock")]
+    lock = next((path for path in locks if path.exists()), None)
+    if lock is not None:
+        return _Locked(f"{refs} is locked by {lock}; remove that file if no other Git process is running")
+    existing = [name for name, _ in repository.list_refs("refs/")]
+    for ref in (move.ref for move in moves if move.old is None):
+        blocking = find_blocking_ref(ref, existing)
+        if blocking is not None:
+            return Permanent(f"{blocking!r} exists in {repository.root}, so that git cannot create {ref!r}: rename one of them")
+        if Path(common, ref).is_file():
+            return Permanent(f"the file {common / ref} is damaged: it names no commit; remove it")
+    directory = next(path for path in Path(common, moves[0].ref).parents if path.exists())
+    reason = f"cannot move {' and '.join(f'{move.ref} to {move.new}' for move in moves)}: {summarize_output(output)}"
+    return Temporary(reason) if os.access(directory, os.W_OK) else Permanent(reason)
+
+
+def find_blocking_ref(ref: str, existing: Iterable[str]) -> str | None:
+    """Return the ref that exists and has the name of a directory of another one, or below it, so that only one of them can exist."""
+    return next((name for name in existing if ref.startswith(f"{name}/") or name.startswith(f"{ref}/")), None)
 
 
 def find_branch_head(repository: Repository, branch: str) -> str | None:
@@ -133,196 +151,3 @@ def list_linked_worktrees(repository: Repository) -> dict[str, Path]:
         if pointer.exists() and (link := Path(linked, pointer.read_text().strip())).exists():
             found[str(link.resolve().parent)] = linked / "HEAD"
     return found
-
-
-LS_REMOTE_TIMEOUT = 60.0
-TRANSFER_TIMEOUT = 600.0
-"""Seconds after which `git ls-remote`, and a fetch or push, are ended."""
-
-_PACKET = "packet: "
-"""Begins the text of GIT_TRACE_PACKET for each packet of the Git protocol."""
-
-_PUSH_RETRY_DELAYS = (0.1, 0.3, 1.0)
-"""Seconds between attempts while another push holds the server's lock on the ref; a lock that remains is an error."""
-
-_TRANSPORT_NAMES = r"^(credential|http|url|ssh)\..*|^core\.(sshcommand|askpass|gitproxy)$"
-"""Names of configuration that says how git contacts remotes."""
-_TRANSPORT_CONFIG = (
-    ("protocol.allow", "never"),
-    ("protocol.https.allow", "always"),
-    ("protocol.ssh.allow", "always"),
-    ("protocol.file.allow", "always"),
-    ("transfer.fsckObjects", "true"),
-    ("transfer.credentialsInUrl", "allow"),
-    ("gc.autoDetach", "false"),
-    ("maintenance.autoDetach", "false"),
-    ("advice.pushUpdateRejected", "false"),
-)
-
-
-def read_remote_ref(url: str, ref: str, *, repository: Repository | None = None) -> str | None:
-    """Return the object id (hex) of the remote's ref; None when it has no such ref.
-
-    With a repository, its configuration applies, such as credentials that a CI job stored there.
-    """
-    return read_remote_refs(url, [ref], repository=repository).get(ref)
-
-
-def read_remote_refs(
-    url: str, refs: Sequence[str], *, repository: Repository | None = None, others: Collection[str] = ()
-) -> dict[str, str]:
-    """Return the refs that the remote has, with their object ids. Permanent when one of them is symbolic on the remote, unless it is one
-    of the `others`, which is then left out."""
-    rows = _run_ls_remote(url, [ref if ref == "HEAD" else check_ref(ref) for ref in refs], repository)
-    symbolic = {name: value for value, name in rows if name in refs and name != "HEAD" and value.startswith("ref: ")}
-    for name, value in symbolic.items():
-        if name not in others:
-            raise Permanent(f"{name} of {redact(url)} is a symbolic ref to {value[5:]}; gitsched moves only plain branches")
-    return {name: value for value, name in rows if name in refs and name not in symbolic and not value.startswith("ref: ")}
-
-
-def list_remote_refs(url: str, patterns: Sequence[str], *, repository: Repository | None = None) -> dict[str, str]:
-    """Return the refs of the remote that match a pattern, such as refs/heads/facts/*, with their object ids. Symbolic ones are omitted."""
-    rows = _run_ls_remote(url, patterns, repository)
-    symbolic = {name for value, name in rows if value.startswith("ref: ")}
-    return {name: value for value, name in rows if name not in symbolic and _REF_FORMAT.fullmatch(name)}
-
-
-def read_default_branch(url: str, *, repository: Repository | None = None) -> tuple[str, str] | None:
-    """Return the branch of the remote's HEAD, and its commit (hex); None when the remote does not report it."""
-    values = [value for value, name in _run_ls_remote(url, ["HEAD"], repository) if name == "HEAD"]
-    match values:
-        case [symbolic, commit] if symbolic.startswith("ref: refs/heads/"):
-            return symbolic.removeprefix("ref: refs/heads/"), commit
-    return None
-
-
-def _run_ls_remote(url: str, patterns: Sequence[str], repository: Repository | None) -> list[tuple[str, str]]:
-    """Return rows of value and ref name; the value of a symbolic ref is "ref: " and its target."""
-    arguments = ["ls-remote", "--symref", "--end-of-options", url, *patterns]
-    done = run_transport(arguments, url, repository, LS_REMOTE_TIMEOUT)
-    if done.exit_code == 0 and not done.stdout and url.startswith("http"):
-        # To git, an HTTP response that ends in its headers is an empty repository without the smart protocol.
-        done = run_transport(arguments, url, repository, LS_REMOTE_TIMEOUT, environment={"GIT_TRACE_PACKET": "1"})
-        if done.exit_code == 0 and _PACKET not in done.stderr:
-            raise Temporary(
-                f"cannot list the refs of {redact(url)}: the response has no content of the Git protocol; it may have been cut off"
-            )
-    if done.exit_code != 0:
-        raise classify_failure(f"cannot list the refs of {redact(url)}", done.stderr)
-    return [(value, name) for value, _, name in (line.partition("\t") for line in done.stdout.splitlines())]
-
-
-def fetch(repository: Repository, url: str, refspecs: Sequence[str], depth: int | None = None) -> None:
-    """Fetch refs (`[+]source:destination`, full ref names) or object ids, without tags and submodules, and check every object.
-
-    `depth` limits the history and makes the repository shallow.
-    """
-    for refspec in refspecs:
-        source, colon, destination = refspec.removeprefix("+").partition(":")
-        if not (len(source) == 40 and source.isalnum() and not colon):
-            check_ref(source)
-            check_ref(destination)
-    options = ["--no-tags", "--no-prune", "--no-recurse-submodules", "--no-write-fetch-head", "--quiet"]
-    if depth is not None:
-        options.append(f"--depth={depth:d}")
-    done = run_transport(["fetch", *options, "--end-of-options", url, *refspecs], url, repository, TRANSFER_TIMEOUT)
-    if done.exit_code != 0:
-        raise classify_failure(f"cannot fetch from {redact(url)}", done.stderr)
-
-
-def push(repository: Repository, url: str, ref: str, new: str, expected: str | None, *, rewrite: bool = False) -> bool:
-    """Push with force-with-lease: move the remote's ref from `expected` (None: it must not exist) to `new`, or raise Conflict.
-
-    Return False when the remote already had that commit: another process made the same decision, or the response to this push was
-    lost and the transport sent it again.
-
-    The lease checks that the ref still has the expected value. `expected` must also be the only parent of
-    `new` (ValueError: a bug of the caller), since a lease alone would allow a push to drop history; with `rewrite`, it may. A push that
-    the server accepted is a success even if its response is lost.
-    """
-    parents = repository.commit(new).parents
-    if new != expected and not rewrite and parents != ((expected,) if expected else ()):
-        raise ValueError(f"commit {new} has the parents {parents}, expected was {expected}")
-    lease = f"--force-with-lease={check_ref(ref)}:{expected or ''}"
-    action = f"cannot push to {ref} of {redact(url)}"
-    for wait in (*_PUSH_RETRY_DELAYS, None):
-        failure: GitschedError
-        try:
-            done = run_push(repository, url, [lease], f"{new}:{ref}")
-            if done.exit_code == 0:
-                return not any(line.startswith("=\t") for line in done.stdout.splitlines())
-            failure = classify_failure(action, f"{done.stdout}\n{done.stderr}")
-        except Temporary as error:
-            failure = error
-        if _verify_push(repository, url, ref, new, expected, failure):
-            # A push that was rejected did not move the ref, even if the ref now has the new value.
-            return not isinstance(failure, Conflict | RefLocked)
-        if wait is None or not isinstance(failure, RefLocked):
-            raise failure
-        time.sleep(wait)
-    raise AssertionError("unreachable")
-
-
-def find_remote_url(repository: Repository, name: str) -> str | None:
-    """Return the push URL of a named remote; None when there is no such remote. A relative path is made absolute."""
-    if not name or name.startswith("-") or any(ch in name for ch in "\n\0"):
-        raise Permanent(f"not the name of a remote: {name[:100]!r}")
-    url = repository.read_config(f"remote.{name}.pushurl") or repository.read_config(f"remote.{name}.url")
-    if url is None or is_url(url) or url.startswith("/"):
-        return url
-    return str((Path(repository.root) / url).resolve())
-
-
-def _verify_push(repository: Repository, url: str, ref: str, new: str, expected: str | None, failure: GitschedError) -> bool:
-    """Return whether the remote applied a push that failed or whose response was lost. Conflict when another push was first."""
-    if isinstance(failure, Permanent):
-        raise failure
-    try:
-        now = read_remote_ref(url, ref, repository=repository)
-    except Temporary:
-        raise failure from None
-    if now not in (new, expected):
-        raise Conflict(f"{ref} of {redact(url)} is no longer {f'at {expected}' if expected else 'absent'}") from failure
-    return now == new
-
-
-def run_push(repository: Repository, url: str, options: Sequence[str], refspec: str) -> GitResult:
-    fixed = ["--porcelain", "--no-follow-tags", "--recurse-submodules=no"]
-    return run_transport(["push", *fixed, *options, "--end-of-options", url, refspec], url, repository, TRANSFER_TIMEOUT)
-
-
-def read_transport_config(repository: Repository) -> tuple[tuple[str, str], ...]:
-    """Return what the configuration of a repository says about how git contacts remotes, such as the credentials of a CI job."""
-    arguments = ["config", "--local", "--includes", "--null", "--get-regexp", _TRANSPORT_NAMES]
-    done = run_git(arguments, git_dir=repository.path)
-    entries = (entry.partition("\n") for entry in done.stdout.split("\0") if entry)
-    return tuple((name, value if separator else "true") for name, separator, value in entries)
-
-
-def run_transport(
-    arguments: Sequence[str],
-    url: str,
-    repository: Repository | None,
-    timeout: float,
-    environment: Mapping[str, str] | None = None,
-    config: Sequence[tuple[str, str]] = (),
-    data: str | None = None,
-) -> GitResult:
-    """Run a git command that contacts a URL, with allowed protocols and checks of objects only. With a repository, its configuration
-    applies; `config` takes precedence. The command reads `data`."""
-    plain = check_url(url).startswith("http:") and is_loopback(url)
-    own = repository.transport_config if repository is not None else ()
-    config = (*own, *_TRANSPORT_CONFIG, *((("protocol.http.allow", "always"),) if plain else ()), *config)
-    if repository is None:
-        return run_git(arguments, config=config, timeout=timeout, cwd="/", extra_environment=environment)
-    return run_git(
-        arguments,
-        git_dir=repository.path,
-        config=config,
-        data=data,
-        timeout=timeout,
-        cwd=repository.root,
-        extra_environment=environment,
-        inherited_files=repository.lock.handles if repository.lock is not None else (),
-    )

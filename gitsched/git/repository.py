@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.git.ancestry import CommitAncestry
 from gitsched.git.libgit2 import open_libgit2
-from gitsched.git.mirrored_refs import MirroredRefs, RepositoryLock
+from gitsched.git.mirrored_refs import CloneControl, MirroredRefs
 from gitsched.git.objects import Signer, WrittenObjects, format_commit, make_write_error, parse_commit
 from gitsched.git.tree_comparison import list_changed_paths
 from gitsched.git.trees import BLOB, COMMIT, MAX_ENTRIES, TREE, RawObject, TreeEntry, TreeReader, hash_object, is_tree
@@ -53,20 +53,15 @@ class Repository(CommitAncestry, MirroredRefs):
     """An open repository with cached listings. `path` is its Git directory, `common_dir` the directory it shares with other
     worktrees.
 
-    `on_damage` is called when an object is unreadable; a private clone uses it to be fetched again. Refs are written under
-    `lock`, if there is one; git itself has a lock for each ref.
+    A `private` clone is told of unreadable objects, so that it is fetched again. Its refs are written under its lock; git itself has a
+    lock for each ref.
     """
 
-    def __init__(
-        self, path: str | Path, *, on_damage: Callable[[], None] | None = None, lock: RepositoryLock | None = None
-    ) -> None:
+    def __init__(self, path: str | Path, *, private: CloneControl | None = None) -> None:
         self._repo = open_libgit2(Path(path))
         self.path = str(Path(self._repo.path))
         self.common_dir = _find_common_dir(Path(self.path))
-        self.on_damage = on_damage
-        self.lock = lock
-        self.transport_config: tuple[tuple[str, str], ...] = ()
-        """Configuration with which git contacts remotes, besides that of the repository."""
+        self.private = private
         self.is_partial = bool(self.read_config("extensions.partialclone") or self.read_config("remote.origin.promisor") == "true")
         """Whether objects may be missing that a remote sends on request, as after `git clone --filter=blob:none`."""
         self.promised: Callable[[Sequence[str]], None] | None = None
@@ -385,12 +380,12 @@ class Repository(CommitAncestry, MirroredRefs):
         if self.is_partial:
             reason += " (the repository is a partial clone; `git fetch --refetch --no-filter` completes it)"
         message = f"{_OBJECT_TYPES[kind]} {oid} cannot be read from {self.path}: {reason}"
-        if self.on_damage is None:
+        if self.private is None:
             # While git removes garbage, another process may be about to write what it removed by mistake.
             if self._written.is_collecting_garbage:
                 return Temporary(message)
             return LostObject(message, self.path) if isinstance(error, KeyError) else Permanent(message)
-        self.on_damage()
+        self.private.report_damage()
         return Temporary(f"{message}; the private clone will be fetched again")
 
 

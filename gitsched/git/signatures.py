@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from gitsched.git.process import run_git, run_program
+from gitsched.git.process import GitResult, run_git, run_program
 from gitsched.git.repository import Repository
+from gitsched.git.transport import read_config
 from gitsched.model.errors import Permanent
 
 MAX_KEYS = 1_000
@@ -19,7 +20,8 @@ _SSH_KEY = re.compile(r"((?:ssh|ecdsa|sk-ssh|sk-ecdsa)-[A-Za-z0-9@.-]+) ([A-Za-z
 _GPG_BEGIN, _GPG_END = "-----BEGIN PGP PUBLIC KEY BLOCK-----", "-----END PGP PUBLIC KEY BLOCK-----"
 _PRINCIPAL = "source@gitsched"
 """The signer in the list of allowed ones: its key counts, not its name."""
-_SSH_FINGERPRINT = re.compile(r"with \S+ key (SHA256:[A-Za-z0-9+/]+)")
+_SSH_FORMAT = "%G?%n%GF%n%GS%n%GG"
+"""The verdict of git, a letter, the fingerprint of the key, its signer in the list of allowed ones, and what ssh-keygen printed."""
 _GPG_STATUS = re.compile(r"^\[GNUPG:\] (VALIDSIG|ERRSIG|BADSIG|EXPKEYSIG|EXPSIG|REVKEYSIG) ([0-9A-Fa-f]+)", re.MULTILINE)
 _GPG_PROBLEMS = {
     "BADSIG": "its signature does not match its content",
@@ -115,13 +117,13 @@ def _verify_ssh(repository: Repository, commit: str, keys: Sequence[str], direct
         ("gpg.ssh.revocationFile", ""),
         ("gpg.minTrustLevel", "undefined"),
     )
-    exit_code, printed = _run_verify(repository, commit, config)
-    found = _SSH_FINGERPRINT.search(printed)
-    if exit_code == 0 and found is not None and _PRINCIPAL in printed:
-        return Verdict(True, found[1])
-    if found is not None:
-        return Verdict(False, found[1], f"none of the listed keys made its signature, but {found[1]}")
-    return Verdict(False, reason=f"its SSH signature is not valid: {_shorten(printed)}")
+    done = _run(repository, ["log", "-1", "--no-show-signature", f"--format={_SSH_FORMAT}", commit, "--"], config)
+    verdict, fingerprint, signer, *printed = done.stdout.split("\n") if done.stdout.count("\n") >= 3 else ("", "", "", done.stderr)
+    if verdict == "G" and fingerprint and signer == _PRINCIPAL:
+        return Verdict(True, fingerprint)
+    if verdict == "U" and fingerprint:
+        return Verdict(False, fingerprint, f"none of the listed keys made its signature, but {fingerprint}")
+    return Verdict(False, reason=f"its SSH signature is not valid: {_shorten(' '.join((*printed, done.stderr)))}")
 
 
 def _verify_gpg(repository: Repository, commit: str, keys: Sequence[str], directory: Path) -> Verdict:
@@ -138,28 +140,28 @@ def _verify_gpg(repository: Repository, commit: str, keys: Sequence[str], direct
     if done.exit_code != 0:
         raise Permanent(f"gpg cannot read the listed keys: {_shorten(done.stderr)}")
     config = (("gpg.minTrustLevel", "undefined"),)
-    exit_code, printed = _run_verify(repository, commit, config, environment)
+    verified = _run(repository, ["verify-commit", "--raw", commit], config, environment)
+    printed = f"{verified.stdout}\n{verified.stderr}"
     states = {found[1]: found[2].upper() for found in _GPG_STATUS.finditer(printed)}
     fingerprint = states.pop("VALIDSIG", "")
     for state, reason in _GPG_PROBLEMS.items():
         if state in states:
             return Verdict(False, states[state], f"{reason}: {states[state]}")
-    if exit_code == 0 and fingerprint:
+    if verified.exit_code == 0 and fingerprint:
         return Verdict(True, fingerprint)
     return Verdict(False, fingerprint, f"its GPG signature is not valid: {_shorten(printed)}")
 
 
-def _run_verify(
-    repository: Repository, commit: str, config: Sequence[tuple[str, str]], environment: Mapping[str, str] | None = None
-) -> tuple[int, str]:
-    done = run_git(
-        ["verify-commit", "--raw", commit],
-        git_dir=repository.path,
-        config=config,
-        cwd=repository.root,
-        extra_environment=environment,
-    )
-    return done.exit_code, f"{done.stdout}\n{done.stderr}"
+def _run(
+    repository: Repository,
+    arguments: Sequence[str],
+    config: Sequence[tuple[str, str]],
+    environment: Mapping[str, str] | None = None,
+) -> GitResult:
+    """Run git with the programs that the configuration of the user names for signatures, in a private clone, too."""
+    programs = read_config(repository.path, r"^gpg\.") if repository.private is not None else ()
+    settings = (*programs, *config)
+    return run_git(arguments, repository=repository, config=settings, cwd=repository.root, extra_environment=environment)
 
 
 def _shorten(text: str) -> str:

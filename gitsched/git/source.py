@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gitsched.git.refs import check_ref, fetch, find_remote_url, read_default_branch, read_remote_ref
+from gitsched.git.refs import check_ref
+from gitsched.git.remote_refs import fetch, find_remote_url, read_default_branch, read_remote_ref
 from gitsched.git.repository import Repository
 from gitsched.git.urls import is_url, redact
 from gitsched.model.errors import Permanent

@@ -13,12 +13,14 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gitsched.git.failures import make_failure, recognize_damage
 from gitsched.git.object_transfer import NO_COLLECTION, fetch_objects, separate_objects
 from gitsched.git.output import list_state_refs
-from gitsched.git.process import classify_failure, run_git
-from gitsched.git.refs import TRANSFER_TIMEOUT, check_ref, find_remote_url, run_transport, update_ref
-from gitsched.git.urls import redact
-from gitsched.model.errors import Conflict, GitschedError
+from gitsched.git.process import run_git
+from gitsched.git.refs import check_ref, update_ref
+from gitsched.git.remote_refs import find_remote_url, push_together
+from gitsched.git.transport import TRANSFER_TIMEOUT
+from gitsched.model.errors import Conflict, GitschedError, Temporary
 
 if TYPE_CHECKING:
     from gitsched.git.output import OutputRepository
@@ -85,18 +87,16 @@ class StateRefs:
         new = {ref: commit for ref, commit in commits.items() if found.get(ref) != commit}
         if not new:
             return
-        leases = [f"--force-with-lease={ref}:{found.get(ref, '')}" for ref in new]
-        options = ["--porcelain", "--no-follow-tags", "--recurse-submodules=no", "--no-verify", "--atomic", *leases]
-        arguments = ["push", *options, "--end-of-options", url, *(f"{commit}:{ref}" for ref, commit in new.items())]
         with tempfile.TemporaryDirectory(prefix="gitsched-state-") as directory:
             # To git, these commits end a shallow history, so it compares the trees of commits that have no common history.
             known = [oid for ref in new if (oid := found.get(ref)) is not None and self.repository.has_commit(oid)]
             shallow = Path(directory, "shallow")
             shallow.write_text("".join(f"{oid}\n" for oid in known), "ascii")
             environment = separate_objects(self.repository, self._output.repository) | {"GIT_SHALLOW_FILE": str(shallow)}
-            done = run_transport(arguments, url, self._output.repository, TRANSFER_TIMEOUT, environment, config=NO_COLLECTION)
-        if done.exit_code != 0:
-            raise classify_failure(f"cannot push to {self.plan} of {redact(url)}", f"{done.stdout}\n{done.stderr}")
+            try:
+                push_together(self._output.repository, url, new, found, environment, NO_COLLECTION)
+            except Temporary as error:
+                raise recognize_damage(error, self.repository) from error
         found.update(new)
 
 
@@ -107,18 +107,18 @@ def _collect_garbage(repository: Repository) -> None:
     """
     objects = Path(repository.common_dir, "objects")
     loose, packs = (len(list(objects.glob(pattern))) for pattern in ("17/*", "pack/*.pack"))
-    if (loose <= _MAX_LOOSE_OBJECTS // 256 and packs <= _MAX_PACKS) or repository.lock is None:
+    if (loose <= _MAX_LOOSE_OBJECTS // 256 and packs <= _MAX_PACKS) or repository.private is None:
         return
     try:
-        with repository.lock.hold():
+        with repository.hold_lock():
             repository.close_files()
-            arguments, handles = ["gc", "--quiet", "--prune=1.hour.ago"], repository.lock.handles
-            done = run_git(arguments, git_dir=repository.path, timeout=TRANSFER_TIMEOUT, inherited_files=handles)
+            done = run_git(["gc", "--quiet", "--prune=1.hour.ago"], repository=repository, timeout=TRANSFER_TIMEOUT)
     except GitschedError as error:
         _log.warning("old objects of the private clone %s were not removed: %s", repository.path, error)
         return
     if done.exit_code != 0:
-        _log.warning("old objects of the private clone %s were not removed: %s", repository.path, done.stderr.strip())
+        failure = recognize_damage(make_failure("git gc failed", done.stderr), repository)
+        _log.warning("old objects of the private clone %s were not removed: %s", repository.path, failure)
 
 
 def fetch_source_tree(source: SourceRepository, tree: str, store: Repository) -> bool:

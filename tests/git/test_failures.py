@@ -1,19 +1,13 @@
-"""Classify the errors of git commands as permanent, temporary or conflicts."""
+"""Which errors of git, of ssh, curl and servers a retry cannot help. The words of each version are tested with its processes."""
 
 from __future__ import annotations
 
 import pytest
 
-from gitsched.git.process import CorruptRepository, RefLocked, classify_failure
-from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
+from gitsched.git.failures import make_failure
+from gitsched.model.errors import GitschedError, Permanent, Temporary
 
 TABLE: list[tuple[type[GitschedError], str]] = [
-    (Conflict, "!\tx:refs/heads/p\t[rejected] (stale info)"),
-    (Conflict, "!\tx:refs/heads/p\t[rejected] (fetch first)"),
-    (Conflict, "!\tx:refs/heads/p\t[rejected] (non-fast-forward)"),
-    (Conflict, f"remote: error: cannot lock ref 'refs/heads/p': is at {'a' * 40} but expected {'b' * 40}"),
-    (Conflict, "remote: error: cannot lock ref 'refs/heads/p': reference already exists"),
-    (RefLocked, "remote: error: cannot lock ref 'refs/heads/p': Unable to create '/srv/a b.git/refs/heads/p.lock': File exists."),
     (Temporary, "fatal: unable to access 'https://x/': Could not resolve host: x"),
     (Temporary, "fatal: unable to access 'https://x/': Failed to connect to x port 443 after 3 ms: Couldn't connect to server"),
     (Temporary, "fatal: unable to access 'https://x/': The requested URL returned error: 502"),
@@ -34,20 +28,15 @@ TABLE: list[tuple[type[GitschedError], str]] = [
     (Permanent, "fatal: unable to access 'https://x/': SSL certificate problem: self-signed certificate"),
     (Permanent, "remote: error: GH006: Protected branch update failed\n!\tx\t[remote rejected] (protected branch hook declined)"),
     (Permanent, "!\tx:refs/heads/p\t[remote rejected] (pre-receive hook declined)"),
-    (Permanent, "remote: error: cannot lock ref 'refs/heads/a/b': 'refs/heads/a' exists; cannot create 'refs/heads/a/b'"),
     (Permanent, "fatal: transport 'git' not allowed"),
-    (Permanent, "fatal: couldn't find remote ref refs/heads/x"),
     (Permanent, "error: object 1111: hasDotdot: contains '..'\nfatal: fsck error in packed object"),
-    (Permanent, "error: unknown option `no-write-fetch-head'"),
-    (CorruptRepository, "error: object file objects/aa/bb is empty\nfatal: loose object aabb (stored in objects/aa/bb) is corrupt"),
-    (CorruptRepository, "fatal: bad object refs/heads/main"),
     (Temporary, "remote: fatal: bad object refs/heads/main"),
 ]
 
 
 @pytest.mark.parametrize(("error", "words"), TABLE)
 def test_git_errors_are_classified(error: type[GitschedError], words: str):
-    assert type(classify_failure("cannot push", words)) is error
+    assert type(make_failure("cannot push", words)) is error
 
 
 def test_messages_are_one_line_without_secrets_controls_and_advice():
@@ -55,9 +44,7 @@ def test_messages_are_one_line_without_secrets_controls_and_advice():
         "remote: \x1b[31mno\x1b[0m \nfatal: https://u:s3cret@x/ failed\nhint: try harder\nPlease make sure you have access\nfatal: "
         + "x" * 900
     )
-    text = str(classify_failure("cannot push", words))
+    text = str(make_failure("cannot push", words))
     assert text.startswith("cannot push: remote: no; fatal: https://***@x/ failed; fatal: xxx")
     assert text.isprintable()
     assert len(text) < 700
-    lock = "error: Unable to create '/srv/p.git/refs/heads/p.lock': File exists."
-    assert "/srv/p.git/refs/heads/p.lock" in str(classify_failure("cannot push", lock))

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gitsched.git import Repository, open_repository, refs
+from gitsched.git import Repository, open_repository, remote_refs, transport
 from gitsched.git.notes import Signature, push_notes, write_note
 from gitsched.model.errors import Conflict, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
@@ -44,61 +44,61 @@ def remote(request: pytest.FixtureRequest, bare: Path) -> str:
 def test_a_push_creates_and_moves_a_branch(mine: Repository, remote: str, git, bare: Path):
     a = make(mine, "a")
     b = make(mine, "b", a)
-    assert refs.read_remote_ref(remote, OUT) is None
-    assert refs.push(mine, remote, OUT, a, None)
-    refs.push(mine, remote, OUT, b, a)
-    assert refs.read_remote_ref(remote, OUT) == b == git("rev-parse", OUT, at=bare)
+    assert remote_refs.read_remote_ref(remote, OUT) is None
+    assert remote_refs.push(mine, remote, OUT, a, None)
+    remote_refs.push(mine, remote, OUT, b, a)
+    assert remote_refs.read_remote_ref(remote, OUT) == b == git("rev-parse", OUT, at=bare)
     git("fsck", "--strict", at=bare)
 
 
 def test_a_concurrent_push_is_a_conflict(mine: Repository, remote: str):
     a, other = make(mine, "a"), make(mine, "other")
-    refs.push(mine, remote, OUT, a, None)
+    remote_refs.push(mine, remote, OUT, a, None)
     with pytest.raises(Conflict, match="no longer absent"):
-        refs.push(mine, remote, OUT, other, None)
+        remote_refs.push(mine, remote, OUT, other, None)
     b, c = make(mine, "b", a), make(mine, "c", a)
-    refs.push(mine, remote, OUT, b, a)
+    remote_refs.push(mine, remote, OUT, b, a)
     with pytest.raises(Conflict, match=f"no longer at {a}"):
-        refs.push(mine, remote, OUT, c, a)
-    assert refs.read_remote_ref(remote, OUT) == b
+        remote_refs.push(mine, remote, OUT, c, a)
+    assert remote_refs.read_remote_ref(remote, OUT) == b
 
 
 def test_a_manual_reset_of_the_branch_is_not_undone(mine: Repository, remote: str, git, bare: Path):
     a = make(mine, "a")
     b = make(mine, "b", a)
     c = make(mine, "c", b)
-    refs.push(mine, remote, OUT, a, None)
-    refs.push(mine, remote, OUT, b, a)
+    remote_refs.push(mine, remote, OUT, a, None)
+    remote_refs.push(mine, remote, OUT, b, a)
     git("update-ref", OUT, a, at=bare)
     with pytest.raises(Conflict):
-        refs.push(mine, remote, OUT, c, b)
-    assert refs.read_remote_ref(remote, OUT) == a
+        remote_refs.push(mine, remote, OUT, c, b)
+    assert remote_refs.read_remote_ref(remote, OUT) == a
 
 
 def test_a_commit_that_would_drop_history_is_never_pushed(mine: Repository, remote: str):
     a = make(mine, "a")
-    refs.push(mine, remote, OUT, a, None)
+    remote_refs.push(mine, remote, OUT, a, None)
     for commit, expected in ((make(mine, "orphan"), a), (make(mine, "two", a, make(mine, "x")), a), (make(mine, "b", a), None)):
         with pytest.raises(ValueError, match="parents"):
-            refs.push(mine, remote, OUT, commit, expected)
-    assert refs.read_remote_ref(remote, OUT) == a
+            remote_refs.push(mine, remote, OUT, commit, expected)
+    assert remote_refs.read_remote_ref(remote, OUT) == a
 
 
 def test_a_push_of_the_same_commit_succeeds(mine: Repository, remote: str):
     a = make(mine, "a")
     b = make(mine, "b", a)
-    assert refs.push(mine, remote, OUT, a, None)
-    assert not refs.push(mine, remote, OUT, a, None), "the second says that the first had done it"
-    assert refs.push(mine, remote, OUT, b, a)
-    assert not refs.push(mine, remote, OUT, b, a)
+    assert remote_refs.push(mine, remote, OUT, a, None)
+    assert not remote_refs.push(mine, remote, OUT, a, None), "the second says that the first had done it"
+    assert remote_refs.push(mine, remote, OUT, b, a)
+    assert not remote_refs.push(mine, remote, OUT, b, a)
 
 
 def test_a_push_whose_response_was_lost_is_a_success(mine: Repository, server):
     a = make(mine, "a")
     server.lose_ack = True
-    refs.push(mine, server.url("open"), OUT, a, None)
+    remote_refs.push(mine, server.url("open"), OUT, a, None)
     assert not server.lose_ack
-    assert refs.read_remote_ref(server.url("open"), OUT) == a
+    assert remote_refs.read_remote_ref(server.url("open"), OUT) == a
 
 
 def test_a_rejecting_hook_is_permanent_and_its_output_is_shown(mine: Repository, remote: str, bare: Path):
@@ -107,46 +107,50 @@ def test_a_rejecting_hook_is_permanent_and_its_output_is_shown(mine: Repository,
     hook.write_text("#!/bin/sh\necho 'the branch is protected' >&2\nexit 1\n")
     hook.chmod(0o755)
     with pytest.raises(Permanent, match="the branch is protected"):
-        refs.push(mine, remote, OUT, make(mine, "a"), None)
+        remote_refs.push(mine, remote, OUT, make(mine, "a"), None)
 
 
 def test_a_stale_lock_on_the_server_is_reported(mine: Repository, remote: str, bare: Path, monkeypatch):
-    monkeypatch.setattr(refs, "_PUSH_RETRY_DELAYS", (0.01,))
+    monkeypatch.setattr(remote_refs, "_PUSH_RETRY_DELAYS", (0.01,))
     lock = bare / f"{OUT}.lock"
     lock.touch()
-    with pytest.raises(Temporary, match=f"locked by .*{lock.name}"):
-        refs.push(mine, remote, OUT, make(mine, "a"), None)
+    with pytest.raises(Temporary, match=rf"remote rejected.*nobody else has moved {OUT}: .* remove {OUT}\.lock"):
+        remote_refs.push(mine, remote, OUT, make(mine, "a"), None)
     lock.unlink()
-    refs.push(mine, remote, OUT, make(mine, "a"), None)
+    remote_refs.push(mine, remote, OUT, make(mine, "a"), None)
 
 
 def test_a_conflicting_branch_name_is_permanent(mine: Repository, remote: str):
-    refs.push(mine, remote, OUT, make(mine, "a"), None)
-    with pytest.raises(Permanent, match="cannot create"):
-        refs.push(mine, remote, OUT + "/x", make(mine, "a"), None)
+    remote_refs.push(mine, remote, OUT, make(mine, "a"), None)
+    for name in (OUT + "/x", OUT + "/x/y"):
+        with pytest.raises(Permanent, match=f"'{OUT}' exists there, so that '{name}' cannot be created"):
+            remote_refs.push(mine, remote, name, make(mine, "a"), None)
+    remote_refs.push(mine, remote, "refs/heads/a/b/c", make(mine, "a"), None)
+    with pytest.raises(Permanent, match="'refs/heads/a/b/c' exists there, so that 'refs/heads/a' cannot be created"):
+        remote_refs.push(mine, remote, "refs/heads/a", make(mine, "a"), None)
 
 
 def test_a_symbolic_branch_is_refused(mine: Repository, remote: str, git, bare: Path):
-    refs.push(mine, remote, "refs/heads/main", make(mine, "a"), None)
+    remote_refs.push(mine, remote, "refs/heads/main", make(mine, "a"), None)
     git("symbolic-ref", OUT, "refs/heads/main", at=bare)
     with pytest.raises(Permanent, match="symbolic ref to refs/heads/main"):
-        refs.read_remote_ref(remote, OUT)
+        remote_refs.read_remote_ref(remote, OUT)
 
 
 def test_notes_are_pushed_and_never_block_a_push(mine: Repository, remote: str, git, bare: Path):
     a = make(mine, "a")
     notes = "refs/notes/hydrator.metadata"
     write_note(mine, a, "n", Signature(**ADA))
-    refs.push(mine, remote, OUT, a, None)
+    remote_refs.push(mine, remote, OUT, a, None)
     assert push_notes(mine, remote, notes) is None
     assert git("notes", f"--ref={notes}", "show", a, at=bare) == "n"
     git("update-ref", notes, git("commit-tree", "-m", "x", "4b825dc642cb6eb9a060e54bf8d69288fbee4904", at=bare), at=bare)
     b = make(mine, "b", a)
-    refs.push(mine, remote, OUT, b, a)
+    remote_refs.push(mine, remote, OUT, b, a)
     complaint = push_notes(mine, remote, notes)
     assert isinstance(complaint, Conflict)
     assert "rejected" in str(complaint)
-    assert refs.read_remote_ref(remote, OUT) == b
+    assert remote_refs.read_remote_ref(remote, OUT) == b
 
 
 def test_a_fetch_is_complete_or_shallow(mine: Repository, remote: str, git, tmp_path: Path, bare: Path):
@@ -156,19 +160,19 @@ def test_a_fetch_is_complete_or_shallow(mine: Repository, remote: str, git, tmp_
     git("init", "-q", "--bare", "shallow")
     git("init", "-q", "--bare", "whole")
     shallow, whole = open_repository(tmp_path / "shallow"), open_repository(tmp_path / "whole")
-    refs.fetch(whole, remote, [f"+{OUT}:{OUT}"])
+    remote_refs.fetch(whole, remote, [f"+{OUT}:{OUT}"])
     assert whole.resolve_ref(OUT) == b
     assert whole.has(a)
     assert whole.resolve_ref("refs/tags/v1") is None
-    refs.fetch(shallow, remote, [f"+{OUT}:{OUT}"], depth=1)
+    remote_refs.fetch(shallow, remote, [f"+{OUT}:{OUT}"], depth=1)
     assert (shallow.resolve_ref(OUT), shallow.has(a), shallow.is_shallow) == (b, False, True)
-    refs.fetch(shallow, remote, [a], depth=1)
+    remote_refs.fetch(shallow, remote, [a], depth=1)
     assert shallow.has(a)
     c = make(shallow, "c", b)
-    refs.push(shallow, remote, OUT, c, b)
+    remote_refs.push(shallow, remote, OUT, c, b)
     assert git("rev-list", "--count", OUT, at=bare) == "3"
-    with pytest.raises(Permanent, match="find remote ref"):
-        refs.fetch(shallow, remote, ["refs/heads/absent:refs/heads/absent"])
+    with pytest.raises(Permanent, match="has no refs/heads/absent"):
+        remote_refs.fetch(shallow, remote, ["refs/heads/absent:refs/heads/absent"])
 
 
 def test_a_malicious_tree_is_rejected_by_a_fetch(mine: Repository, remote: str, git, bare: Path, tmp_path: Path):
@@ -178,23 +182,23 @@ def test_a_malicious_tree_is_rejected_by_a_fetch(mine: Repository, remote: str, 
     git("update-ref", OUT, git("commit-tree", "-m", "evil", tree, at=bare), at=bare)
     git("init", "-q", "--bare", "fresh")
     with pytest.raises(Permanent, match="hasDotdot"):
-        refs.fetch(open_repository(tmp_path / "fresh"), remote, [f"+{OUT}:{OUT}"])
+        remote_refs.fetch(open_repository(tmp_path / "fresh"), remote, [f"+{OUT}:{OUT}"])
 
 
 def test_credentials_come_from_the_callers_helper(mine: Repository, server, tmp_path: Path, monkeypatch):
     url = server.url("auth")
     a = make(mine, "a")
     with pytest.raises(Permanent, match="could not read Username"):
-        refs.push(mine, url, OUT, a, None)
+        remote_refs.push(mine, url, OUT, a, None)
     config = tmp_path / "gitconfig"
     config.write_text('[credential]\n\thelper = "!f() { echo username=ada; echo password=$MY_TOKEN; }; f"\n')
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     monkeypatch.setenv("MY_TOKEN", "wrong")
     with pytest.raises(Permanent, match="Authentication failed"):
-        refs.push(mine, url, OUT, a, None)
+        remote_refs.push(mine, url, OUT, a, None)
     monkeypatch.setenv("MY_TOKEN", "secret")
-    refs.push(mine, url, OUT, a, None)
-    assert refs.read_remote_ref(url, OUT) == a
+    remote_refs.push(mine, url, OUT, a, None)
+    assert remote_refs.read_remote_ref(url, OUT) == a
 
 
 def test_the_token_of_a_ci_checkout_is_used(mine: Repository, server, git, work: Path):
@@ -202,22 +206,22 @@ def test_the_token_of_a_ci_checkout_is_used(mine: Repository, server, git, work:
     header = "AUTHORIZATION: basic YWRhOnNlY3JldA=="
     git("config", f"http.http://127.0.0.1:{server.port}/.extraheader", header, at=work)
     with pytest.raises(Permanent, match="could not read Username"):
-        refs.read_remote_ref(url, OUT)
+        remote_refs.read_remote_ref(url, OUT)
     a = make(mine, "a")
-    refs.push(mine, url, OUT, a, None)
-    assert refs.read_remote_ref(url, OUT, repository=mine) == a
+    remote_refs.push(mine, url, OUT, a, None)
+    assert remote_refs.read_remote_ref(url, OUT, repository=mine) == a
 
 
 def test_a_password_in_the_url_works_and_is_never_shown(mine: Repository, server):
     a = make(mine, "a")
-    refs.push(mine, server.url("auth", user="ada:secret"), OUT, a, None)
+    remote_refs.push(mine, server.url("auth", user="ada:secret"), OUT, a, None)
     for url in (
         server.url("auth", user="ada:s3cret"),
         server.url("forbidden", user="ada:s3cret"),
         server.url("down", user="ada:s3cret"),
     ):
         with pytest.raises((Permanent, Temporary)) as caught:
-            refs.push(mine, url, OUT, make(mine, "b", a), a)
+            remote_refs.push(mine, url, OUT, make(mine, "b", a), a)
         assert "s3cret" not in "".join(map(str, (caught.value, caught.value.__cause__, caught.value.__context__)))
 
 
@@ -228,9 +232,9 @@ def test_a_password_in_the_url_works_and_is_never_shown(mine: Repository, server
 def test_responses_of_the_server_are_classified(mine: Repository, server, zone: str, error: type[Exception], words: str):
     url = server.url(zone, "absent.git")
     for attempt in (
-        lambda: refs.read_remote_ref(url, OUT),
-        lambda: refs.fetch(mine, url, [f"{OUT}:{OUT}"]),
-        lambda: refs.push(mine, url, OUT, make(mine, "a"), None),
+        lambda: remote_refs.read_remote_ref(url, OUT),
+        lambda: remote_refs.fetch(mine, url, [f"{OUT}:{OUT}"]),
+        lambda: remote_refs.push(mine, url, OUT, make(mine, "a"), None),
     ):
         with pytest.raises(error, match=words):
             attempt()
@@ -239,9 +243,9 @@ def test_responses_of_the_server_are_classified(mine: Repository, server, zone: 
 def test_an_unreachable_server_is_temporary(mine: Repository):
     for url in ("https://127.0.0.1:1/x", "https://no-such-host.invalid/x"):
         with pytest.raises(Temporary):
-            refs.read_remote_ref(url, OUT)
+            remote_refs.read_remote_ref(url, OUT)
     with pytest.raises(Permanent, match="does not appear"):
-        refs.read_remote_ref("file:///no/such/repository", OUT)
+        remote_refs.read_remote_ref("file:///no/such/repository", OUT)
 
 
 def test_a_server_without_a_response_times_out(mine: Repository, monkeypatch, tmp_path: Path):
@@ -250,46 +254,46 @@ def test_a_server_without_a_response_times_out(mine: Repository, monkeypatch, tm
     script.chmod(0o755)
     monkeypatch.setenv("GIT_SSH", str(script))
     monkeypatch.setenv("GIT_SSH_VARIANT", "simple")
-    monkeypatch.setattr(refs, "LS_REMOTE_TIMEOUT", 0.5)
+    monkeypatch.setattr(transport, "LS_REMOTE_TIMEOUT", 0.5)
     with pytest.raises(Temporary, match="did not finish"):
-        refs.read_remote_ref("ssh://example.org/x", OUT)
+        remote_refs.read_remote_ref("ssh://example.org/x", OUT)
     assert not (tmp_path / "survived").exists(), "ssh was ended along with git"
 
 
 def test_a_url_that_configuration_rewrites_to_another_protocol_is_rejected(mine: Repository, git, work: Path):
     git("config", "url.git://127.0.0.1:1/.insteadOf", "https://example.org/", at=work)
     with pytest.raises(Permanent, match="transport 'git' not allowed"):
-        refs.read_remote_ref("https://example.org/x", OUT, repository=mine)
+        remote_refs.read_remote_ref("https://example.org/x", OUT, repository=mine)
 
 
 def test_a_relative_remote_is_relative_to_the_worktree(mine: Repository, work: Path, bare: Path, git):
     git("remote", "add", "near", "../bare.git", at=work)
     git("remote", "add", "far", "https://example.org/x", at=work)
     git("remote", "set-url", "--push", "far", "git@example.org:x", at=work)
-    assert refs.find_remote_url(mine, "near") == str(bare)
-    assert refs.find_remote_url(mine, "far") == "git@example.org:x"
-    assert refs.find_remote_url(mine, "none") is None
+    assert remote_refs.find_remote_url(mine, "near") == str(bare)
+    assert remote_refs.find_remote_url(mine, "far") == "git@example.org:x"
+    assert remote_refs.find_remote_url(mine, "none") is None
     with pytest.raises(Permanent):
-        refs.find_remote_url(mine, "--all")
+        remote_refs.find_remote_url(mine, "--all")
 
 
 RACE = """
 import sys
 from datetime import UTC, datetime
-from gitsched.git import open_repository, refs
+from gitsched.git import open_repository, remote_refs
 from gitsched.model.errors import Conflict, Temporary
 from gitsched.model.planned_files import NewBlob
 mine, url, name, ref = open_repository(sys.argv[1]), sys.argv[2], sys.argv[3], "refs/heads/placements"
 won = 0
 while won < 5:
-    head = refs.read_remote_ref(url, ref)
+    head = remote_refs.read_remote_ref(url, ref)
     if head and not mine.has(head):
-        refs.fetch(mine, url, [head])
+        remote_refs.fetch(mine, url, [head])
     base = mine.commit(head).tree if head else None
     tree = mine.write_tree({f"{name}-{won}": NewBlob(b"")}, base=base, read=mine)
     new = mine.commit_tree(tree, [head] if head else [], "m", name="A", email="a", time=datetime(2024, 5, 1, tzinfo=UTC))
     try:
-        refs.push(mine, url, ref, new, head)
+        remote_refs.push(mine, url, ref, new, head)
         won += 1
     except Conflict:
         pass
@@ -309,9 +313,9 @@ def test_two_writers_racing_on_one_remote_lose_nothing(git, bare: Path, tmp_path
 
 PUSH = """
 import sys
-from gitsched.git import open_repository, refs
+from gitsched.git import open_repository, remote_refs
 print("pushing", flush=True)
-refs.push(open_repository(sys.argv[1]), sys.argv[2], "refs/heads/placements", sys.argv[3], sys.argv[4])
+remote_refs.push(open_repository(sys.argv[1]), sys.argv[2], "refs/heads/placements", sys.argv[3], sys.argv[4])
 """
 
 
@@ -319,7 +323,7 @@ refs.push(open_repository(sys.argv[1]), sys.argv[2], "refs/heads/placements", sy
 def test_a_killed_push_leaves_the_old_or_the_new_commit(mine: Repository, git, bare: Path, work: Path, delay: float):
     url = f"file://{bare}"
     a = make(mine, "a")
-    refs.push(mine, url, OUT, a, None)
+    remote_refs.push(mine, url, OUT, a, None)
     tree = mine.write_tree({f"big{i}": NewBlob(os.urandom(200_000)) for i in range(100)}, base=None, read=mine)
     b = mine.commit_tree(tree, [a], "big", **ADA)
     writer = subprocess.Popen([sys.executable, "-c", PUSH, str(work), url, b, a], stdout=subprocess.PIPE, start_new_session=True)
@@ -333,11 +337,11 @@ def test_a_killed_push_leaves_the_old_or_the_new_commit(mine: Repository, git, b
         with contextlib.suppress(ProcessLookupError):  # it was done meanwhile
             os.killpg(pid, signal.SIGKILL)
     writer.communicate()
-    seen = refs.read_remote_ref(url, OUT)
+    seen = remote_refs.read_remote_ref(url, OUT)
     assert seen in (a, b)
     git("fsck", "--strict", "--connectivity-only", at=bare)
-    refs.push(mine, url, OUT, b, a)
-    assert refs.read_remote_ref(url, OUT) == b
+    remote_refs.push(mine, url, OUT, b, a)
+    assert remote_refs.read_remote_ref(url, OUT) == b
 
 
 @pytest.mark.parametrize("helper", ["silent server", "silent credential helper"])
@@ -345,7 +349,7 @@ def test_a_remote_that_accepts_and_says_nothing_ends_at_the_deadline(
     mine: Repository, monkeypatch: pytest.MonkeyPatch, helper: str, request: pytest.FixtureRequest, git: Any
 ) -> None:
     """Also the program that git starts, such as a credential helper, is ended."""
-    monkeypatch.setattr(refs, "TRANSFER_TIMEOUT", 0.5)
+    monkeypatch.setattr(transport, "TRANSFER_TIMEOUT", 0.5)
     mark = f"86{os.getpid()}"
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/r.git"
@@ -353,5 +357,5 @@ def test_a_remote_that_accepts_and_says_nothing_ends_at_the_deadline(
             git("config", "credential.helper", f"!sleep {mark}; :", at=Path(mine.root))
             url = request.getfixturevalue("server").url("auth")
         with pytest.raises(Temporary, match=r"did not finish within 0\.5 seconds"):
-            refs.fetch(mine, url, ["+refs/heads/main:refs/gitsched/x"])
+            remote_refs.fetch(mine, url, ["+refs/heads/main:refs/gitsched/x"])
     assert subprocess.run(["pgrep", "-f", f"sleep {mark}"], capture_output=True).returncode == 1

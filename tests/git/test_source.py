@@ -212,7 +212,7 @@ def test_processes_lock_a_private_clone(origin: Path, cache: Path, monkeypatch):
     assert [process.returncode for process in processes] == [0] * 4
     clone = PrivateClone(url, cache)
     monkeypatch.setattr("gitsched.git.clone_lock._LOCK_TIMEOUT", 0.1)
-    with clone._lock.hold(), pytest.raises(Temporary, match="holds the lock"):
+    with clone._control.hold(), pytest.raises(Temporary, match="holds the lock"):
         PrivateClone(url, cache).refresh(lambda repository: None)
 
 
@@ -279,8 +279,7 @@ def test_a_lock_lasts_until_the_git_processes_of_its_holder_have_ended(origin: P
         "import os, signal\nfrom pathlib import Path\nfrom gitsched.git.private_clone import PrivateClone\n"
         "from gitsched.git.process import run_git\n"
         f"clone = PrivateClone({url!r}, Path({str(cache)!r}))\n"
-        "clone.refresh(lambda r: run_git(['-c', 'alias.hang=!touch started; sleep 60', 'hang'], git_dir=r.path,"
-        f" cwd={str(tmp_path)!r}, inherited_files=r.lock.handles))\n"
+        f"clone.refresh(lambda r: run_git(['-c', 'alias.hang=!touch started; sleep 60', 'hang'], repository=r, cwd={str(tmp_path)!r}))\n"
     )
     process = subprocess.Popen([sys.executable, "-c", script])
     while not (tmp_path / "started").exists():

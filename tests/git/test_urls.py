@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import open_repository, process, refs
+from gitsched.git import open_repository, process, remote_refs
 from gitsched.git.urls import check_url, identify_repository, is_url, redact
 from gitsched.model.errors import Permanent
 
@@ -95,9 +95,9 @@ def test_unsafe_urls_are_rejected_before_a_process_starts(url: str, monkeypatch,
     monkeypatch.setattr(process.subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
     for attempt in (
         lambda: check_url(url),
-        lambda: refs.read_remote_ref(url, "refs/heads/main"),
-        lambda: refs.fetch(repository, url, ["refs/heads/main:refs/heads/x"]),
-        lambda: refs.push(repository, url, "refs/heads/x", head, None),
+        lambda: remote_refs.read_remote_ref(url, "refs/heads/main"),
+        lambda: remote_refs.fetch(repository, url, ["refs/heads/main:refs/heads/x"]),
+        lambda: remote_refs.push(repository, url, "refs/heads/x", head, None),
     ):
         with pytest.raises(Permanent) as caught:
             attempt()
@@ -117,10 +117,10 @@ def test_invalid_refs_are_rejected_before_a_process_starts(ref: str, monkeypatch
     head = repository.resolve("HEAD")
     monkeypatch.setattr(process.subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
     for attempt in (
-        lambda: refs.read_remote_ref("/srv/x", ref),
-        lambda: refs.fetch(repository, "/srv/x", [f"{ref}:refs/heads/x"]),
-        lambda: refs.fetch(repository, "/srv/x", [f"+refs/heads/x:{ref}"]),
-        lambda: refs.push(repository, "/srv/x", ref, head, None),
+        lambda: remote_refs.read_remote_ref("/srv/x", ref),
+        lambda: remote_refs.fetch(repository, "/srv/x", [f"{ref}:refs/heads/x"]),
+        lambda: remote_refs.fetch(repository, "/srv/x", [f"+refs/heads/x:{ref}"]),
+        lambda: remote_refs.push(repository, "/srv/x", ref, head, None),
     ):
         with pytest.raises(Permanent):
             attempt()

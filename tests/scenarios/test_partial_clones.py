@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import open_repository, promised_objects
+from gitsched.git import promised_objects
 from gitsched.git.object_transfer import fetch_objects
-from gitsched.git.refs import read_transport_config
+from gitsched.git.transport import read_transport_config
 from gitsched.reconcile import Reconciler, RunSettings
 from gitsched.reconcile.run import open_context
 from tests.scenarios.conftest import LOCAL_SERVERS, Fleet, at_hour, cluster, deployment, policy
@@ -114,7 +114,7 @@ def test_git_contacts_a_remote_with_the_settings_of_the_clone(tmp_path: Path) ->
     git(clone, "config", "credential.helper", "")
     git(clone, "config", "core.sshCommand", "ssh -i key")
     git(clone, "config", "user.name", "somebody")
-    assert dict(read_transport_config(open_repository(clone))) == {
+    assert dict(read_transport_config(str(clone / ".git"))) == {
         "http.extraheader": "AUTHORIZATION: basic eA==",
         "credential.helper": "",
         "core.sshcommand": "ssh -i key",

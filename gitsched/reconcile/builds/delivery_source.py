@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gitsched.git.refs import find_remote_url
+from gitsched.git.remote_refs import find_remote_url
 from gitsched.model.errors import Permanent
 from gitsched.model.urls import strip_credentials
 from gitsched.reconcile.fetch import fetch

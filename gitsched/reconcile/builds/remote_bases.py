@@ -10,7 +10,7 @@ from gitsched.build.commit_files import list_directories
 from gitsched.build.remote_base import RemoteBase, RemotePolicy, RemoteTree, is_allowed
 from gitsched.git import Repository
 from gitsched.git.private_clone import PrivateClone
-from gitsched.git.refs import fetch
+from gitsched.git.remote_refs import fetch
 from gitsched.model.allow_list import OPERATOR_FILE, allows_remote
 from gitsched.model.errors import GitschedError
 

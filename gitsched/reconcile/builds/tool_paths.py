@@ -23,7 +23,7 @@ from gitsched.build.commit_files import CommitFiles
 from gitsched.build.path_recipe import PathRecipe, find_kustomization
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.git import TreeEntry
-from gitsched.git.refs import find_remote_url
+from gitsched.git.remote_refs import find_remote_url
 from gitsched.manifests.sourceignore import SourceIgnore
 from gitsched.model.document import Body, Origin, as_object, read_labels
 from gitsched.model.finding import Finding, locate_origin

@@ -11,7 +11,7 @@ from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.registry import policy_apis
 from gitsched.git import FactsBranch, FactsNames, FactsRepository, Repository, TreeEntry, open_source
 from gitsched.git.facts import MAX_BRANCHES
-from gitsched.git.refs import find_remote_url
+from gitsched.git.remote_refs import find_remote_url
 from gitsched.model.cluster_facts import FACTS_KIND
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.errors import Permanent

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.output_config import OutputConfig
-from gitsched.git.refs import list_remote_refs
+from gitsched.git.remote_refs import list_remote_refs
 from gitsched.reconcile.run import Fetched, OutputLocation, RunContext, TrustedConfig
 from gitsched.reconcile.source.source_notes import OPERATOR_OUTPUTS, OUTPUT_MOVES, OutputNote, read_output_note
 from gitsched.render.output_files import CLUSTERS, PLACEMENTS, RUN_METADATA, STATUS

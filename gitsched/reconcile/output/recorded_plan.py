@@ -20,7 +20,7 @@ from gitsched.decide.incremental.plan_contents import can_continue, has_new_reco
 from gitsched.decide.incremental.plan_state import PlanTimes, Totals, compute_plan_times
 from gitsched.decide.incremental.repeated_decisions import find_unstable, find_unstable_changes
 from gitsched.decide.plan_result import Plan
-from gitsched.git.refs import find_remote_url
+from gitsched.git.remote_refs import find_remote_url
 from gitsched.git.urls import identify_repository
 from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.model.tenants import TENANT_CHANGED

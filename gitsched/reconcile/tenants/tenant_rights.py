@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.tenancy import Tenancy
 from gitsched.apis.gitsched.tenant import Tenant, matches_kind
 from gitsched.decide.tenants.tenant_views import TenantClusters
-from gitsched.git.refs import find_remote_url
+from gitsched.git.remote_refs import find_remote_url
 from gitsched.model.document import Key
 from gitsched.model.urls import strip_credentials
 from gitsched.reconcile.fetch import fetch
