@@ -86,7 +86,7 @@ def open_libgit2(path: Path) -> pygit2.Repository:
     try:
         return pygit2.Repository(found)
     except pygit2.GitError as error:
-        _reject_format(path, Path(found))
+        reject_format(f"the repository at {path}", Path(found))
         try:
             opened = _open_without_validation(found)
         except pygit2.GitError:
@@ -111,22 +111,26 @@ def _open_without_validation(git_directory: str) -> pygit2.Repository:
             pygit2.settings.owner_validation = True
 
 
-def _reject_format(path: Path, git_directory: Path) -> None:
-    """Raise Permanent for a repository in one of the formats that libgit2 does not read, which git 3 chooses for new repositories."""
+def reject_format(location: str, git_directory: Path) -> None:
+    """Raise Permanent for a Git directory in one of the formats that libgit2 does not read, which git 3 chooses for new repositories. No
+    effect for any other directory."""
+    load_pygit2()
     import pygit2
 
     pointer = git_directory / "commondir"
-    common = git_directory / pointer.read_text().strip() if pointer.exists() else git_directory
+    config = Path(git_directory / pointer.read_text().strip() if pointer.is_file() else git_directory, "config")
+    if not config.is_file():
+        return
     try:
-        settings = {entry.name.lower(): (entry.value or "").lower() for entry in pygit2.Config(str(common / "config"))}
-    except (pygit2.GitError, OSError):
+        settings = {entry.name.lower(): (entry.value or "").lower() for entry in pygit2.Config(str(config))}
+    except pygit2.GitError:
         return
     if settings.get("extensions.objectformat", "sha1") != "sha1":
-        raise Permanent(f"the repository at {path} {SHA256_REFUSAL}")
+        raise Permanent(f"{location} {SHA256_REFUSAL}")
     if settings.get("extensions.refstorage", "files") != "files":
         raise Permanent(
-            f"the repository at {path} keeps its refs in a reftable, which gitsched does not read: "
-            f"`git -C {shlex.quote(str(path))} refs migrate --ref-format=files` keeps them in files (git 2.46 or newer)"
+            f"{location} keeps its refs in a reftable, which gitsched does not read: `git -C {shlex.quote(str(git_directory))} refs "
+            "migrate --ref-format=files`, with git 2.49 or newer, keeps them in files"
         )
 
 

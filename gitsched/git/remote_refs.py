@@ -10,10 +10,11 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
 
 from gitsched.git import transport
 from gitsched.git.failures import make_failure, recognize_damage
-from gitsched.git.libgit2 import SHA256_REFUSAL
+from gitsched.git.libgit2 import SHA256_REFUSAL, reject_format
 from gitsched.git.refs import REF_FORMAT, check_ref, find_blocking_ref
 from gitsched.git.transport import run_transport
 from gitsched.git.urls import is_url, redact
@@ -84,6 +85,9 @@ def _run_ls_remote(
         raise Permanent(f"{redact(url)} {SHA256_REFUSAL}")
     action = f"cannot list the refs of {redact(url)}"
     if done.exit_code != 0:
+        if url.startswith(("/", "file:///")):
+            for directory in (path := Path(unquote(url.removeprefix("file://"))), path / ".git"):
+                reject_format(redact(url), directory)
         raise make_failure(action, "\n".join(line for line in lines if _PACKET not in line))
     if not rows and url.startswith("http"):
         # To git, an HTTP response that ends in its headers is an empty repository without the smart protocol.
