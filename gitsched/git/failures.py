@@ -28,6 +28,7 @@ _REASONS = (
     "not our ref|Server does not allow|fsck error",
     # The server does not accept a commit.
     "hook declined|protected branch|deny updating|denied by|prohibited|currently checked out|shallow update not allowed",
+    r"\[remote rejected\] \(non-fast-forward\)",
 )
 _PERMANENT = re.compile("|".join(_REASONS))
 _CONTROL_CHARACTERS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f-\x9f]")

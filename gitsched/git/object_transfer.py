@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gitsched.git.failures import make_failure, recognize_damage
-from gitsched.git.transport import TRANSFER_TIMEOUT, run_transport
+from gitsched.git.transport import PROTOCOL_2, TRANSFER_TIMEOUT, run_transport
 from gitsched.git.urls import redact
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 NO_COLLECTION = (("gc.auto", "0"), ("maintenance.auto", "false"))
 """Git commands that run with the objects of one repository and the refs of another must not remove what has no ref."""
-_PROTOCOL = ("protocol.version", "2")
-"""With it, servers send objects by id that no ref names; with earlier ones, only if they are configured so."""
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}")
 
 
@@ -40,7 +38,7 @@ def fetch_objects(into: Repository, settings: Repository, url: str, oids: Sequen
         settings,
         TRANSFER_TIMEOUT,
         separate_objects(into, settings),
-        config=(*NO_COLLECTION, _PROTOCOL, *(() if known else (("fetch.negotiationAlgorithm", "noop"),))),
+        config=(*NO_COLLECTION, PROTOCOL_2, *(() if known else (("fetch.negotiationAlgorithm", "noop"),))),
         data="".join(f"{oid}\n" for oid in oids),
     )
     if done.exit_code != 0:

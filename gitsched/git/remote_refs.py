@@ -16,7 +16,7 @@ from gitsched.git import transport
 from gitsched.git.failures import make_failure, recognize_damage
 from gitsched.git.libgit2 import SHA256_REFUSAL, reject_format
 from gitsched.git.refs import REF_FORMAT, check_ref, find_blocking_ref
-from gitsched.git.transport import run_transport
+from gitsched.git.transport import PROTOCOL_2, run_transport
 from gitsched.git.urls import is_url, redact
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
 
@@ -76,8 +76,8 @@ def _run_ls_remote(
     """Return rows of value and ref name; the value of a symbolic ref is "ref: " and its target. With the packets of the protocol, which
     are as many as the refs of the remote, git also shows what an empty repository is."""
     arguments = ["ls-remote", "--symref", "--end-of-options", url, *patterns]
-    environment = {"GIT_TRACE_PACKET": "1"} if shows_packets else {}
-    done = run_transport(arguments, url, repository, transport.LS_REMOTE_TIMEOUT, environment)
+    environment, config = ({"GIT_TRACE_PACKET": "1"}, [PROTOCOL_2]) if shows_packets else ({}, [])
+    done = run_transport(arguments, url, repository, transport.LS_REMOTE_TIMEOUT, environment, config)
     lines = done.stderr.splitlines()
     packets = [line for line in lines if _PACKET in line]
     rows = [(value, name) for value, _, name in (line.partition("\t") for line in done.stdout.splitlines())]
@@ -186,12 +186,19 @@ def push(repository: Repository, url: str, ref: str, new: str, expected: str | N
         if not refused or isinstance(failure, Permanent):
             raise recognize_damage(failure, repository)
         if wait is None:
-            raise Temporary(
-                f"{failure}; nobody else has moved {ref}: if this remains, remove {ref}.lock from the repository on the server, which an "
-                "interrupted process may have left there"
-            ) from failure
+            raise recognize_damage(Temporary(f"{failure}; {_describe_refusal(ref, done)}"), repository) from failure
         time.sleep(wait)
     raise AssertionError("unreachable")
+
+
+def _describe_refusal(ref: str, done: PushResult) -> str:
+    """Return what can be the reason that a ref was not moved, although it has the expected value."""
+    if ref in done.rejected_here:
+        return f"the server shows {ref} to who fetches, but not to who pushes (receive.hideRefs)"
+    return (
+        f"nobody else has moved {ref}: if this remains, remove {ref}.lock from the repository on the server, which an interrupted process "
+        "may have left there"
+    )
 
 
 def push_together(

@@ -134,9 +134,11 @@ class Repository(CommitAncestry, MirroredRefs):
 
     def read_symbolic_ref(self, ref: str) -> str | None:
         """Return the target of a symbolic ref, even if it does not exist; None for any other ref."""
+        import pygit2
+
         try:
             found = self._repo.lookup_reference(ref).target
-        except (KeyError, ValueError):
+        except (KeyError, ValueError, pygit2.GitError):
             return None
         return found if isinstance(found, str) else None
 

@@ -31,6 +31,8 @@ _TRANSPORT_CONFIG = (
     ("maintenance.autoDetach", "false"),
     ("advice.pushUpdateRejected", "false"),
 )
+PROTOCOL_2 = ("protocol.version", "2")
+"""Configuration with which servers say which object ids they have, and send objects by id that no ref names."""
 _CONFIG_VARIABLES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM")
 _SERVERS = {"push": ("receive-pack", "pushinsteadof")}
 """What a command other than a fetch runs on the server, and the configuration that rewrites its URL before url.*.insteadOf does."""

@@ -112,8 +112,11 @@ def test_a_conflicting_branch_name_is_reported(bare: Path):
     repository = open_repository(bare)
     a = make(repository, "a")
     update_ref(repository, OUT, a, None)
-    with pytest.raises(Permanent, match="'refs/heads/placements' exists"):
-        update_ref(repository, OUT + "/x", a, None)
+    for existing, ref in ((OUT, f"{OUT}/x"), (OUT, f"{OUT}/x/y"), ("refs/heads/b/c", "refs/heads/b")):
+        if repository.resolve_ref(existing) is None:
+            update_ref(repository, existing, a, None)
+        with pytest.raises(Permanent, match=f"'{existing}' exists in .* cannot create '{ref}'"):
+            update_ref(repository, ref, a, None)
 
 
 def test_a_missing_commit_is_rejected(bare: Path):
@@ -142,6 +145,34 @@ def test_a_stale_lock_file_is_reported(bare: Path, monkeypatch):
         update_ref(repository, OUT, make(repository, "a"), None)
     lock.unlink()
     update_ref(repository, OUT, make(repository, "a"), None)
+
+
+def test_a_lock_on_the_head_is_reported(work: Path, monkeypatch):
+    """git locks HEAD, too, when it moves the branch that is checked out."""
+    repository = open_repository(work)
+    monkeypatch.setattr(refs, "_REF_LOCK_TIMEOUT", 0.1)
+    head = repository.resolve("HEAD")
+    (work / ".git/HEAD.lock").touch()
+    with pytest.raises(Temporary, match=f"is locked by {work}/.git/HEAD.lock"):
+        update_ref(repository, "refs/heads/main", make(repository, "a", head), head)
+
+
+def test_a_damaged_ref_is_reported_with_its_file(bare: Path):
+    repository = open_repository(bare)
+    (bare / OUT).write_text("no object id\n")
+    with pytest.raises(Permanent, match=f"the file {bare / OUT} is damaged"):
+        update_ref(repository, OUT, make(repository, "a"), None)
+
+
+def test_a_hook_of_the_users_repository_may_refuse_an_update(work: Path):
+    repository = open_repository(work)
+    hook = work / ".git/hooks/reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho not today >&2\nexit 1\n")
+    hook.chmod(0o755)
+    with pytest.raises(Temporary, match="not today"):
+        update_ref(repository, OUT, make(repository, "a"), None)
+    assert repository.resolve_ref(OUT) is None
 
 
 NO_REFS = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -118,6 +119,100 @@ def test_a_stale_lock_on_the_server_is_reported(mine: Repository, remote: str, b
         remote_refs.push(mine, remote, OUT, make(mine, "a"), None)
     lock.unlink()
     remote_refs.push(mine, remote, OUT, make(mine, "a"), None)
+
+
+def test_a_lock_on_the_server_that_is_released_meanwhile_is_no_error(mine: Repository, remote: str, bare: Path, monkeypatch):
+    lock = bare / f"{OUT}.lock"
+    lock.touch()
+    monkeypatch.setattr(remote_refs.time, "sleep", lambda seconds: lock.unlink(missing_ok=True))
+    a = make(mine, "a")
+    assert remote_refs.push(mine, remote, OUT, a, None)
+    assert remote_refs.read_remote_ref(remote, OUT) == a
+
+
+@pytest.mark.parametrize("setting", ["denyCurrentBranch=refuse", "hideRefs=refs/heads/new", "denyNonFastForwards=true", "shallow"])
+def test_what_the_server_is_configured_to_refuse_is_permanent(
+    mine: Repository, remote: str, git, bare: Path, work: Path, setting: str
+):
+    a = make(mine, "a")
+    remote_refs.push(mine, remote, OUT, a, None)
+    ref, expected, new, rewrite = OUT, a, make(mine, "b", a), False
+    name, _, value = setting.partition("=")
+    if name == "denyCurrentBranch":
+        git("config", "core.bare", "false", at=bare)
+        git("symbolic-ref", "HEAD", OUT, at=bare)
+    elif name == "hideRefs":
+        ref, expected = value, None
+    elif name == "denyNonFastForwards":
+        new, rewrite = make(mine, "other"), True
+    else:
+        new = make(mine, "c", new)
+        (work / ".git/shallow").write_text(f"{mine.commit(new).parents[0]}\n")
+        mine = open_repository(work)
+        rewrite = True
+    if value:
+        git("config", f"receive.{name}", value, at=bare)
+    with pytest.raises(Permanent, match="remote rejected"):
+        remote_refs.push(mine, remote, ref, new, expected, rewrite=rewrite or ref != OUT)
+    assert remote_refs.read_remote_ref(remote, ref) == expected
+
+
+def test_a_ref_that_the_server_shows_to_no_push_is_reported(mine: Repository, remote: str, git, bare: Path, monkeypatch):
+    monkeypatch.setattr(remote_refs, "_PUSH_RETRY_DELAYS", ())
+    a = make(mine, "a")
+    remote_refs.push(mine, remote, OUT, a, None)
+    git("config", "receive.hideRefs", "refs/heads", at=bare)
+    with pytest.raises(Temporary, match=rf"the server shows {OUT} to who fetches, but not to who pushes \(receive.hideRefs\)"):
+        remote_refs.push(mine, remote, OUT, make(mine, "b", a), a)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to another user")
+def test_a_repository_of_another_user_is_not_pushed_to(mine: Repository, bare: Path):
+    os.chown(bare, 65534, 65534)
+    with pytest.raises(Permanent, match="dubious ownership"):
+        remote_refs.push(mine, f"file://{bare}", OUT, make(mine, "a"), None)
+
+
+@pytest.mark.parametrize("content", ["empty", "one commit"])
+@pytest.mark.parametrize("protocol", [0, 2])
+def test_a_remote_with_sha256_ids_is_refused_with_the_cure(
+    mine: Repository, server, git, bare: Path, work: Path, content: str, protocol: int
+):
+    git("init", "-q", "--bare", "-b", "main", "--object-format=sha256", "long.git")
+    git("config", "http.receivepack", "true", at=bare.parent / "long.git")
+    git("config", "protocol.version", str(protocol), at=work)
+    if content != "empty":
+        git("init", "-q", "--object-format=sha256", "other")
+        git("commit", "-q", "--allow-empty", "-m", "a", at=bare.parent / "other")
+        git("push", "-q", "../long.git", "HEAD:main", at=bare.parent / "other")
+    for url in (f"file://{bare.parent}/long.git", server.url("open", "long.git")):
+        attempts = [
+            lambda url=url: remote_refs.push(mine, url, OUT, make(mine, "a"), None),
+            lambda url=url: remote_refs.fetch(mine, url, ["refs/heads/main:refs/heads/main"]),
+            lambda url=url: remote_refs.read_default_branch(url, repository=mine),
+        ]
+        for attempt in attempts[: 1 if content == "empty" else 3]:
+            with pytest.raises(Permanent, match=r"SHA-256 object ids.*git init --object-format=sha1"):
+                attempt()
+
+
+def test_a_remote_that_keeps_refs_in_a_reftable_is_used_or_refused_with_the_cure(mine: Repository, git, tmp_path: Path):
+    """git reads such a repository from version 2.45 on."""
+    place = tmp_path / "table.git"
+    git("init", "-q", "--bare", "-b", "main", *(("--ref-format=reftable",) if (new := has_reftable(git)) else ()), str(place))
+    if new:
+        a = make(mine, "a")
+        assert remote_refs.push(mine, f"file://{place}", OUT, a, None)
+        assert remote_refs.read_remote_ref(f"file://{place}", OUT) == a
+        return
+    git("config", "core.repositoryFormatVersion", "1", at=place)
+    git("config", "extensions.refStorage", "reftable", at=place)
+    with pytest.raises(Permanent, match="refs migrate --ref-format=files"):
+        remote_refs.read_remote_ref(f"file://{place}", OUT)
+
+
+def has_reftable(git) -> bool:
+    return tuple(map(int, re.findall(r"\d+", git("version"))[:2])) >= (2, 45)
 
 
 def test_a_conflicting_branch_name_is_permanent(mine: Repository, remote: str):
