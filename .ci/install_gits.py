@@ -1,4 +1,4 @@
-"""Unpack the git of a Debian release beside that of the machine: `install_gits.py DIRECTORY SUITE`, for example `build/gits trixie`.
+"""Unpack the git of a Debian release beside that of the machine: `install_gits.py DIRECTORY SUITE [MIRROR]`, such as `build/gits trixie`.
 
 Afterwards DIRECTORY/SUITE/bin has git and its programs, which use the libraries and the loader of that release and leave those of the
 machine, and of the programs that git starts, as they are. apt resolves, downloads and verifies the packages, from the mirror of the
@@ -7,12 +7,13 @@ machine's own configuration; it needs neither root nor the machine's list of ins
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
-from shutil import rmtree
 
-KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+KEYRINGS = [Path("/usr/share/keyrings", f"debian-archive-keyring.{kind}") for kind in ("gpg", "pgp")]
 _WRAPPER = """#!/bin/sh
 GIT_EXEC_PATH='{core}'
 export GIT_EXEC_PATH
@@ -21,51 +22,49 @@ exec '{loader}' --library-path '{libraries}' --argv0 "$0" '{program}' "$@"
 
 
 def find_mirror() -> str:
-    """Return the URL from which apt takes Debian's packages on this machine."""
-    rows = _run(["apt-get", "indextargets", "--format", "$(ORIGIN) $(SUITE) $(CODENAME) $(REPO_URI)"]).splitlines()
-    fields = [row.split() for row in rows]
-    found = [row[3] for row in fields if len(row) == 4 and row[0] == "Debian" and not row[2].endswith(("-security", "-updates"))]
-    if not found:
-        raise SystemExit("apt has no source of Debian here; run `apt-get update` as root, or name a mirror: make gits MIRROR=URL")
-    return found[0]
+    """Return the URL from which apt takes the packages of this machine, if it runs Debian."""
+    os_release = Path("/etc/os-release").read_text() if Path("/etc/os-release").exists() else ""
+    codename = re.search(r"^VERSION_CODENAME=(\w+)$", os_release, re.MULTILINE)
+    if codename is not None and re.search(r"^ID=debian$", os_release, re.MULTILINE):
+        listed = _run(["apt-get", "-oDebug::NoLocking=1", "--print-uris", "update"])
+        for suite in (f"{codename[1]}-updates", codename[1]):  # other projects have no updates of a release
+            found = re.search(rf"^'(\S+)/dists/{suite}/", listed, re.MULTILINE)
+            if found is not None:
+                return found[1]
+    raise SystemExit("apt has no source of Debian here; name a mirror: make gits MIRROR=URL")
 
 
-def install(directory: Path, suite: str, mirror: str) -> Path:
-    """Return the directory with the programs, made anew from the newest packages of the suite."""
+def install(directory: Path, suite: str, mirror: str) -> None:
+    """Unpack the newest packages of a suite, in place of those of an earlier call."""
     home = directory.absolute() / suite
     for name in ("etc/preferences.d", "etc/apt.conf.d", "state/lists/partial", "cache/archives/partial"):
         (home / name).mkdir(parents=True, exist_ok=True)
+    keyring = next((path for path in KEYRINGS if path.exists()), None)
+    if keyring is None:
+        raise SystemExit("the keys of Debian are missing: install debian-archive-keyring")
     sources = home / "etc/sources.list"
-    sources.write_text(f"deb [signed-by={KEYRING}] {mirror} {suite} main\n")
+    sources.write_text(f"deb [signed-by={keyring}] {mirror} {suite} main\n")
     places = {"Etc": home / "etc", "Etc::sourcelist": sources, "State": home / "state", "Cache": home / "cache"}
     places |= {"State::status": Path("/dev/null"), "Etc::sourceparts": Path("/dev/null")}
-    options = [f"-oDir::{name}={path}" for name, path in places.items()]
-    apt = [
-        "apt-get",
-        "--quiet",
-        "--quiet",
-        "--yes",
-        *options,
-        "-oAPT::Sandbox::User=",
-        "-oAcquire::Languages=none",
-        "-oDebug::NoLocking=1",
-    ]
+    settings = ["APT::Sandbox::User=", "Acquire::Languages=none", "Debug::NoLocking=1"]
+    settings += [f"Dir::{name}={path}" for name, path in places.items()]
+    apt = ["apt-get", "--quiet", "--quiet", "--yes", *(f"-o{setting}" for setting in settings)]
     _run([*apt, "update"])
     _run([*apt, "clean"])
     _run([*apt, "--no-install-recommends", "--download-only", "install", "git"])
     root = home / "root"
-    rmtree(root, ignore_errors=True)
+    shutil.rmtree(root, ignore_errors=True)
     for package in sorted((home / "cache/archives").glob("*.deb")):
         if package.name.startswith(("git_", "lib", "zlib")):
             _run(["dpkg-deb", "--extract", str(package), str(root)])
-    return _link_programs(home, root)
+    _wrap_programs(home, root)
 
 
-def _link_programs(home: Path, root: Path) -> Path:
+def _wrap_programs(home: Path, root: Path) -> None:
     """Put a script in the place of each program, which starts it with the loader and the libraries of its release."""
     loader = next(path for path in sorted(root.rglob("ld-linux*.so.*")) if path.is_file())
     libraries = dict.fromkeys(path.parent for path in sorted(root.rglob("lib*.so.*")) if "gconv" not in path.parts)
-    core, bin_directory = root / "usr/lib/git-core", home / "bin"
+    core, programs = root / "usr/lib/git-core", home / "bin"
     for program in sorted((*core.iterdir(), *(root / "usr/bin").glob("git*"))):
         if program.is_file() and not program.is_symlink() and program.read_bytes()[:4] == b"\x7fELF":
             moved = program.parent / ".programs" / program.name
@@ -74,19 +73,20 @@ def _link_programs(home: Path, root: Path) -> Path:
             paths = ":".join(map(str, libraries))
             program.write_text(_WRAPPER.format(core=core, loader=loader, libraries=paths, program=moved))
             program.chmod(0o755)
-    rmtree(bin_directory, ignore_errors=True)
-    bin_directory.mkdir()
+    shutil.rmtree(programs, ignore_errors=True)
+    programs.mkdir()
     for program in (root / "usr/bin").glob("git*"):
-        (bin_directory / program.name).symlink_to(program)
-    return bin_directory
+        (programs / program.name).symlink_to(program)
 
 
 def _run(command: list[str]) -> str:
+    if shutil.which(command[0]) is None:
+        raise SystemExit(f"there is no {command[0]}: packages of Debian are installed on Debian only")
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command[:1])} failed: {(done.stderr or done.stdout).strip()}")
+        raise SystemExit(f"{command[0]} failed: {(done.stderr or done.stdout).strip()}")
     return done.stdout
 
 
 if __name__ == "__main__":
-    install(Path(sys.argv[1]), sys.argv[2], sys.argv[3] if len(sys.argv) > 3 and sys.argv[3] else find_mirror())
+    install(Path(sys.argv[1]), sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else find_mirror())

@@ -6,8 +6,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
+from gitsched.cli import cli
 from tests.cli.conftest import Run
 
 CONFIG = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec:\n  output:\n    branch: %s\n"
@@ -45,25 +47,90 @@ def test_an_invalid_output_branch_in_the_settings_is_reported_with_its_location(
     assert "gitsched.yaml:6:13" in gitsched("validate", "--output-branch", "placements").stderr + done.stderr
 
 
-def test_a_repository_with_sha256_ids_is_refused_by_path_and_by_url(
-    gitsched: Run, environment: dict[str, str], tmp_path: Path, git: Callable[..., str]
-) -> None:
-    place = tmp_path / "long"
+COMMANDS = """\
+adopt --directories .
+apply knative
+collect --context one
+explain deploy/web
+export flux
+freeze because
+history
+init .
+plan
+plan --worktree
+plan main main
+rebalance deploy/web
+reconcile
+scores
+simulate --lose one
+status
+tidy
+tree one
+validate
+validate .
+watch --once
+"""
+"""A command line of each command that reads a repository."""
+OTHER_COMMANDS = {"comment", "help-code", "schedule", "schemas", "version"}
+SHA256 = "has SHA-256 object ids, and gitsched works with SHA-1 repositories only: make one with `git init --object-format=sha1`"
+REFTABLE = "keeps its refs in a reftable, which gitsched does not read: `git -C "
+FORMATS = {"objectFormat": ("sha256", SHA256), "refStorage": ("reftable", REFTABLE)}
+"""Formats of repositories that libgit2 does not read: the setting in the repository, its value, and the error."""
+
+
+@pytest.fixture(params=FORMATS)
+def unreadable(request: pytest.FixtureRequest, tmp_path: Path, git: Callable[..., str]) -> tuple[Path, str]:
+    """A repository in a format that only git reads, and the error."""
+    place, (value, error) = tmp_path / "other", FORMATS[request.param]
     place.mkdir()
-    git("init", "-q", "-b", "main", "--object-format=sha256", ".", at=place)
+    # An earlier git does not make a repository with a reftable.
+    git("init", "-q", "-b", "main", *(("--object-format=sha256",) if value == "sha256" else ()), ".", at=place)
     (place / "web.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
     git("add", "web.yaml", at=place)
     git("commit", "-qm", "Change", at=place)
-    for location in (str(place), place.as_uri()):
-        done = gitsched("plan", "-C", location)
-        assert (done.returncode, "works with SHA-1 repositories only" in done.stderr) == (1, True), done.stderr
+    if value == "reftable":
+        git("config", "core.repositoryFormatVersion", "1", at=place)
+        git("config", "extensions.refStorage", value, at=place)
+    return place, error
+
+
+def test_each_command_refuses_a_repository_in_a_format_that_only_git_reads(gitsched: Run, unreadable: tuple[Path, str]) -> None:
+    """In one line, with what to do."""
+    place, error = unreadable
+    failed = []
+    for line in COMMANDS.splitlines():
+        done = gitsched(*line.split(), at=place)
+        (last,) = done.stderr.splitlines() or [""]
+        if done.returncode not in (1, 2) or error not in last or done.stdout:
+            failed.append((line, done.returncode, done.stdout, done.stderr))
+    assert failed == []
+    assert {line.split()[0] for line in COMMANDS.splitlines()} == {*cli.list_commands(click.Context(cli))} - OTHER_COMMANDS
+
+
+def test_an_output_repository_in_a_format_that_only_git_reads_is_refused(gitsched: Run, unreadable: tuple[Path, str]) -> None:
+    place, error = unreadable
+    for command in ("plan", "reconcile", "status"):
+        done = gitsched(command, "--output-repository", str(place))
+        (line,) = done.stderr.splitlines()
+        assert (done.returncode, error in line) == (1, True), done.stderr
+
+
+def test_a_remote_with_sha256_ids_is_refused_in_one_line(
+    gitsched: Run, fleet: Path, git: Callable[..., str], tmp_path: Path
+) -> None:
+    git("init", "-q", "--bare", "-b", "main", "--object-format=sha256", str(tmp_path / "other.git"), at=tmp_path)
+    url = (tmp_path / "other.git").as_uri()
+    for arguments in (("reconcile", "--push", url), ("reconcile", "--output-repository", url)):
+        done = gitsched(*arguments)
+        (line,) = done.stderr.splitlines()
+        assert (done.returncode, SHA256 in line) == (1, True), done.stderr
 
 
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        ("", "the git executable is not on the PATH; gitsched needs git 2.31 or newer"),
-        ("#!/bin/sh\necho git version 2.20.1\n", "git 2.20 is too old: gitsched needs git 2.31 or newer"),
+        ("", "the git executable is not on the PATH; gitsched needs git 2.32 or newer"),
+        ("#!/bin/sh\necho git version 2.20.1\n", "git 2.20 is too old: gitsched needs git 2.32 or newer"),
         ("#!/bin/sh\necho something else\n", "cannot read the version of git"),
     ],
     ids=["absent", "old", "something else"],
