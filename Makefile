@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test search runners fuzz agreement pyyaml faults soak docs bench record doubling lock newest oldest clean environment
+.PHONY: help demo test gits search runners fuzz agreement pyyaml faults soak docs bench record doubling lock newest oldest clean environment
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -35,6 +35,15 @@ test: $(VENV)/.dev ## ruff, mypy, import-linter and every test
 		wait $$mypy || { cat "$$directory/mypy.txt" >&2; status=1; }; \
 		if [ $$status = 0 ]; then rm -rf "$$directory" & else echo "the files of the tests, perhaps in memory, are in $$directory until you remove it" >&2; fi; \
 		exit $$status; }
+
+# Each git is unpacked with its libraries, and takes the place of that of the machine on the PATH; MIRROR names another mirror than apt's.
+SUITES ?= bookworm trixie testing
+gits: $(VENV)/.dev ## run the tests of git, faults and commands with the git of Debian 12, 13 and testing, or of SUITES
+	@status=0; for suite in $(SUITES); do \
+		$(BIN)/python .ci/install_gits.py build/gits $$suite $(MIRROR) || { status=1; continue; }; \
+		( PATH="$(CURDIR)/build/gits/$$suite/bin:$$PATH"; export PATH; echo "$$suite: $$(git version)"; \
+		exec $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/git tests/faults tests/cli ) || status=1; \
+	done; exit $$status
 
 search: $(VENV)/.dev ## look for counterexamples of the tested properties for a long time, with random examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -n auto --dist worksteal -m "hypothesis or search"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -77,7 +78,7 @@ def update_refs(repository: Repository, moves: Sequence[RefMove]) -> None:
 def _run_update_refs(repository: Repository, moves: Sequence[RefMove]) -> GitResult:
     arguments = ["update-ref", "-m", "gitsched", "--stdin"]
     data = "".join(f"option no-deref\nupdate {move.ref} {move.new} {move.old or _ZERO_OID}\n" for move in moves)
-    with repository.hold_lock():
+    with repository.private.hold() if repository.private is not None else contextlib.nullcontext():
         return run_git(arguments, repository=repository, data=data)
 
 
