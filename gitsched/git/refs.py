@@ -100,7 +100,7 @@ def _explain_failure(repository: Repository, moves: Sequence[RefMove], output: s
     for ref in (move.ref for move in moves if move.old is None):
         blocking = find_blocking_ref(ref, existing)
         if blocking is not None:
-            return Permanent(f"{blocking!r} exists in {repository.root}, so that git cannot create {ref!r}: rename one of them")
+            return Permanent(describe_blocking_ref(blocking, ref, repository.root))
         if Path(common, ref).is_file():
             return Permanent(f"the file {common / ref} is damaged: it names no commit; remove it")
     directory = next(path for path in Path(common, moves[0].ref).parents if path.exists())
@@ -111,6 +111,11 @@ def _explain_failure(repository: Repository, moves: Sequence[RefMove], output: s
 def find_blocking_ref(ref: str, existing: Iterable[str]) -> str | None:
     """Return the ref that exists and has the name of a directory of another one, or below it, so that only one of them can exist."""
     return next((name for name in existing if ref.startswith(f"{name}/") or name.startswith(f"{ref}/")), None)
+
+
+def describe_blocking_ref(existing: str, ref: str, location: str) -> str:
+    """Return the reason that a ref cannot be created where another one exists, and what to do."""
+    return f"{existing!r} exists in {location}, so that {ref!r} cannot be created: delete one of them, or give it another name"
 
 
 def find_branch_head(repository: Repository, branch: str) -> str | None:

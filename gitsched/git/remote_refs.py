@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from gitsched.git import transport
-from gitsched.git.failures import make_failure, recognize_damage
+from gitsched.git.failures import CorruptRepository, make_failure, recognize_damage
 from gitsched.git.libgit2 import SHA256_REFUSAL, reject_format
-from gitsched.git.refs import REF_FORMAT, check_ref, find_blocking_ref
+from gitsched.git.refs import REF_FORMAT, check_ref, describe_blocking_ref, find_blocking_ref
 from gitsched.git.transport import PROTOCOL_2, run_transport
 from gitsched.git.urls import is_url, redact
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
@@ -103,25 +103,35 @@ def fetch(repository: Repository, url: str, refspecs: Sequence[str], depth: int 
 
     `depth` limits the history and makes the repository shallow. Raise Permanent if the remote does not have one of the refs.
     """
-    refs = list[str]()
+    refs = dict[str, str]()
     for refspec in refspecs:
         source, colon, destination = refspec.removeprefix("+").partition(":")
         if colon or not _OBJECT_ID.fullmatch(source):
-            refs.append(check_ref(source))
-            check_ref(destination)
+            refs[check_ref(source)] = check_ref(destination)
     options = ["--no-tags", "--no-prune", "--no-recurse-submodules", "--no-write-fetch-head", "--quiet"]
     if depth is not None:
         options.append(f"--depth={depth:d}")
     done = run_transport(["fetch", *options, "--end-of-options", url, *refspecs], url, repository, transport.TRANSFER_TIMEOUT)
     if done.exit_code != 0:
-        action = f"cannot fetch from {redact(url)}"
-        failure = make_failure(action, done.stderr)
-        if isinstance(failure, Temporary):
-            found = {name for _, name in _run_ls_remote(url, refs or ["HEAD"], repository)}  # raises what keeps it from answering
-            missing = [ref for ref in refs if ref not in found]
-            if missing:
-                raise Permanent(f"{action}: it has no {' and no '.join(missing)}")
-        raise recognize_damage(failure, repository)
+        raise recognize_damage(_explain_fetch(repository, url, refs, done.stderr), repository)
+
+
+def _explain_fetch(repository: Repository, url: str, refs: Mapping[str, str], output: str) -> GitschedError:
+    """Return why refs of the remote, with their names here, were not fetched. Raise an error if the remote does not even list its refs."""
+    action = f"cannot fetch from {redact(url)}"
+    failure = make_failure(action, output)
+    if isinstance(failure, Permanent):
+        return failure
+    found = {name for _, name in _run_ls_remote(url, [*refs] or ["HEAD"], repository)}
+    missing = [ref for ref in refs if ref not in found]
+    if missing:
+        return Permanent(f"{action}: it has no {' and no '.join(missing)}")
+    existing = [name for name, _ in repository.list_refs("refs/")]
+    blocking = [(name, ref) for ref in refs.values() if (name := find_blocking_ref(ref, existing)) is not None]
+    if blocking and repository.private is not None:
+        repository.private.report_damage()  # the clone has a ref that the remote has no longer
+        return CorruptRepository(str(failure))
+    return Permanent(f"{action}: {describe_blocking_ref(*blocking[0], repository.root)}") if blocking else failure
 
 
 class PushResult(NamedTuple):
@@ -240,9 +250,8 @@ def _check_remote(repository: Repository, url: str, ref: str, new: str, expected
         raise Conflict(f"{ref} of {redact(url)} is no longer {f'at {expected}' if expected else 'absent'}") from failure
     blocking = find_blocking_ref(ref, found) if now is None else None
     if blocking is not None:
-        raise Permanent(
-            f"cannot push to {ref} of {redact(url)}: {blocking!r} exists there, so that {ref!r} cannot be created: rename one of them"
-        ) from failure
+        reason = describe_blocking_ref(blocking, ref, redact(url))
+        raise Permanent(f"cannot push to {ref} of {redact(url)}: {reason}") from failure
     return now == new
 
 

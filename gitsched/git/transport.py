@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.git.process import GitResult, run_git
 from gitsched.git.urls import check_url, is_loopback
+from gitsched.model.errors import Permanent
 
 if TYPE_CHECKING:
     from gitsched.git.repository import Repository
@@ -40,10 +41,12 @@ _SERVERS = {"push": ("receive-pack", "pushinsteadof")}
 
 def read_config(git_directory: str, names: str) -> tuple[tuple[str, str], ...]:
     """Return the configuration whose names match an extended regular expression, in the order in which git reads it: that of the system,
-    the user, the repository and the environment. A name may occur several times."""
+    the user, the repository and the environment. A name may occur several times. Raise Permanent if git cannot read it."""
     arguments = ["config", "--includes", "--null", "--get-regexp", names]
     # Not as a command in the repository: in a private clone git reads no configuration of the user.
     done = run_git(arguments, cwd="/", extra_environment={"GIT_DIR": git_directory})
+    if done.exit_code not in (0, 1):  # 1: there is none
+        raise Permanent(f"git cannot read its configuration: {done.stderr.strip()}")
     entries = (entry.partition("\n") for entry in done.stdout.split("\0") if entry)
     return tuple((name, value if separator else "true") for name, separator, value in entries)
 

@@ -130,6 +130,21 @@ def test_a_clone_in_which_a_push_fails_is_fetched_again(origin: Path, cache: Pat
     assert git("rev-parse", "placements", at=origin) == commit
 
 
+def test_a_branch_of_the_remote_may_become_a_directory_of_branches(origin: Path, cache: Path, git: Git) -> None:
+    git("branch", "dev", "main", at=origin)
+    open_source(f"file://{origin}", cache=cache).fetch("dev")
+    git("branch", "-m", "dev", "dev/one", at=origin)
+    source = open_source(f"file://{origin}", cache=cache)
+    source.fetch("dev/one")
+    assert source.resolve_branch("dev/one") == git("rev-parse", "main", at=origin)
+
+
+def test_a_configuration_that_git_cannot_read_is_an_error(origin: Path, cache: Path, configure: Callable[[str], None]) -> None:
+    configure("[credential\n")
+    with pytest.raises(Permanent, match="git cannot read its configuration: fatal: bad config line 1"):
+        read(f"file://{origin}", cache)
+
+
 def test_objects_that_only_the_state_of_a_plan_refers_to_may_be_elsewhere(origin: Path, cache: Path) -> None:
     clone = PrivateClone(f"file://{origin}", cache)
     repository = clone.repository

@@ -115,7 +115,7 @@ def test_a_conflicting_branch_name_is_reported(bare: Path):
     for existing, ref in ((OUT, f"{OUT}/x"), (OUT, f"{OUT}/x/y"), ("refs/heads/b/c", "refs/heads/b")):
         if repository.resolve_ref(existing) is None:
             update_ref(repository, existing, a, None)
-        with pytest.raises(Permanent, match=f"'{existing}' exists in .* cannot create '{ref}'"):
+        with pytest.raises(Permanent, match=f"'{existing}' exists in .*, so that '{ref}' cannot be created"):
             update_ref(repository, ref, a, None)
 
 

@@ -218,11 +218,20 @@ def has_reftable(git) -> bool:
 def test_a_conflicting_branch_name_is_permanent(mine: Repository, remote: str):
     remote_refs.push(mine, remote, OUT, make(mine, "a"), None)
     for name in (OUT + "/x", OUT + "/x/y"):
-        with pytest.raises(Permanent, match=f"'{OUT}' exists there, so that '{name}' cannot be created"):
+        with pytest.raises(Permanent, match=f"'{OUT}' exists in {remote}, so that '{name}' cannot be created"):
             remote_refs.push(mine, remote, name, make(mine, "a"), None)
     remote_refs.push(mine, remote, "refs/heads/a/b/c", make(mine, "a"), None)
-    with pytest.raises(Permanent, match="'refs/heads/a/b/c' exists there, so that 'refs/heads/a' cannot be created"):
+    with pytest.raises(Permanent, match=r"'refs/heads/a/b/c' exists in .*, so that 'refs/heads/a' cannot be created"):
         remote_refs.push(mine, remote, "refs/heads/a", make(mine, "a"), None)
+
+
+def test_a_fetched_branch_may_conflict_with_one_that_exists_here(mine: Repository, remote: str, git, bare: Path, work: Path):
+    remote_refs.push(mine, remote, OUT + "/x", make(mine, "a"), None)
+    git("update-ref", "refs/gitsched/placements", "HEAD", at=work)
+    with pytest.raises(
+        Permanent, match=f"'refs/gitsched/placements' exists in {work}.*, so that 'refs/gitsched/placements/x' cannot"
+    ):
+        remote_refs.fetch(mine, remote, [f"{OUT}/x:refs/gitsched/placements/x"])
 
 
 def test_a_symbolic_branch_is_refused(mine: Repository, remote: str, git, bare: Path):
