@@ -6,7 +6,6 @@ import functools
 import gc
 import itertools
 import os
-import shutil
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ import gitsched.decide.registry  # noqa: F401 - registers the policy APIs, as ev
 from gitsched.build import scratch
 from tests.builders.remembered_builds import remember_builds
 from tests.metrics.conftest import Server
+from tests.programs import explain_missing
 from tests.search_depth import count_examples
 
 # The health check that measures time fails on a busy machine, so it is off.
@@ -41,14 +41,6 @@ yaml.safe_load_all = functools.partial(yaml.load_all, Loader=yaml.CSafeLoader)
 yaml.safe_dump = functools.partial(yaml.dump, Dumper=yaml.CSafeDumper)
 yaml.safe_dump_all = functools.partial(yaml.dump_all, Dumper=yaml.CSafeDumper)
 
-PROGRAMS = {
-    "kubectl": ("kubectl",),
-    "helm": ("helm",),
-    "shellcheck": ("shellcheck",),
-    "prometheus": ("prometheus",),
-    "browser": ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"),
-}
-"""Marker → programs, one of which is needed. `make test` skips tests without them; GITSCHED_REQUIRE_ALL=1 requires them."""
 
 _COMMITS = {
     "GIT_AUTHOR_NAME": "Ada Author",
@@ -87,12 +79,12 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    for marker, programs in PROGRAMS.items():
-        if item.get_closest_marker(marker) and not any(shutil.which(program) for program in programs):
-            message = f"needs {' or '.join(programs)}, which is not installed"
-            if _REQUIRE_ALL:
-                pytest.fail(f"{message}, and GITSCHED_REQUIRE_ALL=1 allows no skip", pytrace=False)
-            pytest.skip(message)
+    """Skip a test with the marker needs(PROGRAM...) where a program is missing; GITSCHED_REQUIRE_ALL=1 fails it instead."""
+    reason = explain_missing(tuple(name for marker in item.iter_markers("needs") for name in marker.args))
+    if reason and _REQUIRE_ALL:
+        pytest.fail(f"{reason}, and GITSCHED_REQUIRE_ALL=1 allows no skip", pytrace=False)
+    if reason:
+        pytest.skip(reason)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,7 +14,7 @@ from gitsched.build.helm import ChartResult, compute_chart_key, find_helm, rende
 from gitsched.build.process import BuildLimits
 from tests.build.test_closure import Commit
 
-pytestmark = pytest.mark.helm
+pytestmark = pytest.mark.needs("helm")
 
 CHART = {
     "charts/web/Chart.yaml": "apiVersion: v2\nname: shop-web\nversion: 1.0.0\n",

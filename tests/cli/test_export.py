@@ -52,7 +52,7 @@ def test_flux_export_has_a_repository_and_a_kustomization_of_the_cluster(gitsche
     assert (kustomization["spec"]["prune"], kustomization["spec"]["wait"]) == (True, True)
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_kustomize_builds_the_path_in_the_flux_kustomization(
     gitsched: Run, pushed: Path, git: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -154,7 +154,7 @@ def expand(template: str, values: dict[str, Any]) -> str:
     return re.sub(r"\{\{(.+?)\}\}", find, template)
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 @pytest.mark.parametrize("generator", ["files", "directories"])
 def test_argo_cd_makes_an_application_for_each_cluster_directory(
     gitsched: Run, pushed: Path, git: Callable[..., str], tmp_path: Path, generator: str
@@ -217,7 +217,7 @@ spec:
 """
 
 
-@pytest.mark.helm
+@pytest.mark.needs("helm")
 def test_argocd_export_has_an_application_set_of_bundles(
     gitsched: Run, pushed: Path, git: Callable[..., str], tmp_path: Path
 ) -> None:

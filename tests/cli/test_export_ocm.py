@@ -324,7 +324,7 @@ def api_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiS
     server.close()
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_kubectl_creates_the_objects(gitsched: Run, hub_fleet: Path, api_server: ApiServer) -> None:
     for consumer in ("hub", "works", "argocd"):
         text = gitsched("export", "ocm", "--for", consumer, "--app-url", "https://git.example.com/app.git").stdout
@@ -339,7 +339,7 @@ def read_commands() -> list[list[str]]:
     return [shlex.split(line.split("| kubectl")[1]) for line in block.replace("\\\n", " ").splitlines()]
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_decisions_survive_on_a_hub(gitsched: Run, hub_fleet: Path, commit: Callable[..., None], api_server: ApiServer) -> None:
     apply, apply_status = read_commands()
 

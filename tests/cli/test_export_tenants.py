@@ -44,7 +44,7 @@ def objects(
     return export
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_the_account_of_flux_may_do_what_the_tenant_may(objects: Callable[..., list[dict[str, Any]]], tmp_path: Path) -> None:
     found = objects("--for", "flux")
     assert [f"{each['kind']}/{each['metadata'].get('namespace', '')}/{each['metadata']['name']}" for each in found] == [

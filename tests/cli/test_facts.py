@@ -370,7 +370,7 @@ def prometheus(tmp_path: Path) -> Iterator[Prometheus]:
     running.stop()
 
 
-@pytest.mark.prometheus
+@pytest.mark.needs("prometheus")
 def test_nan_and_infinity_of_a_real_prometheus_cost_single_scores(
     gitsched: Run, facts: Path, commit: Commit, prometheus: Prometheus
 ) -> None:

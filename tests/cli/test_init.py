@@ -70,7 +70,7 @@ def test_init_leaves_out_what_cannot_be_built(gitsched: Run, make: Callable[[Map
     assert gitsched("validate", at=place).returncode == 0
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_init_leaves_out_bundles_that_have_errors(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:
     broken = {"dns/overlays/production/kustomization.yaml": "resources: [a.yaml]\npatches: [{path: b.yaml}]\n"}
     broken |= {"dns/overlays/production/a.yaml": WEB, "dns/overlays/production/b.yaml": WEB.replace("name: web", "name: none")}
@@ -149,7 +149,7 @@ def test_init_for_other_apis_writes_files_without_errors(
     assert found.returncode == 0, found.stdout
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_a_variable_that_flux_substitutes_is_never_delivered_as_it_is(
     gitsched: Run, make: Callable[[Mapping[str, str]], Path]
 ) -> None:
@@ -174,7 +174,7 @@ def test_a_variable_that_flux_substitutes_is_never_delivered_as_it_is(
     assert "${SIZE} has no value" in found.stdout
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_bundles_that_flux_changes_are_proposed_if_gitsched_can_build_them(
     gitsched: Run, make: Callable[[Mapping[str, str]], Path]
 ) -> None:

@@ -183,6 +183,7 @@ def test_a_remote_that_does_not_respond_is_no_success(site: Site, remote: Path) 
     assert put(site, "ash", make_scores("ash"))[0] == 200
 
 
+@pytest.mark.needs("curl")
 def test_clusters_push_at_the_same_time(site: Site, git: Git, remote: Path) -> None:
     processes = []
     for cluster, token in TOKENS.items():

@@ -148,7 +148,7 @@ def test_a_burst_of_webhooks_is_debounced(listening: Callable[..., Site]) -> Non
     assert site.count_runs() < 20
 
 
-@pytest.mark.prometheus
+@pytest.mark.needs("prometheus")
 def test_promtool_accepts_the_metrics(listening: Callable[..., Site]) -> None:
     site = listening(*NEVER)
     site.process.wait_for(lambda: site.count_runs() == 1)
@@ -157,7 +157,7 @@ def test_promtool_accepts_the_metrics(listening: Callable[..., Site]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.prometheus
+@pytest.mark.needs("prometheus")
 def test_alerts_in_the_documentation_are_valid_for_prometheus(tmp_path: Path) -> None:
     (alerts,) = re.findall(r"^```yaml\n(groups:\n.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     (tmp_path / "alerts.yaml").write_text(alerts)

@@ -25,7 +25,7 @@ from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.reconcile.run import RunResult, open_context
 from tests.builders.recorded_cluster import RecordedCluster, make_node, make_pod
 
-pytestmark = pytest.mark.kubectl
+pytestmark = pytest.mark.needs("kubectl")
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ROOT = Path(__file__).parents[2]
 COMMIT = "8a50d640f1c2b3a4958677685940312213040516"
@@ -393,6 +393,7 @@ def make_workload(name: str, replicas: int, ready: int, **condition: str) -> Any
     }
 
 
+@pytest.mark.needs("ssh-keygen")
 def test_a_cluster_pushes_signed_facts_and_its_report_with_the_rights_of_its_manifests(
     collect: Collect, cluster: RecordedCluster, tmp_path: Path
 ) -> None:

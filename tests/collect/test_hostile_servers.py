@@ -19,7 +19,7 @@ from gitsched.kubectl.client import KubectlOptions
 from gitsched.kubectl.proxy import MAX_ANSWER, MAX_VALUES
 from tests.builders.recorded_cluster import RecordedCluster, make_node, make_pod
 
-pytestmark = pytest.mark.kubectl
+pytestmark = pytest.mark.needs("kubectl")
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DEEP = b'{"items":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 WRONG: list[Any] = [

@@ -65,8 +65,8 @@ UPSTREAM = {
 """The fields that deploy/ uses of the CRDs of the Prometheus operator and of Sealed Secrets."""
 
 CASES = [pytest.param(directory, id=f"kustomize-{directory.name}") for directory in (KUSTOMIZE / "base", KUSTOMIZE / "example")]
-CASES += [pytest.param(path, id=f"helm-{path.stem}", marks=pytest.mark.helm) for path in VALUES]
-pytestmark = pytest.mark.kubectl
+CASES += [pytest.param(path, id=f"helm-{path.stem}", marks=pytest.mark.needs("helm")) for path in VALUES]
+pytestmark = pytest.mark.needs("kubectl")
 
 
 @pytest.fixture(params=CASES)
@@ -191,7 +191,7 @@ def test_pods_may_connect_to_git_servers_and_not_to_the_metadata_service(objects
         assert not is_allowed("fd00:ec2::254", 443)
 
 
-@pytest.mark.helm
+@pytest.mark.needs("helm")
 @pytest.mark.parametrize("name", ["base", "example"])
 def test_the_chart_renders_the_objects_of_kustomize(name: str) -> None:
     values = CHART / "ci" / f"{'default' if name == 'base' else name}-values.yaml"
@@ -200,7 +200,7 @@ def test_the_chart_renders_the_objects_of_kustomize(name: str) -> None:
     assert normalize(render_file(values)) == expected
 
 
-@pytest.mark.helm
+@pytest.mark.needs("helm")
 @pytest.mark.parametrize("path", VALUES, ids=lambda path: path.stem)
 def test_helm_lint_accepts_the_chart(path: Any) -> None:
     done = run("helm", "lint", "--strict", str(CHART), "--values", str(path))
@@ -214,7 +214,7 @@ REQUIRED: dict[str, Any] = {
 }
 
 
-@pytest.mark.helm
+@pytest.mark.needs("helm")
 @pytest.mark.parametrize(
     ("values", "path"),
     [
@@ -249,7 +249,7 @@ def test_every_value_of_the_chart_is_described() -> None:
     assert {path.partition(".")[0] for path in undescribed} <= {"securityContext"}
 
 
-@pytest.mark.helm
+@pytest.mark.needs("helm")
 def test_large_numbers_are_rendered_as_integers() -> None:
     values = {**REQUIRED, "securityContext": {"runAsUser": 1000660000}}
     template = get_pod_template(find(render(values), "Deployment"))
@@ -257,7 +257,7 @@ def test_large_numbers_are_rendered_as_integers() -> None:
     assert template["spec"]["securityContext"]["runAsUser"] == 1000660000
 
 
-@pytest.mark.helm
+@pytest.mark.needs("helm")
 def test_two_releases_in_a_namespace_have_different_names_and_selectors() -> None:
     one, two = (normalize(render(CHART / "ci" / "example-values.yaml", release)) for release in ("gitsched", "second"))
     shared = one.keys() & two.keys()

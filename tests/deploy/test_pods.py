@@ -24,7 +24,7 @@ from tests.git.conftest import Server
 from tests.local import PATIENCE
 
 pytestmark = [
-    pytest.mark.helm,
+    pytest.mark.needs("helm"),
     pytest.mark.skipif(not can_isolate(), reason="only root can create namespaces for mounts and processes here"),
 ]
 SECRET = {"git-credentials": "username=ada\npassword=secret\n", "webhook-secret": "a secret of sixteen\n"}
@@ -183,6 +183,7 @@ def knows(pod: Pod, source: str) -> Callable[[], bool]:
     return lambda: source in [run["source"] for run in pod.list_events("run")]
 
 
+@pytest.mark.needs("ssh-keygen")
 def test_the_container_has_the_user_root_and_volumes_of_the_manifest(fleet: Fleet) -> None:
     key = fleet.at / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)

@@ -63,10 +63,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[getattr(pytest.mark, program) for program in PROGRAMS_OF_GUIDES.get(name, ())])
-        for name in SHELL_PAGES
-    ],
+    [pytest.param(name, marks=pytest.mark.needs(*PROGRAMS_OF_GUIDES.get(name, ()))) for name in SHELL_PAGES],
 )
 def test_the_commands_of_a_page_print_what_it_shows(name: str, tmp_path: Path, example: Path) -> None:
     page = PAGES[name].read_text()

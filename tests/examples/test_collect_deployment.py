@@ -17,7 +17,7 @@ from gitsched.cli.collect import command
 COLLECT = Path(__file__).parents[2] / "deploy" / "collect"
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_the_manifests_are_valid_and_their_command_exists() -> None:
     done = subprocess.run(["kubectl", "kustomize", str(COLLECT)], capture_output=True, text=True, check=True)
     bodies = {body["kind"]: body for body in yaml.safe_load_all(done.stdout)}

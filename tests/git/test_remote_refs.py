@@ -448,6 +448,7 @@ def test_a_killed_push_leaves_the_old_or_the_new_commit(mine: Repository, git, b
     assert remote_refs.read_remote_ref(url, OUT) == b
 
 
+@pytest.mark.needs("pgrep")
 @pytest.mark.parametrize("helper", ["silent server", "silent credential helper"])
 def test_a_remote_that_accepts_and_says_nothing_ends_at_the_deadline(
     mine: Repository, monkeypatch: pytest.MonkeyPatch, helper: str, request: pytest.FixtureRequest, git: Any

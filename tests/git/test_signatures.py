@@ -14,7 +14,7 @@ from gitsched.git import open_repository
 from gitsched.git.signatures import find_key_problem, verify_commit
 from gitsched.model.errors import Permanent
 
-pytestmark = pytest.mark.usefixtures("no_user_keys")
+pytestmark = [pytest.mark.usefixtures("no_user_keys"), pytest.mark.needs("ssh-keygen", "gpg")]
 
 
 class Signed(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +12,6 @@ from gitsched.git import Signer, make_signer, open_repository
 from gitsched.model.errors import Permanent
 
 ADA = {"name": "Ada", "email": "ada@example.org", "time": datetime(2024, 5, 1, tzinfo=UTC)}
-ssh = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs ssh-keygen")
-gpg = pytest.mark.skipif(shutil.which("gpg") is None, reason="needs gpg")
 
 
 @pytest.fixture
@@ -30,7 +27,7 @@ def sign_one(work: Path, signer: Signer) -> str:
     return repository.commit_tree(repository.commit(head).tree, [head], "Signed\n\nbody", **ADA, sign=signer)
 
 
-@ssh
+@pytest.mark.needs("ssh-keygen")
 def test_an_ssh_signature_verifies(work: Path, git, key: Path, tmp_path: Path):
     git("config", "gpg.format", "ssh", at=work)
     git("config", "user.signingKey", str(key), at=work)
@@ -48,10 +45,8 @@ def test_an_ssh_signature_verifies(work: Path, git, key: Path, tmp_path: Path):
         git("verify-commit", oid, at=work)
 
 
-@ssh
+@pytest.mark.needs("ssh-keygen", "ssh-agent")
 def test_a_key_in_an_agent_signs(work: Path, git, key: Path, tmp_path: Path, monkeypatch):
-    if shutil.which("ssh-agent") is None:
-        pytest.skip("needs ssh-agent")
     agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(tmp_path / "agent")], stdout=subprocess.PIPE)
     try:
         assert agent.stdout is not None
@@ -68,7 +63,7 @@ def test_a_key_in_an_agent_signs(work: Path, git, key: Path, tmp_path: Path, mon
     assert "gpgsig -----BEGIN SSH SIGNATURE-----" in git("cat-file", "commit", oid, at=work)
 
 
-@gpg
+@pytest.mark.needs("gpg")
 def test_a_gpg_signature_verifies(work: Path, git, monkeypatch):
     home = Path("~/.gnupg").expanduser()
     home.mkdir(mode=0o700)
@@ -82,6 +77,7 @@ def test_a_gpg_signature_verifies(work: Path, git, monkeypatch):
         subprocess.run(["gpgconf", "--kill", "all"], check=False)
 
 
+@pytest.mark.needs("ssh-keygen")
 def test_a_failed_signature_has_a_reason(work: Path, tmp_path: Path):
     repository = open_repository(work)
     for signer, words in (

@@ -270,6 +270,7 @@ def test_a_relative_cache_directory_is_below_the_working_directory(origin: Path,
     assert Path(source.repository.path).parent == tmp_path / "here"
 
 
+@pytest.mark.needs("pgrep")
 def test_a_lock_lasts_until_the_git_processes_of_its_holder_have_ended(origin: Path, cache: Path, tmp_path: Path, monkeypatch):
     """Otherwise the next process would remove the lock files of a fetch that continues after its parent was killed."""
     url = f"file://{origin}"

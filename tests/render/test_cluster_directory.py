@@ -116,7 +116,7 @@ def test_complete_content_of_a_small_directory() -> None:
     assert directory.keys() == GOLDEN.keys()
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 @pytest.mark.parametrize("files", [manifests(), {}], ids=["with workloads", "with the stub alone"])
 def test_kustomize_builds_the_directory(files: dict[str, PlannedFile], tmp_path: Path) -> None:
     for path, file in complete_directory(EU, files, BUILT_IN_NAMESPACES).items():

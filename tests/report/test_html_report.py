@@ -28,8 +28,9 @@ from gitsched.reconcile.run import make_review
 from gitsched.report.page import FleetView, write_page
 from gitsched.report.page.history import HistoryPage, write_history_page
 from gitsched.report.review import ComparisonBase, DeliveryChanges, Review
+from tests.programs import find_program
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.needs("browser")
 ROOT = Path(__file__).parents[2]
 NOW = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 WORKLOADS, CLUSTERS = 1000, 100
@@ -39,9 +40,8 @@ Open = Callable[[str], Page]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    found = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))))
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        started = playwright.chromium.launch(executable_path=find_program("browser"), args=["--no-sandbox"])
         yield started
         started.close()
 

@@ -285,7 +285,7 @@ def test_a_dump_that_the_source_has_is_refused(fleet: Fleet) -> None:
         take_over(fleet, str(fleet.path / "hub.json"))
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_clusters_are_read_through_kubectl(fleet: Fleet, tmp_path: Path) -> None:
     servers = {name: ApiServer() for name in "abc"}
     try:

@@ -229,7 +229,7 @@ def test_directories_that_only_argo_cd_knows_are_reported(fleet: Fleet, generato
     )
 
 
-@pytest.mark.helm
+@pytest.mark.needs("helm")
 def test_a_chart_of_the_repository_is_rendered_with_the_values_of_the_application(fleet: Fleet) -> None:
     chart = {
         "apps/web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",

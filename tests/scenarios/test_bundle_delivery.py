@@ -221,7 +221,7 @@ def test_a_commit_that_left_the_history_is_replaced(fleet: Fleet) -> None:
     assert fleet.load(FLUX.format("first", REPOSITORY))["spec"]["ref"]["commit"] == commit
 
 
-@pytest.mark.helm
+@pytest.mark.needs("helm")
 def test_flux_and_argocd_render_the_chart_that_gitsched_would_write(fleet: Fleet, tmp_path: Path) -> None:
     fleet.commit({**CHART, **policy(), **bundle("manifests", text=CHART_BUNDLE)})
     assert codes(fleet.reconcile()) == set()

@@ -12,7 +12,7 @@ from gitsched.reconcile import Reconciler
 from .conftest import Fleet, cluster
 from .test_flux_paths import DEPLOYMENT, SYNC, VARIANTS, codes, findings, kustomization
 
-pytestmark = pytest.mark.kubectl
+pytestmark = pytest.mark.needs("kubectl")
 WEB = "clusters/{0}/shop/deployment-web.yaml"
 BUNDLE = """\
 apiVersion: gitsched.io/v1alpha1
@@ -213,7 +213,7 @@ def test_a_bundle_is_built_as_an_application_builds_it(fleet: Fleet) -> None:
     assert "image: registry.example.com/web:3\n" in fleet.read(WEB.format("one"))
 
 
-@pytest.mark.helm
+@pytest.mark.needs("helm")
 def test_a_chart_needs_the_values_that_the_application_sets(fleet: Fleet) -> None:
     chart = {
         "chart/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",

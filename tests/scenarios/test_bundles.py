@@ -22,7 +22,8 @@ from .conftest import Fleet
 
 TABLE = yaml.safe_load((Path(__file__).parent / "bundles.yaml").read_text("utf-8"))
 STORIES = [
-    pytest.param(story, id=story["name"], marks=[pytest.mark.helm] if "helm" in repr(story) else []) for story in TABLE["stories"]
+    pytest.param(story, id=story["name"], marks=[pytest.mark.needs("helm")] if "helm" in repr(story) else [])
+    for story in TABLE["stories"]
 ]
 OWN = ("cluster.json", "kustomization.yaml", "gitsched-placement.yaml")
 
@@ -90,7 +91,7 @@ def test_explain_names_the_label_that_a_cluster_lacks(fleet: Fleet) -> None:
     assert (lacked, "-", "-", "lab", "-") in table.rows
 
 
-@pytest.mark.helm
+@pytest.mark.needs("helm")
 def test_explain_says_how_variants_of_one_directory_differ(fleet: Fleet) -> None:
     chart = {
         "chart/Chart.yaml": "apiVersion: v2\nname: web\nversion: 0.1.0\n",

@@ -63,7 +63,7 @@ def test_a_failing_url_of_a_repository_does_not_stop_another_root_that_names_it(
     assert world.fleet.where("default/deployment-web") == ["one"]
 
 
-@pytest.mark.helm
+@pytest.mark.needs("helm")
 def test_a_values_file_that_is_an_object_of_others_stays_an_object(fleet: Fleet) -> None:
     fleet.commit(
         {

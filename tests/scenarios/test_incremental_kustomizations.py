@@ -80,7 +80,7 @@ def shared_builds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builds, "run_builds", run)
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 @pytest.mark.parametrize("feature", FEATURES)
 def test_changes_below_kustomizations_are_planned_from_the_last_state(
     fleet: Fleet, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, feature: str
@@ -106,7 +106,7 @@ def test_changes_below_kustomizations_are_planned_from_the_last_state(
     assert reported == ([(kind, "apps", "app") for kind in objects] if feature == "not placed" else [])
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_a_pull_request_below_a_kustomization_is_planned_from_the_last_state(fleet: Fleet, tmp_path: Path) -> None:
     history = PlainHistory(Random(4), lenient=True)
     files = {**history.files, "apps/web/namespace.yaml": UNNAMED, **write_app("app"), **write_kustomization("app")}
@@ -122,7 +122,7 @@ def test_a_pull_request_below_a_kustomization_is_planned_from_the_last_state(fle
     assert write_reports(found) == write_reports(whole)
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 @pytest.mark.parametrize("feature", ["built", "reconciled"])
 def test_what_fails_keeps_the_newest_objects_that_were_built(
     fleet: Fleet, tmp_path_factory: pytest.TempPathFactory, feature: str
@@ -145,7 +145,7 @@ def test_what_fails_keeps_the_newest_objects_that_were_built(
         assert runs[0].plan.outcomes[deployment].replicas == replicas
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_a_pull_request_beside_a_failed_build_is_planned_from_the_last_state(fleet: Fleet, tmp_path: Path) -> None:
     history = PlainHistory(Random(4), lenient=True)
     files = {**history.files, "apps/web/namespace.yaml": UNNAMED, **write_app("app"), **write_kustomization("app")}
@@ -164,7 +164,7 @@ def test_a_pull_request_beside_a_failed_build_is_planned_from_the_last_state(fle
 BUNDLE = "apiVersion: gitsched.io/v1alpha1\nkind: Bundle\nmetadata: {name: web, namespace: default}\nspec: {path: apps/web}\n"
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_files_that_no_plan_reads_change_beside_bundles(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> None:
     files = {"apps/web/namespace.yaml": UNNAMED, **write_app("app"), **write_kustomization("app")}
     selecting = policy("one", kind="Bundle").replace("apps/v1", "gitsched.io/v1alpha1")
@@ -178,7 +178,7 @@ def test_files_that_no_plan_reads_change_beside_bundles(fleet: Fleet, tmp_path_f
     assert all(run.plan.complete and run.changed for run in variants.run(2, "a part"))
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_policies_of_other_workloads_change_beside_bundles(fleet: Fleet, tmp_path: Path) -> None:
     files = {"apps/web/namespace.yaml": UNNAMED, **write_app("app"), **write_kustomization("app"), "web.yaml": BUNDLE}
     files["bundles.yaml"] = policy("one", name="bundles", kind="Bundle").replace("apps/v1", "gitsched.io/v1alpha1")

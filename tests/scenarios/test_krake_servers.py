@@ -103,7 +103,7 @@ def lay_out(fleet: Fleet, source: str) -> None:
     )
 
 
-@pytest.mark.prometheus
+@pytest.mark.needs("prometheus")
 def test_an_application_follows_prometheus_beyond_the_threshold_and_stays_when_it_stops(
     fleet: Fleet, exporter: Exporter, prometheus: Prometheus
 ) -> None:

@@ -13,7 +13,7 @@ from gitsched.reconcile.builds import charts
 
 from .conftest import Fleet, cluster, policy
 
-pytestmark = pytest.mark.helm
+pytestmark = pytest.mark.needs("helm")
 
 SETTINGS = (
     "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec:\n  source: {kustomize: {build: [web]}}\n"

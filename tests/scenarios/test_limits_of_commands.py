@@ -54,7 +54,7 @@ def test_a_manifest_without_a_repository_is_found_among_files_that_init_wrote(tm
     assert "has manifests (zoo/web.yaml), but is not a repository" in str(result.exception)
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_a_source_that_builds_too_much_fails_with_the_limit(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gitsched.git.kept_blobs.MAX_KEPT_SIZE", 250)
     config = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: g}\nspec: {source: {kustomize: {build: [a, b]}}}\n"

@@ -84,7 +84,7 @@ BUILT = {
 }
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_the_version_of_the_last_run_counts_where_the_search_ends(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet.commit(BUILT)
     fleet.reconcile()
@@ -111,7 +111,7 @@ TWO_PATHS: Mapping[str, str] = {
 }
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 @pytest.mark.parametrize(
     ("name", "value", "severity", "text"),
     [
@@ -133,7 +133,7 @@ def test_directories_of_tools_beyond_a_limit_are_named(
     assert [finding.severity for finding in found] == [severity]
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_the_directory_of_a_tool_is_that_of_the_last_run_where_the_search_ends(fleet: Fleet, limit: Patch) -> None:
     fleet.commit(TWO_PATHS)
     fleet.reconcile()

@@ -107,6 +107,7 @@ def require(*keys: str) -> str:
     return f"{HEAD}  source:\n    verify:\n      keys: [{', '.join(keys)}]\n"
 
 
+@pytest.mark.needs("ssh-keygen")
 def test_a_required_signature_takes_effect_with_the_commit_that_requires_it(
     pair: Fleet, tmp_path: Path, keys: dict[str, str]
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_required_signature_takes_effect_with_the_commit_that_requires_it(
     assert head is not None
 
 
+@pytest.mark.needs("ssh-keygen")
 def test_a_commit_cannot_add_the_key_that_accepts_it_or_drop_the_requirement(
     pair: Fleet, tmp_path: Path, keys: dict[str, str]
 ) -> None:
@@ -138,6 +140,7 @@ def test_a_commit_cannot_add_the_key_that_accepts_it_or_drop_the_requirement(
             pair.reconcile(1)
 
 
+@pytest.mark.needs("ssh-keygen")
 def test_the_keys_of_the_operator_take_precedence(pair: Fleet, tmp_path: Path, keys: dict[str, str]) -> None:
     pair.commit({"gitsched.yaml": require(keys["eve"])})
     sign(pair, tmp_path, "eve")

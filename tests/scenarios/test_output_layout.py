@@ -83,7 +83,7 @@ def test_a_kustomization_lists_exactly_the_files_of_its_directory(tree: Path, na
     assert namespaces <= {name for _, kind, _, name in identities if kind == "Namespace"}, "what a target needs goes along"
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_kustomize_builds_every_directory(tree: Path, name: str) -> None:
     done = subprocess.run(["kubectl", "kustomize", str(tree / "clusters" / name)], capture_output=True, text=True)

@@ -214,7 +214,7 @@ def test_an_invalid_override_keeps_its_last_valid_version(fleet: Fleet) -> None:
     assert image(fleet, "second") == "mirror.example.net/web:2"
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_kustomize_builds_an_overridden_directory(fleet: Fleet, tmp_path: Path) -> None:
     tree = fleet.checkout(tmp_path / "tree")
     done = subprocess.run(["kubectl", "kustomize", str(tree / "clusters" / "second")], capture_output=True, text=True)

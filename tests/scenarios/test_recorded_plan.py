@@ -280,7 +280,7 @@ def test_where_kustomizations_list_files_only_the_same_tree_has_the_same_plan(ru
     assert not is_recorded(runner.run(2, reads_record=True, preview=True))
 
 
-@pytest.mark.kubectl
+@pytest.mark.needs("kubectl")
 def test_built_objects_need_the_same_programs_and_the_same_source(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     built = {"gitsched.yaml": BUILD, "apps/kustomization.yaml": "namePrefix: a-\nresources: [web.yaml]\n"}
     runner.fleet.commit(FILES | built)

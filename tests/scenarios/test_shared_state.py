@@ -360,6 +360,7 @@ def test_a_state_without_signature_counts_only_where_the_operator_says_so(
     assert not caplog.records
 
 
+@pytest.mark.needs("ssh-keygen")
 def test_listed_keys_must_have_signed_the_state(machines: Machines, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     keys = {}
     for name in ("ours", "other"):

@@ -104,7 +104,7 @@ def tenants(fleet: Fleet) -> Fleet:
 @pytest.mark.parametrize(
     "row",
     [
-        pytest.param(row, id=row["attack"], marks=[pytest.mark.helm] if row["attack"].startswith("chart") else [])
+        pytest.param(row, id=row["attack"], marks=[pytest.mark.needs("helm")] if row["attack"].startswith("chart") else [])
         for row in TABLE["attacks"]
     ],
 )

@@ -19,7 +19,7 @@ NEEDS_KUBECTL = ("bundles",)
 
 def list_parameters() -> Iterator[Any]:
     for name, recorded in list_recorded():
-        yield pytest.param(recorded, id=name, marks=[pytest.mark.kubectl] if name.endswith(NEEDS_KUBECTL) else [])
+        yield pytest.param(recorded, id=name, marks=[pytest.mark.needs("kubectl")] if name.endswith(NEEDS_KUBECTL) else [])
 
 
 @pytest.mark.parametrize("recorded", list(list_parameters()))

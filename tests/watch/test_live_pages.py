@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 import time
@@ -25,6 +24,7 @@ from gitsched.watch.live_pages import LivePages
 from gitsched.watch.prometheus_metrics import PrometheusMetrics
 from tests.cli.conftest import CLUSTER, POLICY, WORKLOAD
 from tests.local import PATIENCE
+from tests.programs import find_program
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -202,14 +202,13 @@ def test_events_report_changes_once_and_their_clients_are_limited(
             assert read_until(informed, b"never").endswith(b"0\r\n\r\n")
 
 
-@pytest.mark.browser
+@pytest.mark.needs("browser")
 def test_a_page_in_a_browser_follows_the_fleet(open_site: Callable[..., Site]) -> None:
-    found = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))))
     site = open_site()
     site.run()
     errors: list[str] = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=find_program("browser"), args=["--no-sandbox"])
         page = browser.new_context(bypass_csp=True).new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(f"http://localhost:{site.port}/")
