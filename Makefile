@@ -1,4 +1,4 @@
-# Run `make demo` or `make test` in a new clone; both need Python 3.11+ and git. They create a virtual environment in $(VENV)
+# Run `make demo` or `make test` in a new clone; both need Python 3.11+ with its module venv, and git. They create a virtual environment in $(VENV)
 # with the interpreter PYTHON and the versions in LOCKS.
 PYTHON ?= python3
 VENV ?= .venv

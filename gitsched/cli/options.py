@@ -278,20 +278,19 @@ COMMIT = combine(
 )
 
 
-class _AllowList(click.ParamType[Any]):
-    """The type of an option whose values, also several with commas between them, a function of gitsched.model.allow_list parses."""
+def _list(parser: str) -> Callable[[Any], tuple[Any, ...]]:
+    """Return the type of an option whose values, also several with commas between them, a function of gitsched.model.allow_list parses."""
 
-    def __init__(self, parser: str) -> None:
-        self.name, self._parser = "list", parser
-
-    def convert(self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None) -> tuple[Any, ...]:
+    def convert(value: Any) -> tuple[Any, ...]:
         from gitsched.model import allow_list  # loaded only if the option is used
 
-        parse = getattr(allow_list, self._parser)
+        parse = getattr(allow_list, parser)
         try:
             return tuple(parse(text) for text in map(str.strip, str(value).split(",")) if text)
         except ValueError as error:
             raise click.BadParameter(str(error)) from error
+
+    return convert
 
 
 ALLOW_LIST = combine(
@@ -302,7 +301,7 @@ ALLOW_LIST = combine(
         multiple=True,
         envvar="GITSCHED_METRICS_HOSTS",
         show_envvar=True,
-        type=_AllowList("parse_host_rule"),
+        type=_list("parse_host_rule"),
         help="Allow queries to metrics providers at this host (HOST, HOST:PORT or *.DOMAIN); may be repeated. None by default.",
     ),
     click.option(
@@ -312,7 +311,7 @@ ALLOW_LIST = combine(
         multiple=True,
         envvar="GITSCHED_STATUSES_HOSTS",
         show_envvar=True,
-        type=_AllowList("parse_host_rule"),
+        type=_list("parse_host_rule"),
         help="Allow queries for commit statuses to the forge at this host; may be repeated. None by default.",
     ),
     click.option(
@@ -322,7 +321,7 @@ ALLOW_LIST = combine(
         multiple=True,
         envvar="GITSCHED_ALLOW_TOKENS",
         show_envvar=True,
-        type=_AllowList("parse_token_rule"),
+        type=_list("parse_token_rule"),
         help="Allow to read this environment variable or file for a token, and to send it to HOST only; may be repeated. None by "
         "default.",
     ),
@@ -333,7 +332,7 @@ ALLOW_LIST = combine(
         multiple=True,
         envvar="GITSCHED_ALLOW_REMOTES",
         show_envvar=True,
-        type=_AllowList("parse_remote"),
+        type=_list("parse_remote"),
         help="Allow to fetch other Git repositories that kustomizations name; may be repeated. None by default.",
     ),
 )

@@ -333,5 +333,5 @@ def _list_values(schema: Any, *keywords: str) -> Iterator[Any]:
             yield from _list_values(value, *keywords)
 
 
-def _refuse_fetch(address: str) -> Any:
-    raise ValueError(f"schemas are never fetched: {address}")
+def _refuse_fetch(uri: str) -> Any:
+    raise ValueError(f"schemas are never fetched: {uri}")
