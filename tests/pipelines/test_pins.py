@@ -138,6 +138,12 @@ def test_a_lock_has_what_pyproject_requires(name: str) -> None:
     assert reached - set(locked) == set()
 
 
+def test_an_older_python_is_refused_before_its_dependencies_are_looked_for() -> None:
+    markers = [str(one.marker) for one in list_requirements("run")]
+    assert [marker for marker in markers if 'python_version >= "3.11"' not in marker] == []
+    assert PROJECT["project"]["requires-python"] == ">=3.11"
+
+
 def test_all_locks_can_be_installed_into_one_environment() -> None:
     found = {(package, version) for name in LOCKS for package, version in read_lock(name).items()}
     assert [package for package, count in Counter(package for package, _ in found).items() if count > 1] == []
