@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gitsched.model.explanation import ProposedChange
     from gitsched.model.placement_groups import PlacementGroups
     from gitsched.model.scheduling import Outcome
+    from gitsched.model.source_edits import SourceEdits
     from gitsched.model.template_index import TemplateIndex
     from gitsched.schedule.estimator import Capacity
 
@@ -164,6 +165,16 @@ class SharedDecisions(Protocol):
     def list_shared_records(self, document: Document, /) -> Mapping[Key, frozenset[Key]]:
         """Return the decisions that a workload follows, by the key of the document that they are about, each with the keys of its records
         now and in the previous output."""
+        ...
+
+
+@runtime_checkable
+class ObservationFollowing(Protocol):
+    """Capability of an engine whose decisions may change without an edit of the source: with a metric, a score, a status or a timer."""
+
+    def list_observed_decisions(self, document: Document, edits: SourceEdits, /) -> frozenset[Key]:
+        """Return the decisions that a workload follows, by the keys of the documents that they are about, if nothing but observations and
+        time can have changed its clusters since the last run: no edit of the source and no request. Else return an empty set."""
         ...
 
 

@@ -39,6 +39,7 @@ from gitsched.schedule.estimator import Capacity
 if TYPE_CHECKING:
     from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
     from gitsched.apis.karmada.continuation.state_continuation import ContinuedState
+    from gitsched.model.source_edits import SourceEdits
     from gitsched.model.template_index import PlacementSummary, TemplateIndex
 
 
@@ -242,6 +243,11 @@ class KarmadaEngine(PolicyEngine):
     def _find_attachment(self, template: Document) -> Attachment | None:
         """Return what the dependents of an object require; None without dependents."""
         return self.dependencies.find_attachment(template) if self.dependencies is not None else None
+
+    def list_observed_decisions(self, document: Document, edits: SourceEdits, /) -> frozenset[Key]:
+        from gitsched.apis.karmada.observed_decisions import list_observed_decisions  # most plans move nothing
+
+        return list_observed_decisions(self.state, self._find_attachment, document, edits)
 
     def keep_previous(self, template: Document, why: str) -> Outcome | None:
         outcome = keep_previous(self.state, template, self._find_attachment(template), why)

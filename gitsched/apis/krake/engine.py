@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import ChangeProposal, Continuation, ExpiredDocument, SnapshotChanges
 from gitsched.apis.continuation import is_plain
@@ -12,7 +13,7 @@ from gitsched.apis.krake.candidates import ResourceCandidate, is_deleted
 from gitsched.apis.krake.cluster_states import OBSERVED_FAILURES
 from gitsched.apis.krake.generated_clusters import find_unused_clusters
 from gitsched.apis.krake.metrics import NO_METRICS
-from gitsched.apis.krake.names import APPLICATION, ResourceRef, cluster_directory
+from gitsched.apis.krake.names import APPLICATION, GROUPS, ResourceRef, cluster_directory
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler, evaluate_application
 from gitsched.apis.krake.scheduling_status import read_previous
 from gitsched.apis.krake.status import (
@@ -34,6 +35,9 @@ from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
+
+if TYPE_CHECKING:
+    from gitsched.model.source_edits import SourceEdits
 
 PLACED_REASON = "best by its constraints and metrics"
 """Reason of a placement. It is committed, so it is constant while the application stays."""
@@ -70,6 +74,14 @@ class KrakeEngine(PolicyEngine):
         if not kept.keys().isdisjoint(self.scheduler.applications):
             self._schedule(self.snapshot._replace(kept={**self.snapshot.kept, **kept}))
         return frozenset()
+
+    def list_observed_decisions(self, document: Document, edits: SourceEdits, /) -> frozenset[Key]:
+        decision = self.scheduler.applications.get(document.key)
+        if decision is None or not decision.previous.recorded or edits.has(document):
+            return frozenset()
+        if edits.may_change_rules(GROUPS, (APPLICATION,)):
+            return frozenset()
+        return frozenset((document.key,))
 
     def update(self, snapshot: Snapshot, /) -> bool:
         """Decide all documents of Krake again, which reads no template."""

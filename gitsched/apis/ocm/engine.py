@@ -47,6 +47,15 @@ from gitsched.schedule.selection import list_selection_filters
 if TYPE_CHECKING:
     from gitsched.apis.companions import CompanionFollowers
     from gitsched.apis.ocm.continuation import Results
+    from gitsched.model.source_edits import SourceEdits
+
+
+_OWN_KINDS = (
+    (names.GROUP, names.PLACEMENT),
+    (names.GROUP, names.PLACEMENT_DECISION),
+    (names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET),
+)
+"""Kinds of documents on each of which only its own decision depends."""
 
 
 class OcmEngine(PolicyEngine):
@@ -251,6 +260,14 @@ class OcmEngine(PolicyEngine):
             decisions = (key for key, _ in state.decisions) if state is not None else ()
             found[placement] = frozenset({placement, BASIS_KEY, *decisions, *self._list_recorded_decisions(placement)})
         return found
+
+    def list_observed_decisions(self, document: Document, edits: SourceEdits, /) -> frozenset[Key]:
+        workload = self._read_workload(document)
+        references = [placement for placement, _ in workload.references] if workload is not None else []
+        documents = [self._placements.get(placement) for placement in references]
+        if workload is None or edits.has(document) or not all(one is not None and not edits.has(one) for one in documents):
+            return frozenset()
+        return frozenset() if edits.may_change_rules(names.GROUPS, _OWN_KINDS) else frozenset(references)
 
     def _list_recorded_decisions(self, placement: Key) -> list[Key]:
         """Return the PlacementDecisions of a Placement in the previous output, also if the Placement is no longer in the source."""

@@ -25,6 +25,7 @@ from gitsched.apis.capabilities import (
     InnerPlacementReporting,
     InputListing,
     NearSelecting,
+    ObservationFollowing,
     ReferenceReading,
     Repeating,
     Rescheduling,
@@ -42,6 +43,7 @@ from gitsched.decide.tenants.tenant_views import TenantViews
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
+from gitsched.model.source_edits import SourceEdits
 from gitsched.model.template_index import TemplateIndex
 
 
@@ -134,6 +136,12 @@ class _Shared(TenantEngine):
     def list_shared_records(self, document: Document, /) -> Mapping[Key, frozenset[Key]]:
         engine = self.find(document)
         return engine.list_shared_records(document) if isinstance(engine, SharedDecisions) else {}
+
+
+class _Observations(TenantEngine):
+    def list_observed_decisions(self, document: Document, edits: SourceEdits, /) -> frozenset[Key]:
+        engine = self.find(document)
+        return engine.list_observed_decisions(document, edits) if isinstance(engine, ObservationFollowing) else frozenset()
 
 
 class _References(TenantEngine):
@@ -242,6 +250,7 @@ _CAPABILITIES: tuple[tuple[Any, type[TenantEngine]], ...] = (
     (AvailabilityReporting, _Availability),
     (HealthReporting, _Health),
     (SharedDecisions, _Shared),
+    (ObservationFollowing, _Observations),
     (ReferenceReading, _References),
     (DependencyDelivering, _DependencyDelivering),
     (CompanionSelecting, _CompanionSelecting),

@@ -314,6 +314,8 @@ def find_decisive_pass(passes: Sequence[SchedulingPass]) -> SchedulingPass:
     return next((step for step in reversed(passes) if step.decision is not None), passes[-1])
 
 
+PLACEMENT_CHANGED = "the placement changed"
+REPLICAS_CHANGED = "the replicas changed"
 REBALANCE_REQUESTED = "a rebalance was requested"
 EVALUATED_ALWAYS = "it is evaluated on every run"
 
@@ -335,9 +337,9 @@ def find_schedule_trigger(
     if current.applied_placement != policy.applied_placement and has_placement_changed(
         placement, current.applied_placement, current.observed_group
     ):
-        return "the placement changed"
+        return PLACEMENT_CHANGED
     if policy.placement.has_replica_scheduling and _replicas_changed(policy, requirements, clusters):
-        return "the replicas changed"
+        return REPLICAS_CHANGED
     if is_rebalance_pending(current):
         return REBALANCE_REQUESTED
     if not requirements.is_workload or not policy.placement.is_divided:
