@@ -57,6 +57,25 @@ def add_duration(time: datetime, delay: timedelta | float) -> datetime:
         return NEVER if seconds > 0 else _FIRST_TIME
 
 
+_PUNCTUAL_PART = 10
+"""A run counts as punctual if it is late by at most this part of the duration."""
+
+
+def choose_start(event: datetime, now: datetime, duration: timedelta) -> datetime:
+    """Return when a duration starts: at its event if the run is punctual, so that all punctual runs write the same, else now.
+
+    A run's time has a fraction; the start has whole seconds.
+    """
+    return event if now - event <= duration / _PUNCTUAL_PART else now.replace(microsecond=0)
+
+
+def format_duration(duration: timedelta) -> str:
+    """Return a duration as `parse_duration` reads it, such as 1h30m; "0s" for none. Fractions of a second are left out."""
+    seconds = int(duration.total_seconds())
+    parts = ((seconds // 3600, "h"), (seconds // 60 % 60, "m"), (seconds % 60, "s"))
+    return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
+
+
 def parse_duration(text: object) -> timedelta | None:
     """Parse a Go duration such as 24h, 10m or 1h30m; None for anything else, and for more than 100 characters."""
     if not isinstance(text, str) or not 0 < len(text) <= _MAX_LENGTH:

@@ -9,7 +9,7 @@ cluster does not change, as while dispatching to it is suspended, copies elsewhe
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,24 +26,13 @@ from gitsched.model.changes import CopyRetention, Move, RetainedCopy
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome
-from gitsched.model.time import add_duration
+from gitsched.model.time import add_duration, choose_start
 from gitsched.render.output_files import escape_segment
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.decide.decisions import DecisionSet
-
-_PUNCTUAL_PART = 10
-"""A run counts as punctual if it is late by at most this part of the duration."""
-
-
-def choose_start(event: datetime, now: datetime, duration: timedelta) -> datetime:
-    """Return when a duration starts: at its event if the run is punctual, so that all punctual runs write the same, else now.
-
-    A run's time has a fraction; the start has whole seconds.
-    """
-    return event if now - event <= duration / _PUNCTUAL_PART else now.replace(microsecond=0)
 
 
 def find_end(copy: RetainedCopy, config: OverlapConfig) -> datetime | None:

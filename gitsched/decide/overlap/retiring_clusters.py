@@ -7,9 +7,9 @@ from datetime import datetime
 
 from gitsched.apis.gitsched.output_config import OutputConfig
 from gitsched.decide.incremental.plan_state import PlanTimes, PreviousOutput
-from gitsched.decide.overlap.retained_copies import choose_start, find_end
+from gitsched.decide.overlap.retained_copies import find_end
 from gitsched.model.changes import RetainedCopy
-from gitsched.model.time import add_duration
+from gitsched.model.time import add_duration, choose_start
 from gitsched.render.output_files import escape_segment
 
 

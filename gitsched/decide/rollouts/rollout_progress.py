@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from gitsched.apis.gitsched.rollout import RolloutSpec
 from gitsched.decide.incremental.plan_state import PlanTimes
-from gitsched.decide.overlap.retained_copies import choose_start
 from gitsched.decide.rollouts.cluster_reports import KnownReports
 from gitsched.model.finding import format_names
 from gitsched.model.rollouts import (
@@ -20,7 +19,7 @@ from gitsched.model.rollouts import (
     RolloutState,
     RolloutStatus,
 )
-from gitsched.model.time import EPOCH, add_duration, format_time
+from gitsched.model.time import EPOCH, add_duration, choose_start, format_time
 from gitsched.schedule.rollout import (
     FAILURE,
     SUCCESS,
