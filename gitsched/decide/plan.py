@@ -142,6 +142,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
             *(copy.until for copy in retention.copies if copy.until is not None),
             *rollouts.wakeups,
             *(engine.wakeup for engine in decisions.engines if engine.wakeup is not None),
+            *((withheld.next_period,) if withheld.next_period is not None else ()),
         ),
         deadlines=(
             *directories.retired,

@@ -101,16 +101,42 @@ class ExceededLimit(NamedTuple):
         return f"{change} (limit: {self.percent:g} %){passing}"
 
 
+class MoveRate(NamedTuple):
+    """What the output branch records about moves that observations alone cause: when the current period started, None without one; how
+    many decisions moved workloads in it, by scope such as "fleet" and "namespace web"; and the moves that wait, by workload as text, each
+    with the digest of its clusters."""
+
+    start: datetime | None = None
+    passed: Mapping[str, int] = {}
+    waiting: Mapping[str, str] = {}
+
+
+NO_RATE = MoveRate()
+
+
 class WithheldChanges(NamedTuple):
     """Changes that a run leaves out: the moves, the limits that they exceed, and the digest that allows exactly these moves.
 
-    `freeze` says why all placements are frozen, or is "".
+    `freeze` says why all placements are frozen, or is "". `waiting` are moves that observations alone cause and that a later period makes,
+    which starts at `next_period`. `rate` is what the output branch records about such moves.
     """
 
     moves: tuple[Move, ...] = ()
     limits: tuple[ExceededLimit, ...] = ()
     digest: str = ""
     freeze: str = ""
+    waiting: tuple[Move, ...] = ()
+    next_period: datetime | None = None
+    rate: MoveRate = NO_RATE
+
+    @property
+    def kept(self) -> tuple[Move, ...]:
+        """All moves that are left out: the workloads keep their placement."""
+        return (*self.moves, *self.waiting)
+
+    def allow(self) -> WithheldChanges:
+        """Return what is still left out where exactly these moves are allowed."""
+        return WithheldChanges(waiting=self.waiting, next_period=self.next_period, rate=self.rate)
 
     @property
     def allowance(self) -> str:

@@ -55,7 +55,8 @@ class FleetStatus(NamedTuple):
     changes with which a run would change it.
 
     `unclaimed` are the objects that no policy selects, and `nearest` says of some of them which policy nearly selects them. `rewrite` says
-    how the next run rewrites the output of an earlier version, "" where it does not.
+    how the next run rewrites the output of an earlier version, "" where it does not. `moves_waiting` counts the workloads that wait to move
+    until `next_moves`, because moves that observations cause are limited by period.
     """
 
     branch: str
@@ -68,6 +69,8 @@ class FleetStatus(NamedTuple):
     unclaimed: tuple[Key, ...]
     nearest: Mapping[Key, str] = {}
     rewrite: str = ""
+    moves_waiting: int = 0
+    next_moves: datetime | None = None
 
     @property
     def needs_attention(self) -> bool:

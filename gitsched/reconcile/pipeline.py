@@ -215,7 +215,14 @@ def _find_state_file(context: RunContext, fetched: Fetched, planned: Planned, wr
         and fetched.facts == Facts()
         and planned.builds == NOTHING_BUILT
         and not planned.state.failed_builds
-        and not (plan.observations or plan.observations.time or plan.releases or plan.rollouts or plan.withheld.moves)
+        and not (
+            plan.observations
+            or plan.observations.time
+            or plan.releases
+            or plan.rollouts
+            or plan.withheld.moves
+            or plan.withheld.waiting
+        )
         and not (context.settings.operator_file or context.settings.source_keys or fetched.trusted.config.source.verify_keys)
     )
     return context.caches.get_plan_path(fetched.cache_key) if is_repeated else None

@@ -32,7 +32,8 @@ def write_fleet_status(status: FleetStatus, *, workloads: bool = False, unclaime
         rows = [_make_cluster_row(one) for one in status.clusters]
         lines = list_limited(_format_table(_CLUSTERS, rows), MAX_ROWS, _MORE) if rows else ["There is no cluster."]
         lines += ["", *describe_rollouts(status.rollouts)] if status.rollouts else []
-        lines += ["", *filter(None, (_count_workloads(status), _describe_branch(status), status.rewrite))]
+        lines += ["", _count_workloads(status), *_count_waiting(status)]
+        lines += filter(None, (_describe_branch(status), status.rewrite))
     return "\n".join(lines) + "\n"
 
 
@@ -45,6 +46,14 @@ def _count_workloads(status: FleetStatus) -> str:
     parts += [f"{unplaced:,} unplaced"] if unplaced and status.time is not None else []
     text = f"{format_count(len(status.workloads), 'workload')}{': ' if parts else ''}{', '.join(parts)}"
     return f"{text}; {format_count(unclaimed, 'object')} not selected by any policy (--unclaimed)." if unclaimed else f"{text}."
+
+
+def _count_waiting(status: FleetStatus) -> list[str]:
+    """Return how many workloads wait to move, and until when."""
+    if status.next_moves is None:
+        return []
+    count = format_count(status.moves_waiting, "workload waits", "workloads wait")
+    return [f"{count} to move, because observations changed: the next from {format_time(status.next_moves)} on."]
 
 
 def _describe_branch(status: FleetStatus) -> str:
@@ -106,6 +115,8 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
         "rewrite": status.rewrite,
         "clusters": [serialize_cluster_status(one) for one in status.clusters],
         "rollouts": serialize_rollouts(status.rollouts),
+        "movesWaiting": status.moves_waiting,
+        "nextMoves": _format_optional(status.next_moves),
         "workloads": [serialize_workload_status(one) for one in status.workloads],
         "unclaimed": [
             {**serialize_key(key), **({"nearest": status.nearest[key]} if key in status.nearest else {})}

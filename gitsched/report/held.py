@@ -4,6 +4,7 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from gitsched.model.changes import Move, WithheldChanges
@@ -11,6 +12,7 @@ from gitsched.model.document import Key
 from gitsched.model.explanation import Counterfactual, Explanation, ProposedChange
 from gitsched.model.finding import count_shown, format_count
 from gitsched.model.holds import HeldPlacement, describe_release
+from gitsched.model.time import format_time
 from gitsched.report.lines import format_clusters, format_key
 
 HELD_SHOWN = 20
@@ -57,6 +59,13 @@ def add_withheld(explanation: Explanation, move: Move, withheld: WithheldChanges
     where = format_clusters(move.after) if move.after else "nowhere"
     text = f"The guard withholds that it goes to {where}: to allow it, {withheld.allowance}."
     return _add_wanted(explanation, text, move.after, f"its change is allowed: {withheld.allowance}")
+
+
+def add_waiting(explanation: Explanation, move: Move, until: datetime | None) -> Explanation:
+    """Return the explanation of a workload that waits to move until a later period."""
+    change = f"a period starts in which its decision may move workloads, from {format_time(until)} on" if until else "a later run"
+    text = f"It waits to go to {format_clusters(move.after)}: observations alone cause this, and such moves are limited by period."
+    return _add_wanted(explanation, text, move.after, change)
 
 
 def _add_wanted(explanation: Explanation, text: str, wanted: Mapping[str, int | None], change: str) -> Explanation:

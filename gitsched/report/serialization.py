@@ -40,6 +40,8 @@ def _serialize_withheld(withheld: WithheldChanges) -> dict[str, Any]:
         "freeze": withheld.freeze,
         "limits": [limit._asdict() for limit in withheld.limits],
         "moves": list(map(_serialize_move, withheld.moves)),
+        "waiting": list(map(_serialize_move, withheld.waiting)),
+        "nextPeriod": format_time(withheld.next_period) if withheld.next_period else None,
     }
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gitsched.model.finding import Issue
+from gitsched.model.time import format_duration
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.config_section import ConfigSection
@@ -15,16 +17,23 @@ Limits = Mapping[str, Mapping[str, float]]
 """Percentages by scope and effect."""
 
 GUARD_LIMITS: Final[Limits] = {
-    "fleet": {"removed": 20.0, "moved": 30.0, "replicasLost": 30.0, "replicasAdded": 50.0, "clustersUnready": 50.0},
-    "namespace": {"removed": 50.0},
-    "cluster": {"removed": 90.0},
+    "fleet": {
+        "removed": 20.0,
+        "moved": 30.0,
+        "movedPerPeriod": 10.0,
+        "replicasLost": 30.0,
+        "replicasAdded": 50.0,
+        "clustersUnready": 50.0,
+    },
+    "namespace": {"removed": 50.0, "movedPerPeriod": 25.0},
+    "cluster": {"removed": 90.0, "movedPerPeriod": 25.0},
     "workload": {"replicasLost": 90.0},
 }
 """The limits where gitsched.yaml has none."""
 _EFFECTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "fleet": ("removed", "moved", "replicasLost", "replicasAdded", "clustersUnready"),
-    "namespace": ("removed", "moved", "replicasLost", "replicasAdded"),
-    "cluster": ("removed",),
+    "fleet": ("removed", "moved", "movedPerPeriod", "replicasLost", "replicasAdded", "clustersUnready"),
+    "namespace": ("removed", "moved", "movedPerPeriod", "replicasLost", "replicasAdded"),
+    "cluster": ("removed", "movedPerPeriod"),
     "workload": ("replicasLost", "replicasAdded"),
 }
 """The effects that can be limited in each scope."""
@@ -34,6 +43,8 @@ MIN_PERCENT_SIZE: Final = 10
 """Limits in percent apply to scopes with more workloads than this, and to workloads with more replicas."""
 MIN_SCOPE_SIZE: Final = 3
 """In a smaller fleet or namespace only the removal of everything counts, if it has more workloads than this."""
+DEFAULT_PERIOD: Final = timedelta(minutes=10)
+"""The period of the limits `movedPerPeriod`."""
 MAX_PERCENT: Final = sys.float_info.max
 """The largest number that a limit may be: there may be any number of times more replicas than before."""
 _OFF = 100.0
@@ -44,12 +55,15 @@ class GuardConfig(NamedTuple):
     """The guard withholds changes over one of the limits, in percent by scope and effect; without a limit an effect is not guarded.
 
     `freeze` says why no placement changes except by failover; "" if placements are not frozen. With `hold_stateful`, workloads with data
-    stay in their clusters until they are released.
+    stay in their clusters until they are released. The limits `movedPerPeriod` are for moves that observations alone cause, in each
+    `period`; with `limits_evictions`, also for failover.
     """
 
     limits: Limits = GUARD_LIMITS
     freeze: str = ""
     hold_stateful: bool = True
+    period: timedelta = DEFAULT_PERIOD
+    limits_evictions: bool = False
 
     def tighten(self, other: GuardConfig) -> GuardConfig:
         """Return the stricter one of each limit of two settings. What one of them freezes is frozen, and what one of them holds is held."""
@@ -61,8 +75,13 @@ class GuardConfig(NamedTuple):
                 for effect in effects
                 if effect in one or effect in two
             }
-        held = self.hold_stateful or other.hold_stateful
-        return GuardConfig(limits, self.freeze or other.freeze, held)
+        return GuardConfig(
+            limits,
+            self.freeze or other.freeze,
+            self.hold_stateful or other.hold_stateful,
+            max(self.period, other.period),
+            self.limits_evictions or other.limits_evictions,
+        )
 
     def replace_limits(self, limits: Iterable[GuardLimit]) -> GuardConfig:
         """Return these settings with some other limits."""
@@ -82,6 +101,10 @@ class GuardConfig(NamedTuple):
             yield "freeze is lifted"
         if before.hold_stateful and not self.hold_stateful:
             yield "holdStateful: true -> false"
+        if self.period < before.period:
+            yield f"period: {format_duration(before.period)} -> {format_duration(self.period)}"
+        if before.limits_evictions and not self.limits_evictions:
+            yield "limitEvictions: true -> false"
 
 
 class GuardLimit(NamedTuple):
@@ -118,7 +141,16 @@ def parse_guard(guard: ConfigSection, upstream: bool) -> GuardConfig:
             for effect in effects
             if effect in defaults or section.values.get(effect) is not None
         }
-    return GuardConfig(limits, guard.get_string("freeze").strip(), guard.get_bool("holdStateful", not upstream))
+    period = guard.get_duration("period", DEFAULT_PERIOD)
+    if period < timedelta(seconds=1) or period.microseconds:
+        guard.reject("period", "a duration of whole seconds, such as 10m")
+    return GuardConfig(
+        limits,
+        guard.get_string("freeze").strip(),
+        guard.get_bool("holdStateful", not upstream),
+        period,
+        guard.get_bool("limitEvictions", False),
+    )
 
 
 def check_guard(config: GuardConfig) -> Iterator[Issue]:

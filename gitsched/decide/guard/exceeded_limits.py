@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from gitsched.apis.gitsched.guard_config import GuardConfig
+from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE, GuardConfig
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.guard.large_changes import GuardedMoves, PlacedWorkload, find_withheld_changes, list_guarded_moves
+from gitsched.decide.guard.observed_moves import (
+    ObservedMoves,
+    exceeds_half,
+    find_observed_moves,
+    limit_moves,
+    list_decisions,
+)
 from gitsched.decide.guard.withheld_changes import extend_to_followers
 from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.plan_result import HadWorkloads, list_previous_replicas
@@ -39,7 +46,7 @@ def find_exceeding_changes(
         move._replace(before={cluster: count for cluster, count in move.before.items() if had_workloads(cluster)}) for move in moves
     )
     guarded = list_guarded_moves(active, decisions.engines, len(decisions.cluster_facts))
-    if not guarded.is_guarded:
+    if not (guarded.is_guarded or (guarded.failover and source.guard.choose_settings(own).limits_evictions)):
         return NOTHING_WITHHELD
     continued = {outcome.key for outcome in successors.values()}  # what an earlier run placed of these is no further workload
     placed = [
@@ -48,7 +55,10 @@ def find_exceeding_changes(
         if outcome.key not in continued and (before := list_previous_replicas(outcome, had_workloads))
     ]
     placed += [PlacedWorkload(key, entry.workload.replicas) for key, entry in removed.items()]
-    return choose_withheld(source.guard, own, lambda config: _extend_withheld(source, guarded, placed, config, decisions))
+    observed: ObservedMoves = {}
+    if len(placed) > MIN_PERCENT_SIZE:
+        observed = find_observed_moves(guarded.counted, decisions, source.guard.list_edits, source.guard.record.rate)
+    return choose_withheld(source.guard, own, lambda config: _extend_withheld(source, guarded, placed, config, decisions, observed))
 
 
 def choose_withheld(guard: GuardInput, own: GuardConfig, find: Callable[[GuardConfig], WithheldChanges]) -> WithheldChanges:
@@ -64,8 +74,23 @@ def _continue_move(move: Move, successor: Outcome) -> Move:
 
 
 def _extend_withheld(
-    source: PlanInput, guarded: GuardedMoves, placed: list[PlacedWorkload], config: GuardConfig, decisions: DecisionSet
+    source: PlanInput,
+    guarded: GuardedMoves,
+    placed: list[PlacedWorkload],
+    config: GuardConfig,
+    decisions: DecisionSet,
+    observed: ObservedMoves,
 ) -> WithheldChanges:
-    """Return the changes that exceed a limit, and those of other workloads that follow the same decisions."""
+    """Return the changes that exceed a limit, and those of other workloads that follow the same decisions; and the moves that wait."""
+    if not exceeds_half(observed, placed):
+        guarded = guarded._replace(limited=frozenset(observed))
+    moves = (*guarded.counted, *guarded.failover)
     withheld = find_withheld_changes(guarded, placed, config, source.source.tenancy, source.guard.find_former_owner)
-    return extend_to_followers(withheld, (*guarded.counted, *guarded.failover), decisions) if withheld.moves else withheld
+    withheld = extend_to_followers(withheld, moves, decisions) if withheld.moves else withheld
+    evicted = {move.key: list_decisions(move.key, decisions) for move in guarded.failover} if config.limits_evictions else {}
+    rate, now = source.guard.record.rate, source.times.now
+    limited = limit_moves(withheld, moves, {**observed, **evicted}, placed, decisions, config, rate, now)
+    if not limited.waiting:
+        return limited
+    waiting = extend_to_followers(WithheldChanges(limited.waiting), moves, decisions).moves
+    return limited._replace(waiting=tuple(move for move in waiting if move not in limited.moves))

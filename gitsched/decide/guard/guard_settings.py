@@ -8,22 +8,25 @@ if it comes after the changes that are withheld. The same holds for a commit tha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
-from gitsched.apis.gitsched.guard_config import MAX_PERCENT, GuardConfig, GuardLimit
+from gitsched.apis.gitsched.guard_config import DEFAULT_PERIOD, MAX_PERCENT, GuardConfig, GuardLimit
+from gitsched.model.changes import NO_RATE, MoveRate
 from gitsched.model.document import as_object
 from gitsched.model.finding import Finding, Location
+from gitsched.model.time import format_duration, format_time, parse_duration, parse_time
 from gitsched.render.output_files import FREEZE
 
 if TYPE_CHECKING:
     from gitsched.decide.guard.change_owners import FindOwner
     from gitsched.model.changes import WithheldChanges
     from gitsched.model.holds import Releases
+    from gitsched.model.source_edits import SourceEdits
 
 _UNVERIFIED = "it is not known which documents the last run had"
-GUARD_CODES = ("allowance-unused", "changes-withheld", "guard-loosened", "placements-frozen")
+GUARD_CODES = ("allowance-unused", "changes-withheld", "guard-loosened", "moves-waiting", "placements-frozen")
 """Codes of findings about the guard, which each run finds again."""
 
 
@@ -34,7 +37,8 @@ class GuardRecord(NamedTuple):
     are the settings of the source commit that they came with. `frozen` is the reason in the file FREEZE of the output branch, or "".
     `keeps_holds` says that workloads with data stay held although the source no longer holds any: the commit that says so came with their
     moves. `unverified` are files because of which changes are withheld: those without documents that may have had some before. `released`
-    are workloads with data that were released and whose moves are withheld, as in a trailer.
+    are workloads with data that were released and whose moves are withheld, as in a trailer. `base` is the source commit before the
+    withheld changes, and `rate` is about moves that observations alone cause.
     """
 
     settings: GuardConfig = GuardConfig()
@@ -44,6 +48,15 @@ class GuardRecord(NamedTuple):
     keeps_holds: bool = False
     unverified: tuple[str, ...] = ()
     released: tuple[str, ...] = ()
+    base: str = ""
+    rate: MoveRate = NO_RATE
+
+    def has_changed(self, before: GuardRecord) -> bool:
+        """Return whether the output branch has to record this in place of an earlier record. A period and the moves that wait in it are
+        only recorded together with another change, but that moves wait is."""
+        if bool(self.rate.waiting) != bool(before.rate.waiting):
+            return True
+        return self._replace(rate=NO_RATE) != before._replace(rate=NO_RATE)
 
 
 class GuardInput(NamedTuple):
@@ -53,7 +66,8 @@ class GuardInput(NamedTuple):
     is the reason in the file FREEZE of the output branch, or "". `limits` and `allowed` are options of the run: limits that take
     precedence over all settings, and digests of changes that are allowed. `unverified` are files of the source without documents that
     may have had some in the last run. `find_former_owner` returns whose path had the document of an object that is gone: the name of a
-    tenant, "" for the platform, None if that is not known.
+    tenant, "" for the platform, None if that is not known. `find_base` returns the last source commit that a run has planned and that came
+    without withheld changes, "" if it is not known. `list_edits` returns what people changed since then; None if that is not known.
     """
 
     trusted: GuardConfig | None = None
@@ -63,6 +77,8 @@ class GuardInput(NamedTuple):
     allowed: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()
     find_former_owner: FindOwner | None = None
+    find_base: Callable[[], str] = str
+    list_edits: Callable[[], SourceEdits | None] = lambda: None
 
     def choose_settings(self, own: GuardConfig) -> GuardConfig:
         """Return the settings for the changes of a commit with its `own` settings."""
@@ -92,10 +108,11 @@ class GuardInput(NamedTuple):
         """Return the record of a run that has withheld these changes, has these `releases`, and `holds` workloads with data."""
         keeps_holds = holds and not own.hold_stateful
         trusted = own if self.trusted is None else self.trusted
+        # The last period counts until it ends, also where nothing moves.
+        rate = withheld.rate if withheld.rate.start is not None else self.record.rate._replace(waiting={})
         if not withheld.moves:
-            return GuardRecord(
-                own._replace(hold_stateful=own.hold_stateful or keeps_holds), "", GuardConfig(), self.frozen, keeps_holds
-            )
+            settings = own._replace(hold_stateful=own.hold_stateful or keeps_holds)
+            return GuardRecord(settings, frozen=self.frozen, keeps_holds=keeps_holds, rate=rate)
         known, released = withheld.digest == self.record.digest, tuple[str, ...]()
         if releases is not None:
             released = tuple(
@@ -104,7 +121,15 @@ class GuardInput(NamedTuple):
                 if releases.releases(move.key, move.before.keys() - move.after.keys())
             )
         return GuardRecord(
-            trusted, withheld.digest, self.record.planned if known else own, self.frozen, keeps_holds, self.unverified, released
+            trusted,
+            withheld.digest,
+            self.record.planned if known else own,
+            self.frozen,
+            keeps_holds,
+            self.unverified,
+            released,
+            self.find_base(),
+            rate,
         )
 
     def list_findings(self, own: GuardConfig, digest: str, allowed: Collection[str]) -> list[Finding]:
@@ -138,20 +163,24 @@ def write_guard_record(record: GuardRecord) -> dict[str, Any]:
     members = _write_settings(record.settings)
     if record.digest:
         released = {"released": list(record.released)} if record.released else {}
-        members["withheld"] = {"digest": record.digest, **_write_settings(record.planned), **released}
+        base = {"base": record.base} if record.base else {}
+        members["withheld"] = {"digest": record.digest, **_write_settings(record.planned), **released, **base}
     if record.frozen:
         members["frozen"] = record.frozen
     if record.keeps_holds:
         members["keepsHolds"] = True
     if record.unverified:
         members["unverified"] = list(record.unverified)
+    if record.rate.start is not None:
+        waiting = {"waiting": dict(record.rate.waiting)} if record.rate.waiting else {}
+        members["rate"] = {"start": format_time(record.rate.start), "passed": dict(record.rate.passed), **waiting}
     return members
 
 
 def read_guard_record(value: Mapping[str, Any]) -> GuardRecord:
     """Read the member `guard` of gitsched.json. What is malformed counts as a default."""
     withheld = as_object(value.get("withheld"))
-    digest, frozen = withheld.get("digest"), value.get("frozen")
+    digest, frozen, base = withheld.get("digest"), value.get("frozen"), withheld.get("base")
     return GuardRecord(
         _read_settings(value),
         digest if isinstance(digest, str) else "",
@@ -160,7 +189,18 @@ def read_guard_record(value: Mapping[str, Any]) -> GuardRecord:
         value.get("keepsHolds") is True,
         _read_texts(value.get("unverified")),
         _read_texts(withheld.get("released")),
+        base if isinstance(base, str) else "",
+        _read_rate(as_object(value.get("rate"))),
     )
+
+
+def _read_rate(value: Mapping[str, Any]) -> MoveRate:
+    start = parse_time(value.get("start"))
+    if start is None:
+        return NO_RATE
+    passed = {name: count for name, count in as_object(value.get("passed")).items() if type(count) is int and count > 0}
+    waiting = {name: digest for name, digest in as_object(value.get("waiting")).items() if isinstance(digest, str)}
+    return MoveRate(start, passed, waiting)
 
 
 def _read_texts(value: Any) -> tuple[str, ...]:
@@ -186,6 +226,10 @@ def _write_settings(config: GuardConfig) -> dict[str, Any]:
         members["freeze"] = config.freeze
     if not config.hold_stateful:
         members["holdStateful"] = False
+    if config.period != DEFAULT_PERIOD:
+        members["period"] = format_duration(config.period)
+    if config.limits_evictions:
+        members["limitEvictions"] = True
     return members
 
 
@@ -198,4 +242,10 @@ def _read_settings(value: Mapping[str, Any]) -> GuardConfig:
             elif isinstance(percent, int | float) and not isinstance(percent, bool) and 0 <= percent <= MAX_PERCENT:
                 limits[scope][effect] = float(percent)
     freeze = value.get("freeze")
-    return GuardConfig(limits, freeze if isinstance(freeze, str) else "", value.get("holdStateful") is not False)
+    return GuardConfig(
+        limits,
+        freeze if isinstance(freeze, str) else "",
+        value.get("holdStateful") is not False,
+        parse_duration(value.get("period")) or DEFAULT_PERIOD,
+        value.get("limitEvictions") is True,
+    )

@@ -45,12 +45,14 @@ class _Change(NamedTuple):
 
 class GuardedMoves(NamedTuple):
     """The moves of placed workloads, by key: those that the guard counts, and failover. `reported` are the clusters that are unavailable
-    only by reported facts, `cluster_count` is the number of all clusters."""
+    only by reported facts, `cluster_count` is the number of all clusters. Of the `limited` workloads, whose moves are limited by period,
+    only added and lost replicas count."""
 
     counted: tuple[Move, ...]
     failover: tuple[Move, ...] = ()
     reported: frozenset[str] = frozenset()
     cluster_count: int = 0
+    limited: frozenset[Key] = frozenset()
 
     @property
     def follows_facts(self) -> bool:
@@ -105,7 +107,7 @@ def find_withheld_changes(
     placed = tuple(placed)
     suspected = _suspect_facts(guarded, placed, config)
     failover = tuple(move for move in guarded.failover if _list_left(move) & guarded.reported) if suspected else ()
-    withheld = _find_counted(guarded.counted, placed, config, tenancy, find_former)
+    withheld = _find_counted(guarded, placed, config, tenancy, find_former)
     if suspected is None:
         return withheld
     moves = tuple(sorted((*withheld.moves, *failover), key=lambda move: move.key))
@@ -127,14 +129,14 @@ def _suspect_facts(guarded: GuardedMoves, placed: tuple[PlacedWorkload, ...], co
 
 
 def _find_counted(
-    moves: Iterable[Move],
+    guarded: GuardedMoves,
     placed: tuple[PlacedWorkload, ...],
     config: GuardConfig,
     tenancy: Tenancy | None,
     find_former: FindOwner | None,
 ) -> WithheldChanges:
     """Return the counted moves that exceed a limit. Of the owners that share a scope, those that do not cause it pass."""
-    changes = [(move, list(_list_changes(move))) for move in moves]
+    changes = [(move, list(_list_changes(move, is_limited=move.key in guarded.limited))) for move in guarded.counted]
     if not changes:
         return NOTHING_WITHHELD
     amounts: Counter[tuple[GuardScope, str, GuardEffect]] = Counter()
@@ -202,14 +204,16 @@ def _list_scopes(key: Key) -> tuple[tuple[GuardScope, str], ...]:
     return ("fleet", ""), ("namespace", key.namespace), ("workload", str(key))
 
 
-def _list_changes(move: Move) -> Iterator[_Change]:
-    """Yield what a move counts for. A workload that leaves a cluster counts as removed from it, wherever it goes."""
+def _list_changes(move: Move, *, is_limited: bool = False) -> Iterator[_Change]:
+    """Yield what a move counts for. A workload that leaves a cluster counts as removed from it, wherever it goes, unless its move
+    `is_limited` by period."""
     scopes, left = _list_scopes(move.key), sorted(move.before.keys() - move.after.keys())
     if not move.after:
         yield from (_Change(scope, name, "removed", 1) for scope, name in scopes[:2])
-    elif left:
+    elif left and not is_limited:
         yield from (_Change(scope, name, "moved", 1) for scope, name in scopes[:2])
-    yield from (_Change("cluster", cluster, "removed", 1) for cluster in left)
+    if not is_limited:
+        yield from (_Change("cluster", cluster, "removed", 1) for cluster in left)
     if move.after:
         before, after = (_count_replicas(replicas, move.copy_replicas) for replicas in (move.before, move.after))
         effect: GuardEffect = "replicasLost" if after < before else "replicasAdded"

@@ -9,7 +9,7 @@ from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.guard.guard_settings import DEFAULT_GUARD, NO_GUARD_INPUT, GuardRecord
 from gitsched.decide.incremental.plan_state import NO_OUTPUT, PreviousOutput
 from gitsched.decide.plan_result import HadWorkloads, list_moves
-from gitsched.model.changes import NOTHING_WITHHELD, Move, WithheldChanges
+from gitsched.model.changes import NOTHING_WITHHELD, Move, MoveRate, WithheldChanges
 from gitsched.render.output_files import escape_segment
 
 if TYPE_CHECKING:
@@ -67,15 +67,29 @@ def withhold_changes(source: PlanInput, changes: Changes) -> tuple[Changes, With
     """Return the changes without those over the limits of the guard, unless the plan only reports them; and what is withheld."""
     withheld, findings = _check_guard(source, changes)
     changes = changes.add_findings(findings) if findings else changes
-    if not withheld.moves:
+    if source.guard.record.rate.waiting:
+        changes = changes._replace(decisions=_delay_moves(changes, withheld, source.guard.record.rate))
+    if not (withheld.moves or withheld.waiting):
         return changes, withheld
-    from gitsched.decide.guard.withheld_changes import make_withheld_finding, withhold  # few changes exceed a limit
+    from gitsched.decide.guard.withheld_changes import make_withheld_findings, withhold  # few changes exceed a limit
 
-    changes = changes.add_findings([make_withheld_finding(withheld)])
+    changes = changes.add_findings(make_withheld_findings(withheld, choose_config(source).guard))
     if not source.withholds:
         return changes, withheld
     decisions = withhold(changes.decisions, withheld, changes.removed, source.previous.records, source.times.source_time)
     return find_changes(source, drop_left_clusters(source, decisions)), withheld
+
+
+def _delay_moves(changes: Changes, withheld: WithheldChanges, recorded: MoveRate) -> DecisionSet:
+    """Return the decisions with the start of the period as the time of the event of moves that waited for it."""
+    start, decisions = withheld.rate.start, changes.decisions
+    if start is None:
+        return decisions
+    passing = {move.key for move in changes.moves if str(move.key) in recorded.waiting}.difference(
+        move.key for move in withheld.kept
+    )
+    outcomes = {key: one._replace(time=max(one.time, start)) if key in passing else one for key, one in decisions.outcomes.items()}
+    return decisions._replace(outcomes=outcomes)
 
 
 def report_changes(source: PlanInput, changes: Changes) -> Changes:
@@ -130,18 +144,18 @@ def _check_guard(source: PlanInput, changes: Changes) -> tuple[WithheldChanges, 
         from gitsched.decide.guard.exceeded_limits import find_exceeding_changes  # most plans move nothing
 
         withheld = find_exceeding_changes(source, *changes, _find_active_clusters(source.previous))
-    if guard is NO_GUARD_INPUT and own == DEFAULT_GUARD.settings and not withheld.moves:
+    if guard is NO_GUARD_INPUT and own == DEFAULT_GUARD.settings and not (withheld.moves or withheld.waiting):
         return withheld, []
     allowed = source.list_allowed() if withheld.moves else ()
     findings = guard.list_findings(own, withheld.digest, allowed)
-    return NOTHING_WITHHELD if withheld.digest in allowed else withheld, findings
+    return withheld.allow() if withheld.digest in allowed else withheld, findings
 
 
 def record_guard(source: PlanInput, withheld: WithheldChanges, decisions: DecisionSet) -> GuardRecord:
     """Return what the output branch records about the guard."""
     own = source.source.config.guard
     if source.guard is NO_GUARD_INPUT and own == DEFAULT_GUARD.settings:
-        return DEFAULT_GUARD
+        return DEFAULT_GUARD._replace(rate=withheld.rate)
     holds = not own.hold_stateful and any(outcome.held is not None for outcome in decisions.outcomes.values())
     return source.guard.make_record(own, withheld, source.releases, holds=holds)
 

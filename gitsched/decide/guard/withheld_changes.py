@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import SharedDecisions
 from gitsched.decide.decisions import DecisionSet
@@ -17,7 +18,11 @@ from gitsched.model.changes import Move, WithheldChanges
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding, format_count, format_names
 from gitsched.model.scheduling import Outcome, TargetCluster
+from gitsched.model.time import format_duration, format_time
 from gitsched.model.variants import BUNDLE_KIND
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.guard_config import GuardConfig
 
 MAX_NAMED_WORKLOADS = 5
 """The maximum number of workloads that the message about withheld changes lists."""
@@ -80,7 +85,7 @@ def withhold(
     assert decisions.input is not None, "these are all decisions about a commit"
     kept: dict[Key, Outcome] = {}
     wakeups: dict[Key, datetime] = {}
-    for move in withheld.moves:
+    for move in withheld.kept:
         outcome = decisions.outcomes.get(move.key)
         if outcome is not None:
             wakeups |= {move.key: outcome.wakeup} if outcome.wakeup is not None else {}
@@ -148,6 +153,25 @@ def restore_placement(removed: RemovedPlacement, previous: Mapping[Key, Body], s
         bundles=(workload.key,) if is_whole else (),
         kept_paths=read_kept_paths(bundle),
     )
+
+
+def make_withheld_findings(withheld: WithheldChanges, config: GuardConfig) -> list[Finding]:
+    """Return what is said about withheld changes, and about moves that wait."""
+    findings = [make_withheld_finding(withheld)] if withheld.moves else []
+    return [*findings, *([_make_waiting_finding(withheld, config)] if withheld.waiting else [])]
+
+
+def _make_waiting_finding(withheld: WithheldChanges, config: GuardConfig) -> Finding:
+    """Return the note that says which moves wait for a later period, and until when."""
+    waiting, until = withheld.waiting, withheld.next_period
+    names = format_names([str(move.key) for move in waiting], MAX_NAMED_WORKLOADS)
+    start = format_time(until) if until is not None else "the next run"
+    message = (
+        f"{format_count(len(waiting), 'workload waits', 'workloads wait')} to move ({names}): observations alone cause this, and the guard "
+        f"limits how many decisions do so in {format_duration(config.period)}; the next move from {start} on. To let more move at a time, "
+        "raise movedPerPeriod below guard in gitsched.yaml"
+    )
+    return Finding("info", "moves-waiting", message)
 
 
 def make_withheld_finding(withheld: WithheldChanges) -> Finding:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.apis.capabilities import Rescheduling, SharedDecisions
+from gitsched.apis.capabilities import ObservationFollowing, Rescheduling, SharedDecisions
+from gitsched.apis.gitsched.guard_config import MIN_PERCENT_SIZE
 from gitsched.decide.engines import collect_cluster_facts, list_engine_records
 from gitsched.decide.guard.guard_settings import NO_GUARD_INPUT, GuardInput, GuardRecord
 from gitsched.decide.incremental.plan_state import workload_sort_key
@@ -13,6 +14,7 @@ from gitsched.decide.plan_result import list_moves
 from gitsched.decide.renames import RENAMED_FROM
 from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.model.document import Document, read_annotations
+from gitsched.model.source_edits import NO_EDITS
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.guard_config import GuardConfig
@@ -81,6 +83,8 @@ def _is_plain(kept: Outcome, clusters: Collection[str]) -> bool:
 def check_guard(changes: IncrementalChanges, moves: ChangedMoves, rules: GuardRules) -> GuardedChanges | None:
     """Return the changes without those that exceed a limit of the guard; None if only a complete plan can tell which ones do."""
     totals, own = changes.totals, changes.totals.config.guard
+    if _may_wait(changes, moves.moves, rules):
+        return None
     decided = changes.documents.keys() | changes.removed.keys()
     pending = tuple(move for move in totals.withheld.moves if move.key not in decided)
     if pending and any(RENAMED_FROM in read_annotations(one.body) for one in changes.documents.values()):
@@ -110,6 +114,23 @@ def check_guard(changes: IncrementalChanges, moves: ChangedMoves, rules: GuardRu
     changed_moves = (*list_moves(kept[0].outcomes.values(), kept[0].had_workloads), *_list_removals(moves, kept[1]))
     return GuardedChanges(
         kept[0], moves._replace(moves=changed_moves, removed=kept[1]), (*findings, make_withheld_finding(withheld))
+    )
+
+
+def _may_wait(changes: IncrementalChanges, moves: Iterable[Move], rules: GuardRules) -> bool:
+    """Return whether a move may have to wait for a later period. Only a complete plan tells what people changed, and which moves wait."""
+    leaving = [move for move in moves if move.after and move.before.keys() - move.after.keys()]
+    if not leaving or changes.totals.workload_count <= MIN_PERCENT_SIZE:
+        return False
+    if rules.given.choose_settings(changes.totals.config.guard).limits_evictions:
+        return True
+    engines = {engine.name: engine for engine in changes.continued.engines if isinstance(engine, ObservationFollowing)}
+    decided = ((changes.outcomes.get(move.key), changes.documents.get(move.key)) for move in leaving)
+    return any(
+        outcome is None
+        or document is None
+        or (outcome.api in engines and bool(engines[outcome.api].list_observed_decisions(document, NO_EDITS)))
+        for outcome, document in decided
     )
 
 

@@ -104,7 +104,7 @@ def leads_to(fetched: Fetched, record: RunMetadata, planned: Planned, written: W
     plan, repository = planned.plan, fetched.output.repository
     if plan.releases is not None or written.findings:
         return False
-    if plan.withheld.moves or read_guard_record(record.guard) != plan.guard:
+    if plan.withheld.kept or read_guard_record(record.guard) != plan.guard:
         return False
     if (plan.retiring, plan.retained, plan.adopted) != (record.retiring, record.retained, record.adopted):
         return False

@@ -192,7 +192,7 @@ def _has_guard_changed(fetched: Fetched, plan: Plan) -> bool:
         return True
     if fetched.record is None or (not recorded and plan.guard == DEFAULT_GUARD):
         return False
-    return read_guard_record(recorded) != plan.guard
+    return plan.guard.has_changed(read_guard_record(recorded))
 
 
 def _has_rollouts_changed(fetched: Fetched, plan: Plan) -> bool:
@@ -252,8 +252,8 @@ def make_complete_state(
     decisions = plan.details.decisions
     if decisions.input is not None and decisions.input.adopted != plan.adopted:
         return None  # what is no longer held may be decided otherwise
-    if plan.withheld.moves and not decisions.withheld:
-        return None  # the plan only reports what is withheld
+    if plan.withheld.waiting or (plan.withheld.moves and not decisions.withheld):
+        return None  # the next plan decides which moves pass; or the plan only reports what is withheld
     is_unread = has_new_records(plan.totals, state.previous)
     others = tuple(finding for finding in plan.totals.other_findings if finding.code not in PASSING_CODES)
     totals = plan.totals._replace(

@@ -22,7 +22,6 @@ from gitsched.decide.incremental.repeated_decisions import find_unstable, find_u
 from gitsched.decide.plan_result import Plan
 from gitsched.git.remote_refs import find_remote_url
 from gitsched.git.urls import identify_repository
-from gitsched.model.changes import NOTHING_WITHHELD
 from gitsched.model.tenants import TENANT_CHANGED
 from gitsched.reconcile.cache.reading_rules import ReadingRules
 from gitsched.reconcile.incremental.changed_files import has_same_documents
@@ -60,7 +59,7 @@ def find_recorded_plan(
     config = read_config(context.source.repository, fetched.source.tree, context.caches.files) or Config()
     guard = GuardRecord(config.guard)
     findings = tuple(finding for finding in record.findings if finding.code != TENANT_CHANGED)  # the run has reported the change
-    if (read_guard_record(record.guard) if record.guard else GuardRecord()) != guard:
+    if guard.has_changed(read_guard_record(record.guard) if record.guard else GuardRecord()):
         return None
     keys = [_compute_key(context, fetched, parts) for parts in ((), (fetched.source.tree,), _list_build_parts(context, fetched))]
     if trailers[PLAN_KEY] not in (keys if record.builds == NOTHING_BUILT else keys[-1:]):
@@ -103,8 +102,8 @@ def find_plan_key(context: RunContext, fetched: Fetched, planned: Planned, writt
             or totals.own
         )
         and not (plan.releases or plan.rollouts or plan.rollout_records or plan.adopted or plan.observations.time)
-        and plan.withheld == NOTHING_WITHHELD
-        and plan.guard == GuardRecord(totals.config.guard)
+        and not (plan.withheld.moves or plan.withheld.waiting)
+        and not plan.guard.has_changed(GuardRecord(totals.config.guard))
         and not plan.freeze
         and not any(
             (finding.is_change and finding.code != TENANT_CHANGED) or finding.code in VERSION_CODES for finding in plan.findings

@@ -193,6 +193,11 @@ def _complete(
         from gitsched.report.held import add_withheld  # few changes exceed a limit of the guard
 
         found = add_withheld(found, move, plan.withheld)
+    waiting = next((move for move in plan.withheld.waiting if move.key == key), None)
+    if waiting is not None:
+        from gitsched.report.held import add_waiting  # few moves are limited
+
+        found = add_waiting(found, waiting, plan.withheld.next_period)
     return locate_explanation(found, context.source.repository)
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gitsched.decide.garbage_collection import gc_paused
+from gitsched.decide.guard.guard_settings import read_guard_record
 from gitsched.decide.plan_result import Plan
 from gitsched.decide.rollouts.cluster_reports import KnownReports
 from gitsched.git import Repository
+from gitsched.model.changes import NO_RATE
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, LastReport, WorkloadStatus
+from gitsched.model.time import add_duration
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, plan_fleet
 from gitsched.reconcile.output.output_commit import write
@@ -47,6 +50,8 @@ def make_fleet_status(fetched: Fetched, fleet: PlannedFleet, *, pending: bool = 
         for name, facts in sorted(fleet.clusters.items())
     )
     commit = repository.commit(head) if head is not None else None
+    rate = read_guard_record(fetched.record.guard).rate if fetched.record is not None else NO_RATE
+    period = plan.totals.config.guard.period
     return FleetStatus(
         fetched.output.branch,
         head or "",
@@ -58,6 +63,8 @@ def make_fleet_status(fetched: Fetched, fleet: PlannedFleet, *, pending: bool = 
         fleet.unclaimed,
         fleet.nearest,
         describe_rewrite(fetched),
+        len(rate.waiting),
+        add_duration(rate.start, period) if rate.waiting and rate.start is not None else None,
     )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from gitsched import __version__
-from gitsched.decide.guard.guard_settings import GuardInput, read_guard_record
+from gitsched.decide.guard.guard_settings import GuardInput, GuardRecord, read_guard_record
 from gitsched.reconcile.source.config_file import read_config
 
 if TYPE_CHECKING:
     from gitsched.apis.gitsched.guard_config import GuardConfig
+    from gitsched.model.source_edits import SourceEdits
     from gitsched.reconcile.run import Fetched, RunContext
     from gitsched.render.run_metadata import RunMetadata
 
@@ -23,7 +26,41 @@ def make_guard_input(context: RunContext, fetched: Fetched) -> GuardInput:
     elif record is not None:
         trusted = _find_recorded_settings(context, record)
     recorded = read_guard_record(record.guard if record is not None else {})
-    return GuardInput(trusted, recorded, fetched.frozen, settings.guard_limits, settings.allowed)
+    find_base = cache(partial(_find_base, fetched, recorded))
+    return GuardInput(
+        trusted,
+        recorded,
+        fetched.frozen,
+        settings.guard_limits,
+        settings.allowed,
+        find_base=find_base,
+        list_edits=cache(partial(_list_edits, context, fetched, find_base)),
+    )
+
+
+def _find_base(fetched: Fetched, recorded: GuardRecord) -> str:
+    """Return the source commit with which edits are compared: the base of a comparison; while changes are withheld, the one before these;
+    else the newest that a run has planned. Return "" if it is not known."""
+    if fetched.trusted.is_base:
+        return fetched.trusted.commit.oid if fetched.trusted.commit is not None else ""
+    if recorded.digest:
+        return recorded.base
+    if fetched.record is None:
+        return ""
+    from gitsched.reconcile.source.source_notes import read_output_note  # most plans move nothing
+
+    note = read_output_note(fetched.output.repository, fetched.output_head) if fetched.output_head else None
+    return (note.source if note is not None else "") or fetched.record.source
+
+
+def _list_edits(context: RunContext, fetched: Fetched, find_base: Callable[[], str]) -> SourceEdits | None:
+    """Return what people changed since a source commit; None if that is not known."""
+    base = find_base()
+    if not (base and context.source.fetch_commit(base)):
+        return None
+    from gitsched.reconcile.review.source_edits import find_edits  # most plans move nothing
+
+    return find_edits(context, context.source.repository.commit(base).tree, fetched.source.tree)
 
 
 def _find_recorded_settings(context: RunContext, record: RunMetadata) -> GuardConfig | None:

@@ -54,7 +54,7 @@ knative: {capacity: 10, policy: MAXFILLUP, scaleUp: replace, cluster: private-1,
 workloads: [{apiVersion: example.io/v1, kind: Widget, replicasPath: spec.replicas, podTemplatePath: spec.template}]
 kinds: [{apiVersion: example.io/v1, kind: Tenant, scope: Cluster}]
 assumed: [{kind: StorageClass, name: gp3, clusters: [aws-*]}, {kind: Secret, namespace: shop}]
-guard: {freeze: a holiday, fleet: {removed: 12.5, replicasAdded: 400}, namespace: {moved: 5}}
+guard: {freeze: a holiday, period: 1h, limitEvictions: true, fleet: {removed: 12.5, replicasAdded: 400}, namespace: {moved: 5}}
 observations: {onFailure: exclude, timeout: 5}
 notifications: [{to: somebody}]
 followTargets: true
@@ -112,11 +112,13 @@ def test_every_setting_is_parsed() -> None:
     assert config.guard.limits["fleet"] == {
         "removed": 12.5,
         "moved": 30,
+        "movedPerPeriod": 10,
         "replicasLost": 30,
         "replicasAdded": 400,
         "clustersUnready": 50,
     }
-    assert config.guard.limits["namespace"] == {"removed": 50, "moved": 5}
+    assert config.guard.limits["namespace"] == {"removed": 50, "moved": 5, "movedPerPeriod": 25}
+    assert (config.guard.period, config.guard.limits_evictions) == (timedelta(hours=1), True)
     assert all(getattr(config, name) != getattr(Config(), name) for name in Config._fields if name != "upstream_defaults")
 
 
