@@ -71,7 +71,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     """
     caches = caches or InMemoryCaches()
     source, decisions = _decide(source, caches.decisions)
-    decisions = drop_left_clusters(source, decisions)
+    decisions = decisions if decisions.tenancy is None else drop_left_clusters(source, decisions)
     documents = decisions.catalog.api_documents
     has_selectors = any(has_selector(document.body.get("spec")) for listed in documents.values() for document in listed)
     if has_selectors or source.source.variants or len(decisions.engines) > 1:
