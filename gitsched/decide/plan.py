@@ -219,8 +219,12 @@ def _decide_once(source: PlanInput, cache: DecisionCache) -> DecisionSet:
 
 def _list_undelivered(source: PlanInput, decisions: DecisionSet) -> frozenset[Key]:
     """Return the workloads of which a cluster keeps its manifest, whatever is decided. Those with withheld changes keep their decisions."""
-    clusters = decisions.cluster_facts.keys()
-    kept = {outcome.key for outcome in decisions.outcomes.values() if not clusters.isdisjoint(outcome.kept_clusters)}
+    kept = {
+        outcome.key
+        for outcome in decisions.outcomes.values()
+        for target in outcome.targets
+        if target.keeps_manifest and not target.evicting and target.cluster in decisions.cluster_facts
+    }
     return frozenset(kept - decisions.quarantined | (source.previous.undelivered & decisions.quarantined))
 
 
