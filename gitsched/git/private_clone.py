@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.git.clone_lock import CloneLock
 from gitsched.git.process import run_git
 from gitsched.git.repository import Repository
-from gitsched.git.transport import TRANSFER_TIMEOUT
+from gitsched.git.transport import TRANSFER_TIMEOUT, read_transport_config
 from gitsched.git.urls import check_url, redact
 from gitsched.model.errors import GitschedError, Temporary
 
@@ -83,7 +83,10 @@ class _Control:
         """Return whether git can read all objects, and finds what branches and notes need. If it takes too long, that is not known."""
         clone = _Location(str(self._path), self)
         try:
-            check = run_git(["fsck", "--no-dangling", "--no-progress"], repository=clone, timeout=TRANSFER_TIMEOUT)
+            config = read_transport_config(self.settings or str(self._path))
+            # What a fetch may accept is no damage.
+            accepted = [(name.removeprefix("fetch."), value) for name, value in config if name.startswith("fetch.fsck.")]
+            check = run_git(["fsck", "--no-dangling", "--no-progress"], repository=clone, config=accepted, timeout=TRANSFER_TIMEOUT)
             listing = run_git(_LIST_OBJECTS, repository=clone, timeout=TRANSFER_TIMEOUT)
         except Temporary:
             return True

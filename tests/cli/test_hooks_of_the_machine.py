@@ -32,10 +32,11 @@ CONFIG = """\
 [gc]
     auto = 1
     pruneExpire = now
+[pack]
+    indexVersion = 1
 [fetch]
     prune = true
     fsckObjects = false
-    unpackLimit = 1
 [push]
     recurseSubmodules = on-demand
     followTags = true
@@ -111,7 +112,8 @@ def test_nothing_that_a_machine_configures_runs_in_a_private_clone(
     clones = list((tmp_path / "cache").rglob("*.git"))
     assert clones
     assert machine.list_runs(tmp_path / "cache") == set()
-    assert not any(list(clone.glob(name)) for clone in clones for name in ("hooks", "logs", "reftable", "objects/pack/*.pack"))
+    assert not any((clone / name).exists() for clone in clones for name in ("hooks", "logs", "reftable"))
+    assert {path.read_bytes()[:4] for clone in clones for path in clone.glob("objects/pack/*.idx")} == {b"\xfftOc"}, "version 2"
     # What receives the commits is on this machine, too, but no private clone.
     assert {"pre-receive", "update", "post-receive", "reference-transaction"} <= machine.list_runs(remote)
 

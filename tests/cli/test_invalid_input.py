@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -83,14 +84,16 @@ def unreadable(request: pytest.FixtureRequest, tmp_path: Path, git: Callable[...
     """A repository in a format that only git reads, and the error."""
     place, (value, error) = tmp_path / "other", FORMATS[request.param]
     place.mkdir()
-    # An earlier git does not make a repository with a reftable.
-    git("init", "-q", "-b", "main", *(("--object-format=sha256",) if value == "sha256" else ()), ".", at=place)
+    version = tuple(map(int, re.findall(r"\d+", git("version", at=place))[:2]))
+    known = request.param == "objectFormat" or version >= (2, 45)
+    option = {"objectFormat": "--object-format", "refStorage": "--ref-format"}[request.param]
+    git("init", "-q", "-b", "main", *((f"{option}={value}",) if known else ()), ".", at=place)
     (place / "web.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
     git("add", "web.yaml", at=place)
     git("commit", "-qm", "Change", at=place)
-    if value == "reftable":
+    if not known:
         git("config", "core.repositoryFormatVersion", "1", at=place)
-        git("config", "extensions.refStorage", value, at=place)
+        git("config", f"extensions.{request.param}", value, at=place)
     return place, error
 
 

@@ -161,3 +161,22 @@ def test_objects_that_only_the_state_of_a_plan_refers_to_may_be_elsewhere(origin
 
 def split(oid: str) -> tuple[str, str]:
     return oid[:2], oid[2:]
+
+
+def test_mistakes_in_objects_that_the_user_accepts_are_no_damage(
+    origin: Path, cache: Path, configure: Callable[[str], None], git: Git
+) -> None:
+    blob = git("hash-object", "-w", "--stdin", at=origin, data="x")
+    row = b"100644 a\0" + bytes.fromhex(blob)
+    tree = git("hash-object", "-w", "-t", "tree", "--literally", "--stdin", at=origin, data=row + row)
+    git("update-ref", "refs/heads/main", git("commit-tree", "-m", "twice", tree, at=origin), at=origin)
+    with pytest.raises(Permanent, match="duplicateEntries"):
+        read(f"file://{origin}", cache)
+    configure('[fetch "fsck"]\n\tduplicateEntries = ignore\n')
+    head = read(f"file://{origin}", cache)
+    clone = PrivateClone(f"file://{origin}", cache).repository
+    assert clone.has_commit(head)
+    assert clone.private is not None
+    assert not clone.private.find_damage()
+    configure("")
+    assert clone.private.find_damage(), "as for a clone with such an object that nobody has accepted"
