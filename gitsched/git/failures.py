@@ -58,6 +58,6 @@ def recognize_damage(failure: GitschedError, repository: Repository) -> Gitsched
 
 def summarize_output(output: str) -> str:
     """Return the lines of the output that state the error, at most 600 characters, without credentials and advice."""
-    lines = (_CONTROL_CHARACTERS.sub("", line).strip() for line in redact(output).splitlines())
+    lines = (" ".join(_CONTROL_CHARACTERS.sub("", line).split()) for line in redact(output).splitlines())
     text = "; ".join(dict.fromkeys(line for line in lines if line and not line.startswith(_NOISE)))
     return (text or "git gave no reason")[:600]

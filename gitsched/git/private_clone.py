@@ -121,13 +121,15 @@ class PrivateClone:
     def refresh(self, work: Callable[[Repository], object]) -> None:
         """Call `work`, a fetch, on the clone while it is locked against other processes; when the clone is damaged, recreate it
         and call `work` again."""
+        import pygit2
+
         with self._control.hold():
             repository = self._open_or_create()
             repository.close_files()
             try:
                 work(repository)
-            except GitschedError:
-                if not _is_sound(self.path):
+            except (GitschedError, pygit2.GitError) as error:
+                if isinstance(error, pygit2.GitError) or not _is_sound(self.path):
                     self._control.report_damage()
                 if not self._control.is_damaged:
                     raise

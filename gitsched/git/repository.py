@@ -36,8 +36,7 @@ _OBJECT_TYPES = {COMMIT: "commit", TREE: "tree", BLOB: "blob"}
 
 
 def open_repository(path: str | Path) -> Repository:
-    """Open the repository at a path or in a parent directory, bare or with a worktree; Permanent when there is none or access is
-    not allowed."""
+    """Open the repository at a path or in a parent directory; Permanent when there is none or access is not allowed."""
     return Repository(path)
 
 
@@ -151,7 +150,12 @@ class Repository(CommitAncestry, MirroredRefs):
 
     def has(self, oid: str) -> bool:
         """Return whether the object is available."""
-        return oid in self._pending or (bool(_OID.fullmatch(oid)) and oid in self._repo)
+        import pygit2
+
+        try:
+            return oid in self._pending or (bool(_OID.fullmatch(oid)) and oid in self._repo)
+        except pygit2.GitError as error:
+            raise self._make_read_error(oid, "object", error) from error
 
     def has_commit(self, oid: str) -> bool:
         """Return whether the object is available, and a commit."""
@@ -215,7 +219,7 @@ class Repository(CommitAncestry, MirroredRefs):
         try:
             return int(self._repo.odb.read_header(oid)[1])
         except (KeyError, ValueError, pygit2.GitError) as error:
-            raise self._make_read_error(oid, BLOB, error) from error
+            raise self._make_read_error(oid, "blob", error) from error
 
     def prefetch(self, blobs: Iterable[str]) -> None:
         """Make blobs available that a partial clone lacks, in one request. No effect for any other repository."""
@@ -372,16 +376,16 @@ class Repository(CommitAncestry, MirroredRefs):
         try:
             _, found, data = self._pending[oid] if oid in self._pending else (b"", *self._repo.read(oid))
         except (KeyError, ValueError, pygit2.GitError) as error:
-            raise self._make_read_error(oid, kind, error) from error
+            raise self._make_read_error(oid, _OBJECT_TYPES[kind], error) from error
         if found != kind:
             raise Permanent(f"object {oid} in {self.path} is not a {_OBJECT_TYPES[kind]}")
         return data
 
-    def _make_read_error(self, oid: str, kind: int, error: Exception) -> Permanent | Temporary:
+    def _make_read_error(self, oid: str, kind: str, error: Exception) -> Permanent | Temporary:
         reason = "it is missing" if isinstance(error, KeyError) else str(error)
         if self.is_partial:
             reason += " (the repository is a partial clone; `git fetch --refetch --no-filter` completes it)"
-        message = f"{_OBJECT_TYPES[kind]} {oid} cannot be read from {self.path}: {reason}"
+        message = f"{kind} {oid} cannot be read from {self.path}: {reason}"
         if self.private is None:
             # While git removes garbage, another process may be about to write what it removed by mistake.
             if self._written.is_collecting_garbage:

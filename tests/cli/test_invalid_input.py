@@ -144,8 +144,10 @@ def test_a_missing_or_outdated_git_is_reported(gitsched: Run, fleet: Path, tmp_p
     if program:
         (programs / "git").write_text(program)
         (programs / "git").chmod(0o755)
-    done = gitsched("reconcile", PATH=str(programs))
-    assert (done.returncode, words in done.stderr) == (1, True), done.stderr
+    for command in (("reconcile",), ("plan", "-C", fleet.as_uri()), ("plan", "--worktree"), ("validate",), ("watch", "--once")):
+        done = gitsched(*command, PATH=str(programs))
+        (line,) = done.stderr.splitlines()
+        assert (done.returncode, words in line) == (1, True), done.stderr
 
 
 @pytest.mark.parametrize(

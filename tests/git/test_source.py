@@ -163,7 +163,17 @@ def empty(copy: Path) -> None:
         path.rmdir() if path.is_dir() else path.unlink()
 
 
-@pytest.mark.parametrize("damage", [damage_objects, lose_objects, damage_config, empty])
+def damage_loose_objects(copy: Path) -> None:
+    """As those that a run writes before it pushes them."""
+    for pack in list(copy.glob("objects/pack/*.pack")):
+        moved = pack.rename(copy / pack.name)
+        with moved.open("rb") as file:
+            subprocess.run(["git", f"--git-dir={copy}", "unpack-objects", "-q"], stdin=file, check=True)
+        moved.unlink()
+    damage_objects(copy)
+
+
+@pytest.mark.parametrize("damage", [damage_objects, damage_loose_objects, lose_objects, damage_config, empty])
 @pytest.mark.parametrize("moved", [False, True])
 def test_a_damaged_private_clone_is_recreated(origin: Path, work: Path, git, cache: Path, damage, moved: bool):
     url = f"file://{origin}"
