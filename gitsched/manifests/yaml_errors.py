@@ -175,12 +175,14 @@ def describe_error(error: YAMLError, line: int) -> tuple[ParseError, int]:
     """Return the error in plain words, and its position in characters from the start of the text."""
     problem = str(getattr(error, "problem", None) or error)
     known = _MESSAGES.get(problem) or _MESSAGES.get(problem.partition(" '")[0])
-    code, message = (SYNTAX_ERROR, _UNREADABLE + known) if known else (_REFUSED, f"the YAML parser refuses this: {problem}")
+    found = ParseError(SYNTAX_ERROR, f"{_UNREADABLE}{known}", line + 1, 1)
+    if not known:
+        found = ParseError(_REFUSED, f"the YAML parser refuses this: {problem}", line + 1, 1)
     if not isinstance(error, MarkedYAMLError) or error.problem_mark is None:
-        return ParseError(code, message, line + 1, 1), 0
+        return found, 0
     mark, context = error.problem_mark, error.context_mark
     if context is not None and problem == _NO_COLON:
         mark = context
     elif context is not None and context.line != mark.line and error.context in _CONTEXTS:
-        message += f" ({error.context} that begins in line {line + context.line + 1})"
-    return _make_error(mark, line, code, message), mark.index
+        found = found._replace(message=f"{found.message} ({error.context} that begins in line {line + context.line + 1})")
+    return found._replace(line=line + mark.line + 1, column=mark.column + 1), mark.index

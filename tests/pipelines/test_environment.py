@@ -43,9 +43,9 @@ GIT = "echo git version 2.39.5"
 @pytest.mark.parametrize(
     ("programs", "message"),
     [
-        ({"python3": report("3.11")}, "git is not installed: install git 2.31 or newer"),
-        ({"git": "echo git version 2.30.9"}, "git 2.30 is too old: install git 2.31 or newer"),
-        ({"git": "echo 'git version 1.99.1 (Apple Git-1)'"}, "git 1.99 is too old: install git 2.31 or newer"),
+        ({"python3": report("3.11")}, "git is not installed: install git 2.32 or newer"),
+        ({"git": "echo git version 2.30.9"}, "git 2.30 is too old: install git 2.32 or newer"),
+        ({"git": "echo 'git version 1.99.1 (Apple Git-1)'"}, "git 1.99 is too old: install git 2.32 or newer"),
         ({"git": GIT}, f"python3 is not installed: install Python {PYTHON}"),
         ({"git": GIT, "python3": "echo no version; exit 127"}, f"python3 is not installed: install Python {PYTHON}"),
         ({"git": GIT, "python3": report("3.10")}, f"python3 is Python 3.10, which is too old: install Python {PYTHON}"),

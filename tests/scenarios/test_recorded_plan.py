@@ -82,7 +82,7 @@ def report(found: RunResult) -> tuple[object, ...]:
 
 HISTORIES: dict[str, tuple[Callable[[Random], Any], tuple[float, ...], int, int, int]] = {
     "independent workloads": (partial(PlainHistory, lenient=True), (), 1, 4, 2),
-    "workloads that bring others along": (DependentHistory, (0.9,), 3, 4, 2),
+    "workloads that bring others along": (DependentHistory, (0.9,), 4, 4, 2),
     "tenants": (partial(TenantHistory, lenient=True), (), 3, 3, 2),
     "an autoscaler that waits": (OtherApisHistory, (), 4, 5, 0),
 }
