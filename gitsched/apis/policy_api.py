@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gitsched.model.explanation import Explanation
     from gitsched.model.observation import MetricQuery
     from gitsched.model.planned_files import ClusterInfo
-    from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision
+    from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision, TargetCluster
     from gitsched.model.template_index import PlacementSummary
 
 
@@ -78,6 +78,14 @@ class PolicyEngine(ABC):
         `continue_with` is called.
         """
         return frozenset()
+
+    def may_place(self, template: Document, cluster: str, /) -> bool:  # noqa: ARG002 - no policy excludes a cluster by default
+        """Return whether the policy that selects a workload may choose a cluster, in whatever state the cluster is."""
+        return True
+
+    def customize(self, template: Document, target: TargetCluster, /) -> TargetCluster:  # noqa: ARG002 - all clusters get the same
+        """Return a target with the manifest that its cluster gets of a workload, given its edits, whether or not it is chosen."""
+        return target
 
     def update(self, snapshot: Snapshot, /) -> bool:  # noqa: ARG002 - a new engine is made by default
         """Continue with another snapshot in which only templates, previous records and times differ.

@@ -96,7 +96,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     retention = _retain_copies(source, changes, undelivered)
     decisions = changes.decisions._replace(findings=(*changes.decisions.findings, *retention.findings))
     directories = _list_directories(source, decisions, retention.copies)
-    gate = _open_rollouts(source, changes, retention.copies)
+    gate = _open_rollouts(source, changes, retention)
     # Rollouts compare the files.
     rendering = caches.rendered if source.written or gate is not None else RenderCache(written=False)
     rendered = _render(source, decisions, directories, retention.copies, rendering, gate)
@@ -130,7 +130,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         undelivered=undelivered,
     )
     last_valid = ((kept_path(path), render_last_valid(file, decisions.outcomes)) for path, file in source.source.last_valid.items())
-    kept_files = {path: file for path, file in last_valid if file is not None}
+    kept_files = {path: file for path, file in (*last_valid, *rollouts.files.items()) if file is not None}
     return build_plan(
         totals,
         decisions.outcomes,
@@ -252,13 +252,13 @@ def _list_directories(source: PlanInput, decisions: DecisionSet, retained: tuple
     return _Directories(retiring, dict.fromkeys(sorted(kept), source.times.source_time), retired)
 
 
-def _open_rollouts(source: PlanInput, changes: Changes, retained: tuple[RetainedCopy, ...]) -> RolloutGate | None:
+def _open_rollouts(source: PlanInput, changes: Changes, retention: CopyRetention) -> RolloutGate | None:
     """Return what holds back the files that wait for a wave; None if there is no rollout."""
     if source.rollouts is None:
         return None
     from gitsched.decide.rollouts.waves import RolloutGate  # most sources have no Rollout
 
-    return RolloutGate(source, source.rollouts, changes.decisions, changes.moves, retained)
+    return RolloutGate(source, source.rollouts, changes.decisions, changes.moves, retention)
 
 
 def _render(

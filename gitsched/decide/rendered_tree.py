@@ -252,7 +252,7 @@ def render_workload(
     written: dict[Any, Files] = {}  # clusters with the same manifest share one file
     for target in outcome.targets:
         keeps = target.keeps_manifest or quarantined
-        blobs = ((path, find_blob(cluster_path(target.cluster, path))) for path in paths) if keeps else ()
+        blobs = ((path, find_blob(cluster_path(target.copied_from or target.cluster, path))) for path in paths) if keeps else ()
         kept: Files = {path: ExistingBlob(blob) for path, blob in blobs if blob is not None}
         if kept or (keeps and (quarantined or not target.evicting)):  # a first run delivers what a hub was evicting
             manifests[target.cluster] = kept

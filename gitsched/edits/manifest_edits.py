@@ -15,7 +15,7 @@ from gitsched.edits.text_positions import NotEditable
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents
 from gitsched.manifests.yaml_nodes import Constructor
-from gitsched.model.document import Body
+from gitsched.model.document import Body, Origin, SourceSpans
 from gitsched.model.json_values import is_same_json
 from gitsched.model.planned_files import NewBlob, PatchedBlob, TextEdit, apply_text_edits
 from gitsched.render.yaml import dump
@@ -34,6 +34,22 @@ def edit_manifest(text: str, file: PatchedBlob) -> ManifestText:
         return ManifestText(NewBlob(_edit_text(text, file).encode()))
     except NotEditable as error:
         return ManifestText(NewBlob(dump(file.after).encode()), str(error))
+
+
+def edit_file(text: str, before: Body, after: Body) -> NewBlob:
+    """Return the text of a file that holds one document, edited so that its value is `after`."""
+    spans = SourceSpans(whole_file=True, start=0, end=len(text), server_owned=(), editable=())
+    return edit_manifest(text, PatchedBlob(Origin("", "", 0, -1, 1, 1, spans), before, after)).file
+
+
+def read_manifest(text: str) -> Body | None:
+    """Return the object of a file that holds one document; None if it is malformed."""
+    tree = _compose(text)
+    if tree is None or ("&" in text and "*" in text and check_aliases(tree, DEFAULT_LIMITS)):
+        return None
+    found = Constructor(0)
+    value: Any = found.construct(tree.node)
+    return value if isinstance(value, dict) and not found.errors else None
 
 
 def _edit_text(text: str, file: PatchedBlob) -> str:
@@ -75,9 +91,5 @@ def _compose(text: str) -> YamlDocument | None:
 
 def _has_value(text: str, value: Body) -> bool:
     """Return whether a text is one document with this value."""
-    tree = _compose(text)
-    if tree is None or ("&" in text and "*" in text and check_aliases(tree, DEFAULT_LIMITS)):
-        return False
-    found = Constructor(0)
-    parsed: Any = found.construct(tree.node)
-    return not found.errors and is_same_json(parsed, value)
+    parsed = read_manifest(text)
+    return parsed is not None and is_same_json(parsed, value)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 if TYPE_CHECKING:
     from gitsched.model.document import Key
     from gitsched.model.finding import Finding
-    from gitsched.model.planned_files import PlannedFile
+    from gitsched.model.planned_files import PlannedFile, WritableFile
 
 ROLLOUT_KIND: Final = ("gitsched.io", "Rollout")
 """Group and kind of a Rollout, as `Key` begins with."""
@@ -17,18 +17,43 @@ ROLLOUT_KIND: Final = ("gitsched.io", "Rollout")
 
 class ChangedCluster(NamedTuple):
     """A cluster that has got a change. `parent` is the output commit before the one with the change, "" for a first one: reports about
-    later commits count. `applied_at` is when it was delivered."""
+    later commits count. `applied_at` is when it was delivered.
+
+    `lost` is since when the cluster is not available, or has lost workloads with the change, before it reported that it is healthy. A
+    `skipped` one has none of them any more, and nothing waits for it.
+    """
 
     cluster: str
     parent: str
     applied_at: datetime
     succeeded: bool = False
     failed: bool = False
+    lost: datetime | None = None
+    skipped: bool = False
 
 
 class HeldFiles(NamedTuple):
-    """A workload that keeps in a cluster the files of the previous output, at `paths` on the output branch; none before its first
-    delivery."""
+    """A workload whose content in a cluster stays as it is, at `paths` on the output branch; none before its first delivery. It is
+    `approved` unless it is that of an earlier change which was not rolled out completely."""
+
+    workload: Key
+    cluster: str
+    paths: tuple[str, ...]
+    approved: bool = True
+
+
+class LostCopy(NamedTuple):
+    """A workload with a change that a cluster lost before it reported that it is healthy. `content` identifies what it would have there: a
+    workload with another content is another change."""
+
+    workload: Key
+    cluster: str
+    content: str = ""
+
+
+class ApprovedFiles(NamedTuple):
+    """The content of a workload before the change, which no cluster has any more: the files that `cluster` had at `paths`, below approved/
+    on the output branch; none for a workload that was nowhere."""
 
     workload: Key
     cluster: str
@@ -41,9 +66,17 @@ class RolloutRecord(NamedTuple):
     name: str
     changed: tuple[ChangedCluster, ...]
     held: tuple[HeldFiles, ...] = ()
+    lost: tuple[LostCopy, ...] = ()
+    approved: tuple[ApprovedFiles, ...] = ()
+
+    @property
+    def workloads(self) -> frozenset[Key]:
+        """The workloads that it names."""
+        held, lost, approved = ({one.workload for one in part} for part in (self.held, self.lost, self.approved))
+        return frozenset(held | lost | approved)
 
 
-ClusterState = Literal["updated", "progressing", "succeeded", "failed", "accepted", "waiting", "unchanged"]
+ClusterState = Literal["updated", "progressing", "succeeded", "failed", "accepted", "waiting", "unchanged", "skipped"]
 RolloutState = Literal["complete", "progressing", "stopped"]
 
 
@@ -51,7 +84,8 @@ class RolloutCluster(NamedTuple):
     """The state of one cluster in a rollout. `group` is the number of its wave, from 1, with the name of the decision group if it has one.
 
     updated: this plan delivers the change; progressing: it has not reported that it is healthy for long enough; waiting: it keeps what it
-    has. `since` is the time of the change, None for a cluster that has not got one; `detail` is one line, or "".
+    has; skipped: it has no workload of the rollout any more, so nothing waits for it, and it belongs to no wave. `since` is the time of the
+    change, None for a cluster that has not got one; `detail` is one line, or "".
     """
 
     cluster: str
@@ -62,8 +96,8 @@ class RolloutCluster(NamedTuple):
 
 
 class RolloutStatus(NamedTuple):
-    """A rollout in a plan: its clusters in the order of the waves, what it waits for, and the workloads that
-    some cluster does not have yet as they should be."""
+    """A rollout in a plan: its clusters in the order of the waves, what it waits for, and the workloads that some cluster does not have yet
+    as they should be. `remedy` says of one that has stopped how to go on, and how to go back."""
 
     name: str
     type: str
@@ -71,6 +105,7 @@ class RolloutStatus(NamedTuple):
     waits_for: str
     clusters: tuple[RolloutCluster, ...]
     workloads: tuple[Key, ...] = ()
+    remedy: str = ""
 
 
 class RolloutTargets(NamedTuple):
@@ -82,7 +117,7 @@ class RolloutTargets(NamedTuple):
 
 class RolloutResult(NamedTuple):
     """The rollouts of a plan, what the output records of them, when they can go on without a commit, the times of the events that changed
-    them, findings, and what each of them selects."""
+    them, findings, and what each of them selects. `files` are those below approved/ on the output branch; None for one that goes."""
 
     statuses: tuple[RolloutStatus, ...] = ()
     records: tuple[RolloutRecord, ...] = ()
@@ -90,15 +125,19 @@ class RolloutResult(NamedTuple):
     events: tuple[datetime, ...] = ()
     findings: tuple[Finding, ...] = ()
     targets: Mapping[str, RolloutTargets] = {}
+    files: Mapping[str, PlannedFile | None] = {}
 
 
 NOTHING_ROLLED_OUT = RolloutResult()
 
 
 class RolloutInput(NamedTuple):
-    """What rollouts need besides the documents: their records in the previous output, a function that returns the id that Git gives a
-    file, and the latest output commits, the newest first."""
+    """What rollouts need besides the documents: their records in the previous output, and the latest output commits, the newest first.
+
+    `hash_file` returns the id that Git gives a file, of a plan or of the previous output, and `read_text` its text.
+    """
 
     records: Sequence[RolloutRecord]
     hash_file: Callable[[PlannedFile], str]
     list_commits: Callable[[], Sequence[str]]
+    read_text: Callable[[WritableFile], str]

@@ -155,7 +155,8 @@ class TargetCluster(NamedTuple):
     differ from the source, by field path ("spec.replicas"). `keeps_manifest` keeps the cluster's manifest of the previous run,
     regardless of the source; without one nothing is rendered, unless it is `evicting`. This applies while dispatching is suspended, for
     example.
-    `bodies` are the objects of its Bundle that differ from what the Bundle has, by key.
+    `bodies` are the objects of its Bundle that differ from what the Bundle has, by key. A target with `copied_from` keeps the manifest of
+    another cluster, which it has none of yet.
     """
 
     cluster: str
@@ -166,6 +167,7 @@ class TargetCluster(NamedTuple):
     keeps_manifest: bool = False
     workload: Key | None = None
     bodies: tuple[tuple[Key, Body], ...] = ()
+    copied_from: str = ""
 
 
 _TARGET_DEFAULTS = TargetCluster("")[2:]

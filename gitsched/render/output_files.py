@@ -25,7 +25,7 @@ FREEZE = "FREEZE"
 """A file that freezes placements while it exists; its first line says why. Operators write it."""
 METADATA_FILES = frozenset((README, RUN_METADATA, HYDRATOR_METADATA))
 """Files that only change in a commit that another change causes."""
-CLUSTERS, STATUS, PLACEMENTS, KEPT = "clusters", "status", "placements", "kept"
+CLUSTERS, STATUS, PLACEMENTS, KEPT, APPROVED = "clusters", "status", "placements", "kept", "approved"
 HUB = "hub/argocd"
 CLUSTER_JSON, KUSTOMIZATION, STUB_FILE = "cluster.json", "kustomization.yaml", "gitsched-placement.yaml"
 
@@ -93,6 +93,11 @@ def kept_path(path: str) -> str:
     return f"{KEPT}/{'/'.join(map(escape_segment, path.split('/')))}"
 
 
+def approved_path(path: str) -> str:
+    """Return where the output branch keeps the content that a cluster had at a path before a rollout: `approved/<path>`."""
+    return f"{APPROVED}/{path}"
+
+
 def _escape(match: re.Match[str]) -> str:
     # Python decodes a byte that is not UTF-8 as a lone surrogate.
     return "".join(f"_{byte:02x}" for byte in match[0].encode("utf-8", "surrogatepass"))
@@ -141,7 +146,7 @@ def plan_manifest(document: Document, *counts: tuple[str, int]) -> PlannedFile:
     a missing number is inserted as the first member of its mapping, and comments, order and line ends stay. Where parsing has found no
     place for a number (a missing, empty or shared mapping), the result is a patch of the document.
     """
-    needed = [(path, count) for path, count in counts if not _is_count(_get_value(document.body, path), count)]
+    needed = [(path, count) for path, count in counts if not _is_count(read_path(document.body, path), count)]
     origin = document.origin
     if origin is not None and origin.spans is not None and origin.item < 0:
         spans = _plan_edits(origin.spans, needed, document.body)
@@ -162,7 +167,7 @@ def plan_changed_manifest(document: Document, body: Body) -> PlannedFile:
 def set_counts(body: Body, counts: Iterable[tuple[str, int]]) -> Body:
     """Return the body with the numbers set; the given body is not modified."""
     for path, count in counts:
-        if not _is_count(_get_value(body, path), count):
+        if not _is_count(read_path(body, path), count):
             body = _set_field(body, path.split("."), count)
     return body
 
@@ -184,7 +189,7 @@ def _plan_edits(text: SourceSpans, counts: list[tuple[str, int]], body: Body) ->
             continue
         parent, _, name = path.rpartition(".")
         point = insertions.get(parent)
-        if point is None or name in (_get_value(body, parent) or ()):
+        if point is None or name in (read_path(body, parent) or ()):
             return None  # the member is missing together with its mapping, or it is there without a scalar to replace
         new = f"{point.before}{name}{point.separator}{count}{point.after}"
         spans.append(TextEdit(point.offset, point.offset, new))
@@ -201,7 +206,7 @@ def _is_count(value: Any, count: int) -> bool:
     return type(value) is int and value == count
 
 
-def _get_value(body: Body, path: str) -> Any:
+def read_path(body: Body, path: str) -> Any:
     """Return the value at a path, in which a number is the index of a list entry; None where a part is missing."""
     value: Any = body
     for name in path.split("."):

@@ -10,7 +10,7 @@ from gitsched.model.finding import format_count
 from gitsched.model.fleet_status import ClusterStatus, FleetStatus, WorkloadStatus
 from gitsched.model.time import format_time
 from gitsched.report.lines import abbreviate_oid, escape_unprintable, format_columns, format_key, list_limited
-from gitsched.report.rollouts import describe_rollouts, serialize_rollouts
+from gitsched.report.rollouts import describe_remedies, describe_rollouts, serialize_rollouts
 from gitsched.report.serialization import API_VERSION, serialize_key
 
 MAX_ROWS = 1_000
@@ -31,7 +31,7 @@ def write_fleet_status(status: FleetStatus, *, workloads: bool = False, unclaime
     else:
         rows = [_make_cluster_row(one) for one in status.clusters]
         lines = list_limited(_format_table(_CLUSTERS, rows), MAX_ROWS, _MORE) if rows else ["There is no cluster."]
-        lines += ["", *describe_rollouts(status.rollouts)] if status.rollouts else []
+        lines += ["", *describe_rollouts(status.rollouts), *describe_remedies(status.rollouts)] if status.rollouts else []
         lines += ["", _count_workloads(status), *_count_waiting(status)]
         lines += filter(None, (_describe_branch(status), status.rewrite))
     return "\n".join(lines) + "\n"

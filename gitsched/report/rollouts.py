@@ -20,6 +20,7 @@ _STATES = {
     "accepted": "failed, which is accepted",
     "waiting": "wait",
     "unchanged": "do not change",
+    "skipped": "are skipped",
 }
 
 
@@ -35,8 +36,14 @@ def describe_rollout(rollout: RolloutStatus) -> list[str]:
     for (group, state), found in _group_clusters(rollout.clusters).items():
         details = [one.detail for one in found if one.detail]
         detail = f" ({details[0]})" if details else ""
-        lines.append(f"  wave {group}: {_format_clusters([one.cluster for one in found])} {_conjugate(state, found)}{detail}")
+        wave = f"wave {group}: " if group else ""
+        lines.append(f"  {wave}{_format_clusters([one.cluster for one in found])} {_conjugate(state, found)}{detail}")
     return lines
+
+
+def describe_remedies(rollouts: Iterable[RolloutStatus]) -> list[str]:
+    """Return a line for each rollout that has stopped: how to go on, and how to go back."""
+    return [f"Rollout {rollout.name}: {rollout.remedy}" for rollout in rollouts if rollout.remedy]
 
 
 def _group_clusters(clusters: Iterable[RolloutCluster]) -> dict[tuple[str, str], list[RolloutCluster]]:
@@ -82,6 +89,7 @@ def serialize_rollouts(rollouts: Iterable[RolloutStatus]) -> list[dict[str, Any]
                 for one in rollout.clusters
             ],
             "workloads": [format_key(key) for key in rollout.workloads],
+            "remedy": rollout.remedy,
         }
         for rollout in rollouts
     ]

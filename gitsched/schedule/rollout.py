@@ -68,12 +68,13 @@ NONE_UNCONFIRMED = UnconfirmedClusters()
 
 class RolloutProgress(NamedTuple):
     """The state of a rollout: the revision of each cluster that has one, clusters that succeeded or failed with the current revision, and
-    when this can change without a commit or report."""
+    when this can change without a commit or report. It `is_complete` if all clusters have a result, with no more failures than allowed."""
 
     revisions: Mapping[str, ClusterRevision]
     succeeded: frozenset[str]
     failed: frozenset[str]
     wakeup: datetime | None
+    is_complete: bool = False
 
 
 def parse_rollout_strategy(rollout_strategy: Body, clusters_per_group: object) -> RolloutStrategy:
@@ -140,6 +141,7 @@ class _Rollout:
         self._failed: set[str] = set()
 
     def advance(self) -> RolloutProgress:
+        is_complete = False
         if self._strategy.type == "All":
             for group in (*self._mandatory_groups, *self._other_groups):
                 self._apply(group.clusters)
@@ -147,13 +149,13 @@ class _Rollout:
         elif self._progress_per_group(self._mandatory_groups, 0):
             max_failures = parse_int_or_percent(self._strategy.max_failures, self._total_clusters)
             if self._strategy.type == "Progressive":
-                self._progress_per_cluster([name for group in self._other_groups for name in group.clusters], max_failures)
+                names = [name for group in self._other_groups for name in group.clusters]
+                is_complete = self._progress_per_cluster(names, max_failures)
             else:
-                self._progress_per_group(self._other_groups, max_failures)
+                is_complete = self._progress_per_group(self._other_groups, max_failures)
         self._update_statuses([name for name, current in self._revisions.items() if current.revision == self._revision])
-        return RolloutProgress(
-            self._revisions, frozenset(self._succeeded), frozenset(self._failed), min(self._wakeups, default=None)
-        )
+        wakeup = min(self._wakeups, default=None)
+        return RolloutProgress(self._revisions, frozenset(self._succeeded), frozenset(self._failed), wakeup, is_complete)
 
     def _progress_per_group(self, groups: Iterable[RolloutGroup], max_failures: int) -> bool:
         """Apply one group after another while all their clusters report; return whether all groups are complete."""
@@ -166,8 +168,8 @@ class _Rollout:
                 return False
         return True
 
-    def _progress_per_cluster(self, names: Sequence[str], max_failures: int) -> None:
-        """Apply to clusters up to maxConcurrency."""
+    def _progress_per_cluster(self, names: Sequence[str], max_failures: int) -> bool:
+        """Apply to clusters up to maxConcurrency; return whether all clusters are complete."""
         max_concurrency = self._strategy.max_concurrency
         available = (
             parse_int_or_percent(max_concurrency, self._total_clusters) if max_concurrency is not None else self._total_clusters
@@ -177,11 +179,12 @@ class _Rollout:
         superseded = [name for name in waiting if name in self._unconfirmed.progressing]
         available = max(1, available) - sum(self._is_progressing(name) for name in names) - len(superseded)
         if len(self._failed.intersection(names)) > max_failures:
-            return
+            return False
         self._apply(superseded)
         waiting.sort(key=lambda name: name not in self._unconfirmed.failed)
         others = [name for name in waiting if name not in self._unconfirmed.progressing]
         self._apply(others[: max(0, available)])
+        return all(name in self._succeeded or name in self._failed for name in names)
 
     def _is_progressing(self, name: str) -> bool:
         return (

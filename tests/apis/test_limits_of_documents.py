@@ -152,7 +152,7 @@ def make_rollout() -> tuple[list[Body], Body]:
     [
         (make_karmada, "karmada.names.MAX_DEADLINES"),
         (make_ocm, "ocm.scheduling.MAX_DEADLINES"),
-        (make_rollout, "ocm.manifestworkreplicaset.MAX_ROLLOUT_STEPS"),
+        (make_rollout, "ocm.workload_rollout.MAX_ROLLOUT_STEPS"),
         (make_krake, "krake.scheduler._MAX_DEADLINES"),
     ],
     ids=["karmada", "ocm", "rollout", "krake"],

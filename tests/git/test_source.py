@@ -163,7 +163,7 @@ def empty(copy: Path) -> None:
         path.rmdir() if path.is_dir() else path.unlink()
 
 
-def damage_loose_objects(copy: Path) -> None:
+def damage_single_objects(copy: Path) -> None:
     """As those that a run writes before it pushes them."""
     for pack in list(copy.glob("objects/pack/*.pack")):
         moved = pack.rename(copy / pack.name)
@@ -173,7 +173,7 @@ def damage_loose_objects(copy: Path) -> None:
     damage_objects(copy)
 
 
-@pytest.mark.parametrize("damage", [damage_objects, damage_loose_objects, lose_objects, damage_config, empty])
+@pytest.mark.parametrize("damage", [damage_objects, damage_single_objects, lose_objects, damage_config, empty])
 @pytest.mark.parametrize("moved", [False, True])
 def test_a_damaged_private_clone_is_recreated(origin: Path, work: Path, git, cache: Path, damage, moved: bool):
     url = f"file://{origin}"

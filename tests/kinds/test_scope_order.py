@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from gitsched.apis.gitsched.config import KindScope
-from gitsched.apis.ocm.manifestworkreplicaset import read_manifest_key
+from gitsched.apis.ocm.workloads import read_manifest_key
 from gitsched.decide.catalog import build_catalog, make_raw_document
 
 CRD = """\

@@ -989,6 +989,7 @@ SERVER = ("a metrics server has to answer", "tests/scenarios/test_krake.py")
 TOOLS = ("Flux or Argo CD delivers", "tests/scenarios/test_bundle_delivery.py")
 NOT_CARRIED_OUT: dict[str, tuple[str, str]] = {
     "ocm-rollout-failed": FORGE,
+    "ocm-rollout-skipped": ("it says what happens, without advice", "tests/scenarios/test_rollouts.py"),
     "ocm-statuses-unknown": FORGE,
     "ocm-not-exported": HUB,
     "krake-not-exported": HUB,
@@ -1048,6 +1049,7 @@ OTHER_TEXTS = {
     "RFC 3339, such as": "facts of clusters: tests/collect",
     "facts give a status only": "facts of clusters: tests/collect",
     "write {}=50": "an argument: tests/cli",
+    "lost before reporting that it is healthy": "rollouts whose clusters are lost: tests/scenarios/test_rollouts.py",
     "CLUSTER@TIME": "rollouts with health gates: tests/scenarios/test_rollout_statuses.py",
     "spec.groupStrategy": "rollouts with health gates: tests/scenarios/test_rollout_statuses.py",
     "in a YAML flow sequence": "a hint about syntax",

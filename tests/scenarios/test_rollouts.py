@@ -171,3 +171,81 @@ def test_a_report_of_a_cluster_counts_like_a_commit_status(shop: Any) -> None:
         shop.commit({f"{name}.yaml": cluster_report(name, commit) for name in ("ash", "bru")}, hour=hour)
         shop.reconcile(hour=hour)
         assert (colours(shop) == everywhere("blue")) == (commit != old)
+
+
+def lose(fleet: Any, *names: str, hour: float) -> Any:
+    """Taint clusters, and reconcile."""
+    fleet.commit({f"clusters/{name}.yaml": managed(name, STAGES[name], taint("broken")) for name in names}, hour=hour)
+    return fleet.reconcile(hour=hour)
+
+
+def rollout_codes(run: Any) -> list[str]:
+    return [finding.code for finding in run.plan.findings if finding.code.startswith("ocm-rollout")]
+
+
+LIVE = {"cph": "green", "dub": "green"}
+PER_GROUP = "{type: ProgressivePerGroup}"
+MANDATORY = "{type: Progressive, progressive: {mandatoryDecisionGroups: [{groupName: canary}]}}"
+
+
+@pytest.mark.parametrize("strategy", [PER_GROUP, MANDATORY])
+def test_lost_canaries_stop_the_rollout_until_they_are_back(shop: Any, strategy: str) -> None:
+    shop.commit({"web.yaml": replica_set("green", "{type: All}")})
+    shop.reconcile()
+    shop.commit({"web.yaml": replica_set("blue", strategy)}, hour=1)
+    shop.reconcile(hour=1)
+    run = lose(shop, "ash", "bru", hour=2)
+    assert (colours(shop), rollout_codes(run)) == (LIVE, ["ocm-rollout-failed"])
+    (message,) = (finding.message for finding in run.plan.findings if finding.code == "ocm-rollout-failed")
+    assert "ash, bru were lost before reporting that it is healthy: to go on, make" in message
+    head = shop.head
+    shop.reconcile(hour=5)
+    assert shop.head == head
+    shop.commit({"web.yaml": replica_set("red", strategy)}, hour=6)
+    assert rollout_codes(shop.reconcile(hour=6)) == ["ocm-rollout-failed"]
+    assert colours(shop) == LIVE, "another change does not begin without them"
+    shop.commit({f"clusters/{name}.yaml": managed(name, STAGES[name]) for name in ("ash", "bru")}, hour=7)
+    assert rollout_codes(shop.reconcile(hour=7)) == []
+    assert colours(shop) == {"ash": "red", "bru": "red", **LIVE}
+    shop.commit({"report.yaml": report(ash="Success 2026-03-02T16:00:00Z", bru="Success 2026-03-02T16:00:00Z")}, hour=8)
+    shop.reconcile(hour=8)
+    assert colours(shop) == everywhere("red")
+
+
+def test_canaries_that_are_gone_or_excluded_are_skipped_and_healthy_ones_may_go(shop: Any) -> None:
+    shop.commit({"web.yaml": replica_set("green", "{type: All}")})
+    shop.reconcile()
+    shop.commit({"web.yaml": replica_set("blue", PER_GROUP)}, hour=1)
+    shop.reconcile(hour=1)
+    excluding = PLACEMENT.replace(
+        "spec:\n", "spec:\n  predicates: [{requiredClusterSelector: {labelSelector: {matchLabels: {stage: live}}}}]\n", 1
+    )
+    shop.git("branch", "fork", "placements")
+    changes: dict[str, tuple[list[str], dict[str, str | None]]] = {
+        "reported": ([], {"report.yaml": report(ash="Success 2026-03-02T09:30:00Z", bru="Success 2026-03-02T09:30:00Z")}),
+        "removed": (["ocm-rollout-skipped"], {"report.yaml": None, "clusters/ash.yaml": None, "clusters/bru.yaml": None}),
+        "excluded": (["ocm-rollout-skipped"], {"placement.yaml": excluding}),
+    }
+    for change, (codes, files) in changes.items():
+        shop.git("branch", "-f", "placements", "fork")
+        tainted = {f"clusters/{name}.yaml": managed(name, "canary", taint("broken")) for name in ("ash", "bru")}
+        shop.commit({**tainted, **files}, hour=2)
+        run = shop.reconcile(hour=2)
+        found = {name: colour for name, colour in colours(shop).items() if name in LIVE}
+        assert (found, rollout_codes(run)) == (dict.fromkeys(LIVE, "blue"), codes), change
+
+
+def test_what_replaces_a_lost_cluster_has_the_earlier_revision_until_its_turn(shop: Any) -> None:
+    two = PLACEMENT.replace("spec:\n", "spec:\n  numberOfClusters: 3\n", 1)
+    shop.commit({"placement.yaml": two, "web.yaml": replica_set("green", "{type: All}")})
+    shop.reconcile()
+    assert set(colours(shop)) == {"ash", "bru", "cph"}
+    shop.commit({"web.yaml": replica_set("blue", PER_GROUP)}, hour=1)
+    shop.reconcile(hour=1)
+    lose(shop, "ash", hour=2)
+    assert colours(shop) == {"ash": "blue", "bru": "blue", **LIVE}, "dub replaces ash, which stays for the overlap"
+    shop.reconcile(hour=3)
+    assert colours(shop) == {"bru": "blue", **LIVE}
+    shop.commit({"web.yaml": replica_set("green", PER_GROUP)}, hour=4)
+    assert rollout_codes(shop.reconcile(hour=4)) == []
+    assert set(colours(shop).values()) == {"green"}, "it is reverted"

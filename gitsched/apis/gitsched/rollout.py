@@ -98,6 +98,11 @@ class RolloutSpec(NamedTuple):
         parts = [(name, part[at : at + size]) for name, part in members for at in range(0, len(part), size)]
         return [RolloutGroup(name, index, tuple(part)) for index, (name, part) in enumerate(parts)]
 
+    def order(self, groups: Sequence[RolloutGroup]) -> list[RolloutGroup]:
+        """Return the groups that have clusters in the order of the waves: mandatory ones first."""
+        first = [group for one in self.strategy.mandatory_groups for group in groups if one in (group.name, group.group_index)]
+        return [group for group in dict.fromkeys([*first, *groups]) if group.clusters]
+
 
 def _matches(group: ClusterGroup, labels: Mapping[str, str]) -> bool:
     return group.clusters is not None and group.clusters.matches(labels)

@@ -30,11 +30,12 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
-from gitsched.model.scheduling import AffinityGroup, CandidateResult, Outcome, Request
+from gitsched.model.scheduling import AffinityGroup, CandidateResult, Outcome, Request, TargetCluster
 from gitsched.model.taints import NO_EXECUTE, is_controller_taint
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.schedule import pipeline
 from gitsched.schedule.estimator import Capacity
+from gitsched.schedule.fleet import ClusterAffinityFilter
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
@@ -263,17 +264,36 @@ class KarmadaEngine(PolicyEngine):
 
     def _find_explained_group(self, template: Document) -> tuple[Request, AffinityGroup] | None:
         """Return the request for a workload, and the affinity group that would be used; None without a policy."""
+        request = self._build_request(template)
+        if request is None or len(request.groups) == 1:
+            return None if request is None else (request, request.groups[0])
+        decision = pipeline.schedule(request, self.state.fleet)
+        return request, next((g for g in request.groups if g.name == decision.group), request.groups[request.first_group])
+
+    def _build_request(self, template: Document) -> Request | None:
+        """Return the request for a workload; None without a policy."""
         state = self.state
         record = state.find_record(template)
         policy, _ = state.find_policy(template, record)
         if policy is None:
             return None
         requirements, previous = state.read_requirements(template), state.read_previous(template, record)
-        request = state.build_request(template, policy, requirements, previous, state.snapshot.now)
-        if len(request.groups) == 1:
-            return request, request.groups[0]
-        decision = pipeline.schedule(request, state.fleet)
-        return request, next((g for g in request.groups if g.name == decision.group), request.groups[request.first_group])
+        return state.build_request(template, policy, requirements, previous, state.snapshot.now)
+
+    def may_place(self, template: Document, cluster: str, /) -> bool:
+        request, index = self._build_request(template), self.state.fleet.index.get(cluster)
+        if request is None:
+            return True  # other workloads bring it along
+        rule = ClusterAffinityFilter()
+        return index is not None and any(rule.mask(request, one, self.state.fleet, 0) >> index & 1 for one in request.groups)
+
+    def customize(self, template: Document, target: TargetCluster, /) -> TargetCluster:
+        from gitsched.apis.karmada.binding.scheduling_pass import apply_overrides  # only where a rollout replaces a copy
+
+        state = self.state
+        if not state.overrides.policies:
+            return target
+        return apply_overrides(state, template, (target,), state.read_variant_requirements(template))[0][0]
 
     def unavailable_clusters(self) -> Mapping[str, str]:
         """Return the clusters that evict, are not ready or are being deleted."""

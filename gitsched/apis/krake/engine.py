@@ -103,6 +103,16 @@ class KrakeEngine(PolicyEngine):
         infos = (ClusterInfo(cluster_directory(key.namespace, key.name), labels) for key, labels in (*read, *quarantined))
         return {info.name: info for info in infos}
 
+    def may_place(self, template: Document, cluster: str, /) -> bool:
+        decision = self.scheduler.applications.get(template.key)
+        if decision is None:
+            return False
+        scored = decision.context.clusters
+        matching = scored.fleet.matching(decision.app.constraints.affinity)
+        refs = ((index, candidate.ref) for index, candidate in enumerate(scored.candidates))
+        found = (index for index, ref in refs if cluster_directory(ref.namespace, ref.name) == cluster)
+        return any(matching >> index & 1 for index in found)
+
     def unavailable_clusters(self) -> Mapping[str, str]:
         """Return the clusters that are not online, or are being deleted."""
         return {

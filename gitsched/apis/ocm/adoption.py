@@ -8,8 +8,8 @@ from datetime import datetime
 from gitsched.apis.adoption import HubDelivery, HubObjects
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.decisions import MAX_CLUSTER_DECISIONS, list_decision_clusters
-from gitsched.apis.ocm.manifestworkreplicaset import OcmWorkload
 from gitsched.apis.ocm.rollout import ROLLOUT_ANNOTATION, format_rollout
+from gitsched.apis.ocm.workloads import OcmWorkload
 from gitsched.model.adoption import AdoptedRecord, ClusterReplicas, RunningObjects
 from gitsched.model.document import Body, Key, as_object, get_field, list_objects, read_labels
 from gitsched.schedule.rollout import ClusterRevision

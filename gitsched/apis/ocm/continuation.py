@@ -8,7 +8,8 @@ from gitsched.apis.capabilities import SnapshotChanges
 from gitsched.apis.continuation import is_plain, keeps_followers
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.ocm import names
-from gitsched.apis.ocm.manifestworkreplicaset import PlacementState, read_placement_annotation
+from gitsched.apis.ocm.placement_states import PlacementState
+from gitsched.apis.ocm.workloads import read_placement_annotation
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Document, Key
 

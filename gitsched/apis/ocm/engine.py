@@ -13,30 +13,30 @@ from gitsched.apis.ocm.availability import find_availability_findings, find_repo
 from gitsched.apis.ocm.cel.cluster_expressions import ExpressionCompiler
 from gitsched.apis.ocm.decisions import list_decision_clusters
 from gitsched.apis.ocm.followers import find_record, list_followed, read_followers
+from gitsched.apis.ocm.lost_clusters import find_lost, may_choose
 from gitsched.apis.ocm.managed_clusters import ClusterSets, read_managed_clusters
-from gitsched.apis.ocm.manifestworkreplicaset import (
-    OcmWorkload,
-    PlacementState,
-    list_manifests,
-    make_outcome,
-    make_stale_outcome,
-    read_placement_annotation,
-    read_replica_set,
-    read_template,
-    roll_out_workload,
-    template_record,
-)
+from gitsched.apis.ocm.manifestworkreplicaset import make_outcome, make_stale_outcome
 from gitsched.apis.ocm.placement import parse_placement
-from gitsched.apis.ocm.placement_findings import describe_no_decision, describe_skipped, list_findings
+from gitsched.apis.ocm.placement_findings import list_findings
+from gitsched.apis.ocm.placement_states import list_placement_states
 from gitsched.apis.ocm.previous_decisions import BASIS_KEY, DecisionIndex, digest_documents, merge_decisions, write_basis
 from gitsched.apis.ocm.prioritizers import PrioritizerScores
 from gitsched.apis.ocm.rollout import read_previous_rollout, read_reports
 from gitsched.apis.ocm.scheduling import schedule_placements
+from gitsched.apis.ocm.workload_rollout import roll_out_workload
+from gitsched.apis.ocm.workloads import (
+    OcmWorkload,
+    list_manifests,
+    read_placement_annotation,
+    read_replica_set,
+    read_template,
+    template_record,
+)
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.apis.snapshot import EMPTY_SNAPSHOT, Snapshot, list_previous_records
 from gitsched.model.adoption import AdoptedRecord, RunningObjects
-from gitsched.model.document import Body, Document, Key, get_field, read_labels
+from gitsched.model.document import Body, Document, Key, read_labels
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
@@ -108,7 +108,7 @@ class OcmEngine(PolicyEngine):
             *list_findings(self.run, self.fleet, self._compiler),
             *self._list_score_findings(scores),
         )
-        self._placement_states = dict(self._list_placement_states())
+        self._placement_states = dict(list_placement_states(self.run, self._broken, self.fleet, self._decision_index))
         self._results = self._list_results()
         reports = snapshot.documents.get((CONFIG_GROUP, names.ROLLOUT_REPORT), ())
         self._reports = read_reports(reports, snapshot.observations)
@@ -209,6 +209,11 @@ class OcmEngine(PolicyEngine):
             return snapshot.fixed
         adopted = snapshot.load_holds().find_adopted(placement, clusters)
         return bool(adopted) and self.unavailable_clusters().keys().isdisjoint(clusters)
+
+    def may_place(self, template: Document, cluster: str, /) -> bool:
+        workload, results = self._read_workload(template), self.run.results
+        references = workload.references if workload is not None else ()
+        return any(key in results and may_choose(results[key], self.fleet, cluster) for key, _ in references)
 
     def unavailable_clusters(self) -> Mapping[str, str]:
         return find_unavailable(self.fleet)
@@ -366,8 +371,10 @@ class OcmEngine(PolicyEngine):
     def _make_outcome(self, workload: OcmWorkload) -> Outcome:
         snapshot, previous = self.snapshot, self.snapshot.previous.get(workload.record)
         previous_rollout = read_previous_rollout(previous)
+        times = snapshot.at, snapshot.now
+        lost = find_lost(workload, previous_rollout, self.run.results, self.fleet, self._reports, snapshot.at)
         rollout = roll_out_workload(
-            workload, self._placement_states, previous_rollout, self._reports, self._clusters.facts, snapshot.at, snapshot.now
+            workload, self._placement_states, previous_rollout, self._reports, self._clusters.facts, *times, lost
         )
         manifests = [workload.document.body] if workload.manifests is None else [body for _, body in workload.manifests]
         replicas = count_copy_replicas(manifests, snapshot.config)
@@ -380,19 +387,6 @@ class OcmEngine(PolicyEngine):
 
         facts, unavailable = self._clusters.facts, self.unavailable_clusters()
         return hold_workload(snapshot, workload, outcome, previous_rollout, self._reports, facts, unavailable, previous)
-
-    def _list_placement_states(self) -> Iterator[tuple[Key, PlacementState]]:
-        """Return the state of every Placement; skipped and invalid ones keep their previous decisions."""
-        for key, result in self.run.results.items():
-            reason = "" if _have_clusters(result.decisions) else describe_no_decision(result, self.fleet)
-            yield key, PlacementState(result.decisions, result.placement.clusters_per_group, result.wakeup, reason)
-        for key, skipped in self.run.skipped.items():
-            decisions = tuple(self._list_previous_decisions(key))
-            reason = "" if _have_clusters(decisions) else f"it is not scheduled: {describe_skipped(skipped)}"
-            yield key, PlacementState(decisions, skipped.placement.clusters_per_group, reason=reason)
-        for key in self._broken:
-            decisions = tuple(self._list_previous_decisions(key))
-            yield key, PlacementState(decisions, reason="" if _have_clusters(decisions) else "its document is invalid")
 
     def _list_score_findings(self, scores: PrioritizerScores) -> Iterator[Finding]:
         documents = self._documents(names.ADDON_SCORE)
@@ -407,13 +401,6 @@ class OcmEngine(PolicyEngine):
     def _documents(self, kind: str) -> tuple[Document, ...]:
         return self.snapshot.documents.get((names.GROUP, kind), ())
 
-    def _list_previous_decisions(self, key: Key) -> Iterator[tuple[Key, Body]]:
-        yield from self._decision_index.find((key.namespace, key.name)).records(key.namespace)
-
 
 def _format_placement(placement: Key) -> str:
     return f"{placement.namespace}/{placement.name}"
-
-
-def _have_clusters(decisions: Sequence[tuple[Key, Body]]) -> bool:
-    return any(get_field(body, "status", "decisions") for _, body in decisions)

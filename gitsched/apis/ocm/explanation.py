@@ -8,10 +8,10 @@ from typing import Any
 
 from gitsched.apis.ocm.availability import AvailabilityTaint
 from gitsched.apis.ocm.decisions import list_decision_clusters
-from gitsched.apis.ocm.manifestworkreplicaset import OcmWorkload, read_placement_annotation
 from gitsched.apis.ocm.placement import Misconfiguration
 from gitsched.apis.ocm.placement_findings import describe_skipped
 from gitsched.apis.ocm.scheduling import PlacementResult, SkippedPlacement, describe_missing_sets
+from gitsched.apis.ocm.workloads import OcmWorkload, read_placement_annotation
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ExplanationTable, ReplicaShare
 from gitsched.model.finding import FieldOrigin, Finding

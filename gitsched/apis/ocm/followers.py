@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from gitsched.apis.ocm.manifestworkreplicaset import read_placement_annotation, template_record
+from gitsched.apis.ocm.workloads import read_placement_annotation, template_record
 from gitsched.apis.snapshot import Snapshot
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key

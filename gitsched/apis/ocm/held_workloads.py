@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gitsched.apis.ocm import names
-from gitsched.apis.ocm.manifestworkreplicaset import OcmWorkload, PlacementState, make_outcome, roll_out_workload
+from gitsched.apis.ocm.manifestworkreplicaset import make_outcome
+from gitsched.apis.ocm.placement_states import PlacementState
 from gitsched.apis.ocm.rollout import PreviousRollout, RolloutReports
+from gitsched.apis.ocm.workload_rollout import roll_out_workload
+from gitsched.apis.ocm.workloads import OcmWorkload
 from gitsched.apis.snapshot import Snapshot
 from gitsched.apis.stateful_holds import hold_outcome
 from gitsched.model.document import Body

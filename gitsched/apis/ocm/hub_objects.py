@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from gitsched.apis.export import ExportInput
 from gitsched.apis.ocm import names
-from gitsched.apis.ocm.manifestworkreplicaset import API_NAME, read_placement_annotation, template_record
+from gitsched.apis.ocm.manifestworkreplicaset import API_NAME
+from gitsched.apis.ocm.workloads import read_placement_annotation, template_record
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_labels, remove_server_owned
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.labels import is_label_value

@@ -1,207 +1,20 @@
-"""ManifestWorkReplicaSets, and templates annotated with a Placement: resolve decisions, roll out, and write outcome and record."""
+"""Write outcome and record of ManifestWorkReplicaSets, and of templates annotated with a Placement."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import NamedTuple
 
-from gitsched.apis.ocm import names
-from gitsched.apis.ocm.rollout import ROLLOUT_ANNOTATION, PreviousRollout, RolloutReports, format_rollout
-from gitsched.kinds.table import is_namespaced
-from gitsched.model.document import (
-    Body,
-    Document,
-    Key,
-    as_object,
-    get_field,
-    list_objects,
-    parse_api_group,
-    read_annotations,
-    read_labels,
-)
-from gitsched.model.finding import FieldOrigin, Finding, format_part, locate_document
+from gitsched.apis.ocm.placement_states import PlacementState
+from gitsched.apis.ocm.rollout import ROLLOUT_ANNOTATION, PreviousRollout, format_rollout
+from gitsched.apis.ocm.workload_rollout import WorkloadRollout
+from gitsched.apis.ocm.workloads import OcmWorkload
+from gitsched.model.document import Body, Document, Key, as_object, get_field, list_objects, read_annotations
+from gitsched.model.finding import FieldOrigin, Finding, choose_form, format_names, format_part, locate_document
 from gitsched.model.known_values import find_near
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.time import format_time
-from gitsched.schedule.rollout import (
-    NO_REVISION,
-    ClusterRevision,
-    RolloutGroup,
-    RolloutProgress,
-    RolloutReport,
-    RolloutStrategy,
-    advance_rollout,
-    parse_rollout_strategy,
-)
-
-MAX_ROLLOUT_STEPS = 64
-"""Steps of a rollout at missed deadlines that one run takes; the next run takes those after them."""
-
-
-class OcmWorkload(NamedTuple):
-    """A ManifestWorkReplicaSet, or a template annotated with a Placement.
-
-    `references` are its Placements with their rollout strategies. `manifests` are its objects by key, None for a template. `revision` is
-    a hash of the manifests, "" for a template, which changes in all clusters at once.
-    """
-
-    document: Document
-    record: Key
-    references: tuple[tuple[Key, Body], ...]
-    manifests: tuple[tuple[Key, Body], ...] | None
-    revision: str
-
-    @property
-    def objects(self) -> tuple[Key, ...]:
-        return (self.document.key,) if self.manifests is None else tuple(key for key, _ in self.manifests)
-
-
-def read_replica_set(document: Document) -> OcmWorkload:
-    """Read a ManifestWorkReplicaSet; of manifests with the same key, the last is used."""
-    spec = document.body["spec"]
-    manifests = {read_manifest_key(body): body for body in list_manifests(document.body)}
-    references = tuple(
-        (names.placement_key(document.key.namespace, reference["name"]), reference.get("rolloutStrategy") or {})
-        for reference in spec.get("placementRefs") or ()
-    )
-    return OcmWorkload(document, document.key, references, tuple(manifests.items()), _hash_manifests(list(manifests.values())))
-
-
-def list_manifests(replica_set: Body) -> list[Body]:
-    """Return the objects in a ManifestWorkReplicaSet, which may be invalid."""
-    manifests = get_field(replica_set, "spec", "manifestWorkTemplate", "workload", "manifests")
-    return [body for body in manifests if isinstance(body, dict)] if isinstance(manifests, list) else []
-
-
-def read_template(template: Document) -> OcmWorkload | None:
-    """Read a template annotated with a Placement; None for other templates."""
-    placement = read_placement_annotation(template)
-    if placement is None:
-        return None
-    return OcmWorkload(template, template_record(template.key, placement.namespace), ((placement, {}),), None, "")
-
-
-def template_record(key: Key, namespace: str) -> Key:
-    """Return the key of the record of a template in the namespace of its Placement."""
-    return Key(names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET, namespace, record_name(key))
-
-
-def read_placement_annotation(template: Document) -> Key | None:
-    """Return the Placement in the annotation of a template: `name` in its own namespace, or `namespace/name`."""
-    text = read_annotations(template.body).get(names.PLACEMENT_LABEL)
-    if not text:
-        return None
-    namespace, _, name = text.rpartition("/")
-    return names.placement_key(namespace or template.key.namespace or "default", name)
-
-
-def record_name(key: Key) -> str:
-    """Return the record name of a template, such as `web.deployment.apps`."""
-    return f"{key.name}.{key.kind.lower()}{f'.{key.group}' if key.group else ''}"
-
-
-def read_manifest_key(body: Body) -> Key:
-    """Return the key of a manifest in a ManifestWorkReplicaSet."""
-    group, kind, metadata = parse_api_group(str(body["apiVersion"])), str(body["kind"]), body["metadata"]
-    namespaced = is_namespaced(group, kind)
-    namespace = str(metadata.get("namespace") or ("default" if namespaced else ""))
-    return Key(group, kind, "" if namespaced is False else namespace, str(metadata.get("name") or ""))
-
-
-def _hash_manifests(value: object) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-class PlacementState(NamedTuple):
-    """The current decisions of a Placement, its clustersPerDecisionGroup, when the decisions can change without a commit, and why
-    they have no cluster."""
-
-    decisions: Sequence[tuple[Key, Body]]
-    clusters_per_group: object = None
-    wakeup: datetime | None = None
-    reason: str = ""
-
-
-class WorkloadRollout(NamedTuple):
-    """The decision groups by Placement, the progress of the rollout, and when it changed last (the commit time if it did not)."""
-
-    groups: Mapping[Key, tuple[RolloutGroup, ...]]
-    progress: RolloutProgress
-    time: datetime
-
-
-def roll_out_workload(
-    workload: OcmWorkload,
-    placements: Mapping[Key, PlacementState],
-    previous_rollout: PreviousRollout,
-    reports: RolloutReports,
-    clusters: Mapping[str, object],
-    at: datetime,
-    now: datetime,
-) -> WorkloadRollout:
-    """Advance the rollout of a workload from the commit time `at` through each deadline until `now`.
-
-    The time when commit statuses were read counts as a deadline, too. Only `clusters` that exist are used.
-    """
-    groups: dict[Key, tuple[RolloutGroup, ...]] = {}
-    assigned: set[str] = set()
-    strategies: list[tuple[RolloutStrategy, tuple[RolloutGroup, ...]]] = []
-    for placement, rollout_strategy in workload.references:
-        state = placements.get(placement)
-        if state is None or placement in groups:
-            continue
-        groups[placement] = tuple(_read_rollout_groups(state.decisions, clusters, assigned))
-        assigned.update(name for group in groups[placement] for name in group.clusters)
-        strategies.append((parse_rollout_strategy(rollout_strategy, state.clusters_per_group), groups[placement]))
-    revisions: Mapping[str, ClusterRevision] = previous_rollout.revisions
-    time_step = time = at
-    steps = 0  # the deadlines of recorded steps are processed once more and do not count, so that each run gets further
-    while True:
-        progress = _advance_strategies(strategies, workload.revision, revisions, reports.known_at(time_step), time_step)
-        if progress.revisions != revisions and time_step > at:
-            time, steps = time_step, steps + 1
-        revisions = progress.revisions
-        deadlines = [event for event in (progress.wakeup, reports.observed_at) if event is not None and time_step < event <= now]
-        if not deadlines or steps >= MAX_ROLLOUT_STEPS:
-            break
-        time_step = min(deadlines)
-    return WorkloadRollout(groups, progress, time)
-
-
-def _advance_strategies(
-    strategies: Sequence[tuple[RolloutStrategy, tuple[RolloutGroup, ...]]],
-    revision: str,
-    revisions: Mapping[str, ClusterRevision],
-    reports: Mapping[str, RolloutReport],
-    now: datetime,
-) -> RolloutProgress:
-    parts = [advance_rollout(strategy, groups, revision, revisions, reports, now) for strategy, groups in strategies]
-    return RolloutProgress(
-        {name: step for part in parts for name, step in part.revisions.items()},
-        frozenset().union(*(part.succeeded for part in parts)),
-        frozenset().union(*(part.failed for part in parts)),
-        min((part.wakeup for part in parts if part.wakeup is not None), default=None),
-    )
-
-
-def _read_rollout_groups(
-    decisions: Sequence[tuple[Key, Body]], clusters: Mapping[str, object], assigned: set[str]
-) -> list[RolloutGroup]:
-    """Return the decision groups of a Placement, without clusters that do not exist or belong to an earlier Placement."""
-    clusters_by_group: dict[tuple[int, str], list[str]] = {}
-    for _, body in decisions:
-        labels = read_labels(body)
-        index = labels.get(names.GROUP_INDEX_LABEL, "0")
-        group_index = int(index) if index.isdecimal() and len(index) < 10 else 0
-        group = clusters_by_group.setdefault((group_index, labels.get(names.GROUP_NAME_LABEL, "")), [])
-        entries = list_objects(get_field(body, "status", "decisions"))
-        group += [name for entry in entries if (name := str(entry.get("clusterName"))) in clusters and name not in assigned]
-    return [RolloutGroup(name, group_index, tuple(group)) for (group_index, name), group in clusters_by_group.items()]
-
+from gitsched.schedule.rollout import NO_REVISION
 
 API_NAME = "ocm"
 
@@ -216,7 +29,8 @@ def make_outcome(
     """Return the outcome of a workload."""
     document, progress = workload.document, rollout.progress
     placed = tuple(
-        TargetCluster(name, keeps_manifest=step.revision != workload.revision) for name, step in sorted(progress.revisions.items())
+        TargetCluster(name, keeps_manifest=step.revision != workload.revision, copied_from=rollout.copied.get(name, ""))
+        for name, step in sorted(progress.revisions.items())
     )
     time = rollout.time
     policy = ", ".join(str(placement) for placement, _ in workload.references)
@@ -300,7 +114,10 @@ def _list_pending_clusters(workload: OcmWorkload, rollout: WorkloadRollout) -> l
 
 
 def _make_findings(
-    workload: OcmWorkload, rollout: WorkloadRollout, placed: tuple[TargetCluster, ...], placements: Collection[Key]
+    workload: OcmWorkload,
+    rollout: WorkloadRollout,
+    placed: tuple[TargetCluster, ...],
+    placements: Collection[Key],
 ) -> list[Finding]:
     document, progress = workload.document, rollout.progress
     findings = []
@@ -319,7 +136,18 @@ def _make_findings(
     if progress.failed:
         shown = ", ".join(sorted(progress.failed)[:5])
         message = f"{document.key} failed in {len(progress.failed)} of its clusters: {shown}"
+        if lost := sorted(progress.failed & rollout.lost.keys()):
+            message += (
+                f"; {format_names(lost)} {choose_form(len(lost), 'was', 'were')} lost before reporting that it is healthy: to go on, "
+                "make the cluster available again, remove it, exclude it in the Placement, or raise maxFailures; to go back, revert"
+            )
         findings.append(Finding("warning", "ocm-rollout-failed", message, locate_document(document), document.key.resource))
+    if rollout.skipped:
+        message = (
+            f"{document.key} is rolled out further without {format_names(rollout.skipped)}, which had the revision and has not "
+            "reported that it is healthy: its document is removed, or no Placement chooses it any more"
+        )
+        findings.append(Finding("info", "ocm-rollout-skipped", message, locate_document(document), document.key.resource))
     return findings
 
 
@@ -330,7 +158,7 @@ def _write_record(
     key, progress = workload.record, rollout.progress
     pending = _list_pending_clusters(workload, rollout)
     current = len(progress.revisions) - sum(step.revision != workload.revision for step in progress.revisions.values())
-    annotation = format_rollout(progress.revisions, (*workload.objects, *previous_objects))
+    annotation = format_rollout(progress.revisions, (*workload.objects, *previous_objects), rollout.lost)
     counts = {
         "total": current + len(pending),
         "applied": current,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gitsched.apis.ocm import names
-from gitsched.apis.ocm.manifestworkreplicaset import record_name
 from gitsched.apis.ocm.rollout import read_previous_rollout
+from gitsched.apis.ocm.workloads import record_name
 from gitsched.apis.policy_api import RemovedWorkload
 from gitsched.model.document import Body, Key, as_object
 

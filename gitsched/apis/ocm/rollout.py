@@ -30,14 +30,17 @@ def list_reporting_clusters(documents: Iterable[Body]) -> set[str]:
 
 
 ROLLOUT_ANNOTATION = "gitsched.io/rollout"
-"""An annotation of a record, JSON: steps as [revision, applied at, clusters], objects as [group, kind, namespace, name]."""
+"""An annotation of a record, JSON: steps as [revision, applied at, clusters], objects as [group, kind, namespace, name], and lost clusters
+with the time since when, if there are any."""
 
 
 class PreviousRollout(NamedTuple):
-    """The rollout of the previous output; `objects` are the objects of all revisions that clusters have."""
+    """The rollout of the previous output; `objects` are the objects of all revisions that clusters have, and `lost` the clusters that were
+    lost before they reported on the revision, with the time since when."""
 
     revisions: Mapping[str, ClusterRevision]
     objects: tuple[Key, ...]
+    lost: Mapping[str, datetime] = {}
 
 
 NO_PREVIOUS_ROLLOUT = PreviousRollout({}, ())
@@ -56,20 +59,26 @@ def read_previous_rollout(record: Body | None) -> PreviousRollout:
             if (time := parse_time(applied_at)) is not None
             for name in clusters
         }
-        return PreviousRollout(revisions, tuple(Key(*map(str, entry)) for entry in content["objects"]))
-    except (ValueError, KeyError, TypeError):
+        known = content.get("lost") or {}
+        lost = {str(name): time for name, since in known.items() if (time := parse_time(since)) is not None}
+        return PreviousRollout(revisions, tuple(Key(*map(str, entry)) for entry in content["objects"]), lost)
+    except (ValueError, KeyError, TypeError, AttributeError):
         return NO_PREVIOUS_ROLLOUT
 
 
-def format_rollout(revisions: Mapping[str, ClusterRevision], objects: Iterable[Key]) -> str:
+def format_rollout(
+    revisions: Mapping[str, ClusterRevision], objects: Iterable[Key], lost: Mapping[str, datetime] = NO_PREVIOUS_ROLLOUT.lost
+) -> str:
     """Format the annotation; clusters with the same revision and time share an entry."""
     clusters_by_revision: dict[ClusterRevision, list[str]] = {}
     for name, step in sorted(revisions.items()):
         clusters_by_revision.setdefault(step, []).append(name)
-    content = {
+    content: Body = {
         "objects": [list(key) for key in sorted(objects)],
         "steps": [[step.revision, format_time(step.applied_at), names] for step, names in sorted(clusters_by_revision.items())],
     }
+    if lost:
+        content["lost"] = {name: format_time(since) for name, since in sorted(lost.items())}
     return json.dumps(content, separators=(",", ":"))
 
 

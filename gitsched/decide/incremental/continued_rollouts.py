@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.gitsched.rollout import RolloutSpec, parse_rollout
-from gitsched.decide.engines import collect_cluster_facts
 from gitsched.decide.incremental.plan_state import NO_OUTPUT, PlanTimes
 from gitsched.decide.registry import policy_apis
+from gitsched.decide.rollouts.lost_clusters import read_cluster_states
 from gitsched.decide.rollouts.rollout_findings import STEP_CODES
 from gitsched.decide.rollouts.rollout_steps import UNGATED, RolloutMembers, RolloutSource, RolloutSteps
+from gitsched.decide.rollouts.workload_policies import WorkloadPolicies
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.rollouts import ROLLOUT_KIND, RolloutResult, RolloutTargets
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from gitsched.decide.incremental.plan_state import Totals
     from gitsched.decide.rendered_tree import BlobLookup
     from gitsched.decide.workload_files import WorkloadFiles
-    from gitsched.model.changes import Move, RetainedCopy
+    from gitsched.model.changes import CopyRetention, Move
     from gitsched.model.finding import Finding
     from gitsched.model.rollouts import RolloutInput
     from gitsched.model.scheduling import Outcome
@@ -45,14 +46,15 @@ class ContinuedRollouts(NamedTuple):
 
 
 def list_waiting(given: RolloutInput, totals: Totals, diff: SourceDiff, snapshot: Snapshot) -> list[Key] | None:
-    """Return the workloads for which a cluster waits, which are decided again; None if one of them is no template."""
-    waiting = sorted({held.workload for record in given.records for held in record.held})
+    """Return the workloads that rollouts have recorded, because a cluster waits for them or was lost with them, which are decided again;
+    None if one of them is no template."""
+    waiting = sorted({key for record in given.records for key in record.workloads})
     known = [key for key in waiting if key not in diff.templates or diff.templates[key][1] is not None]
     return known if all(key in snapshot.templates and key not in totals.own for key in known) else None
 
 
 def continue_rollouts(
-    changes: IncrementalChanges, given: RolloutInput, moves: Iterable[Move], retained: Iterable[RetainedCopy], find_blob: BlobLookup
+    changes: IncrementalChanges, given: RolloutInput, moves: Iterable[Move], retention: CopyRetention, find_blob: BlobLookup
 ) -> ContinuedRollouts | None:
     """Take the steps of all rollouts; None if only a complete plan can tell what they select."""
     totals, diff, snapshot = changes.totals, changes.diff, changes.snapshot
@@ -78,9 +80,10 @@ def continue_rollouts(
             snapshot.observations,
             totals.config,
             PlanTimes(snapshot.at, snapshot.now),
-            {name: facts.labels for name, facts in collect_cluster_facts(changes.continued.engines).items()},
+            read_cluster_states(changes.continued.engines),
+            WorkloadPolicies(changes.continued.engines, snapshot.templates, snapshot.variants, totals.config.delivery, find_blob),
             moves,
-            retained,
+            retention,
         )
     )
     files = dict(changes.workloads)
@@ -141,10 +144,10 @@ def _list_members(changes: IncrementalChanges, specs: list[RolloutSpec]) -> dict
         former = row.outcome.targets if row is not None else ()
         for name in before.names:
             counts[name] -= 1
-            clusters[name].subtract(target.cluster for target in former)
+            clusters[name].subtract(target.cluster for target in former if not target.evicting)
         for name in after.names:
             counts[name] += 1
-            clusters[name].update(target.cluster for target in changes.outcomes[key].targets)
+            clusters[name].update(changes.outcomes[key].replicas_by_cluster.keys())
             files[name].append(changes.workloads[key])
     found = {}
     for name in counts:

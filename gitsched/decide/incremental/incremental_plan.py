@@ -116,7 +116,7 @@ def make_incremental_plan(
     if state.rollouts is not None:
         from gitsched.decide.incremental.continued_rollouts import continue_rollouts  # few sources have Rollouts
 
-        continued = continue_rollouts(changes, state.rollouts, moves.moves, retention.copies, find_blob)
+        continued = continue_rollouts(changes, state.rollouts, moves.moves, retention, find_blob)
         if continued is None:
             return None
         changes, rollouts = changes._replace(workloads=continued.workloads), continued.result
@@ -185,7 +185,7 @@ def make_incremental_plan(
         StoredOutcomes(rows, new.workload_count, changed),
         changes.outcomes.values(),
         moves.moves,
-        dict(list_changed_files(changes, new, {**with_namespaces, **cluster_rows}, copies)),
+        {**dict(list_changed_files(changes, new, {**with_namespaces, **cluster_rows}, copies)), **rollouts.files},
         wakeups=(*wakeups, *rollouts.wakeups, *(copy.until for copy in new.retained if copy.until is not None)),
         deadlines=(*rollouts.events, *(copy.until for copy in retention.ended if copy.until is not None)),
     )._replace(

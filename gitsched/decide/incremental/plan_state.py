@@ -323,7 +323,9 @@ def make_workload_row(
 def strip_outcome(outcome: Outcome) -> Outcome:
     """Return an outcome without the documents that only rendering needs."""
     targets = tuple(
-        target._replace(edits=(), body=None, bodies=()) if target.edits or target.body or target.bodies else target
+        target._replace(edits=(), body=None, bodies=(), copied_from="")
+        if target.edits or target.body or target.bodies or target.copied_from
+        else target
         for target in outcome.targets
     )
     return outcome._replace(records=(), manifests=None, kept_paths={}, previous_targets=(), targets=targets)

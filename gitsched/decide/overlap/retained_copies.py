@@ -307,7 +307,7 @@ class _Retention:
                 continue
             if is_cluster:
                 wanted[target.cluster] = full if target.replicas is None else target.replicas
-            if not (target.keeps_manifest or is_quarantined):
+            if not (target.keeps_manifest or is_quarantined) or (is_cluster and target.copied_from):
                 after[target.cluster] = wanted[target.cluster]
             elif target.cluster in before:
                 kept = before[target.cluster].replicas

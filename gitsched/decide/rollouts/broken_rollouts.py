@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gitsched.apis.gitsched.rollout import RolloutSpec, parse_broken_rollout
 from gitsched.decide.catalog import Catalog
+from gitsched.decide.rollouts.pending_files import PendingFiles
 from gitsched.decide.rollouts.rollout_progress import RolloutStep
 from gitsched.model.finding import Finding, format_names, locate_document
-from gitsched.model.rollouts import ROLLOUT_KIND, HeldFiles, RolloutCluster, RolloutRecord, RolloutStatus
+from gitsched.model.rollouts import ROLLOUT_KIND, RolloutCluster, RolloutRecord, RolloutStatus
 
 CORRECTION = "its document is corrected or removed"
 """What such a rollout waits for."""
@@ -24,9 +25,9 @@ def list_broken_rollouts(catalog: Catalog) -> Iterator[RolloutSpec]:
             yield found[0]._replace(selectors=None if any(spec.selectors is None for spec in found) else tuple(every))
 
 
-def hold_changes(spec: RolloutSpec, record: RolloutRecord, changes: Mapping[str, Sequence[HeldFiles]]) -> RolloutStep:
+def hold_changes(spec: RolloutSpec, record: RolloutRecord, changes: Mapping[str, Sequence[PendingFiles]]) -> RolloutStep:
     """Return the step of a rollout that cannot go on: no cluster gets a change."""
-    held = tuple(files for name in sorted(changes) for files in changes[name])
+    held = tuple(one.held for name in sorted(changes) for one in changes[name])
     clusters = tuple(RolloutCluster(name, "1", "waiting") for name in sorted(changes))
     workloads = tuple(sorted({files.workload for files in held}))
     status = RolloutStatus(spec.name, spec.strategy.type, "stopped", f"waits until {CORRECTION}", clusters, workloads)

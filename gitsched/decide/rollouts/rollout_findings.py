@@ -6,17 +6,22 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from gitsched.apis.gitsched.rollout import ACCEPT_ANNOTATION, RolloutSpec
 from gitsched.decide.rollouts.rollout_progress import RolloutStep
-from gitsched.model.document import Key
-from gitsched.model.finding import Finding, Severity, format_names, locate_document
+from gitsched.model.document import Document, Key
+from gitsched.model.finding import Finding, Severity, format_count, format_names, locate_document
 from gitsched.model.rollouts import RolloutCluster
-from gitsched.model.time import format_time
+from gitsched.model.scheduling import Outcome
 
 NO_REPORTS = "rollout-without-reports"
 SELECTS_NOTHING = "rollout-selects-nothing"
 UNUSED_ACCEPTANCE = "rollout-acceptance-unused"
 CLUSTER_FAILED = "rollout-cluster-failed"
 STOPPED = "rollout-stopped"
-STEP_CODES = frozenset((NO_REPORTS, SELECTS_NOTHING, UNUSED_ACCEPTANCE, CLUSTER_FAILED, STOPPED))
+CLUSTER_SKIPPED = "rollout-cluster-skipped"
+GROUP_EMPTY = "rollout-group-empty"
+CONTENT_MIXED = "rollout-content-mixed"
+STEP_CODES = frozenset(
+    (NO_REPORTS, SELECTS_NOTHING, UNUSED_ACCEPTANCE, CLUSTER_FAILED, STOPPED, CLUSTER_SKIPPED, GROUP_EMPTY, CONTENT_MIXED)
+)
 """Codes of the findings about the steps of rollouts."""
 
 
@@ -33,6 +38,7 @@ def list_rollout_findings(
             yield _report_rollout(spec, "warning", SELECTS_NOTHING, message)
         elif not has_reports:
             yield _report_rollout(spec, "warning", NO_REPORTS, _describe_missing_reports(spec))
+        yield from _list_gap_findings(spec, step)
         failed = [one for one in step.status.clusters if one.state == "failed"]
         if failed:
             yield _make_failure_finding(spec, step, failed)
@@ -63,16 +69,42 @@ def _make_failure_finding(spec: RolloutSpec, step: RolloutStep, failed: Sequence
     """Return what failed, what it keeps back, and how to go on or back."""
     reasons = [f"{one.cluster} ({one.detail})" if one.detail else one.cluster for one in failed]
     waiting = [one.cluster for one in step.status.clusters if one.state == "waiting"]
-    accepted = ", ".join(f"{one.cluster}@{format_time(one.since)}" for one in failed if one.since is not None)
     if step.status.state != "stopped":
         message = f"the change of the Rollout {spec.name} failed in {format_names(reasons)}; check these clusters, or push a fix"
         return _report_rollout(spec, "warning", CLUSTER_FAILED, message)
     message = (
         f"the Rollout {spec.name} has stopped: the change failed in {format_names(reasons)}, and {format_names(waiting)} "
-        f"{'keeps' if len(waiting) == 1 else 'keep'} the previous manifests. To go on, push a fix, or accept the failure with the "
-        f'annotation {ACCEPT_ANNOTATION}: "{accepted}" on the Rollout; to go back, revert the source commit'
+        f"{'keeps' if len(waiting) == 1 else 'keep'} the previous content; {step.status.remedy}"
     )
     return _report_rollout(spec, "warning", STOPPED, message)
+
+
+def _list_gap_findings(spec: RolloutSpec, step: RolloutStep) -> Iterator[Finding]:
+    """Yield the notes about clusters and mandatory groups that a rollout in progress goes on without."""
+    clusters = step.status.clusters
+    for one in clusters:
+        if one.state == "skipped":
+            message = (
+                f"the Rollout {spec.name} goes on without {one.cluster}, which had the change and has not reported that it is healthy: "
+                f"{one.detail}"
+            )
+            yield _report_rollout(spec, "info", CLUSTER_SKIPPED, message)
+    empty = step.empty_groups if clusters and step.status.state != "complete" else ()
+    if empty:
+        message = (
+            f"the Rollout {spec.name} goes on without {format_count(len(empty), 'mandatory decision group')} ({format_names(empty)}), in "
+            "which no cluster has one of its workloads; correct spec.groupStrategy, the labels of clusters, or the policies"
+        )
+        yield _report_rollout(spec, "info", GROUP_EMPTY, message)
+
+
+def make_mixed_finding(outcome: Outcome, template: Document, cluster: str, fields: Sequence[str]) -> Finding:
+    """Return the warning that the approved content for a cluster is not known in some `fields`."""
+    message = (
+        f"{outcome.key} replaces a copy in {cluster} with the content that was approved last, which is that of another cluster in "
+        f"{format_names(fields)}: both the change and an override for {cluster} concern these fields; check them there"
+    )
+    return Finding("warning", CONTENT_MIXED, message, locate_document(template), outcome.key.resource)
 
 
 def _report_rollout(spec: RolloutSpec, severity: Severity, code: str, message: str) -> Finding:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from gitsched.apis.gitsched.rollout import RolloutSpec
+from gitsched.apis.gitsched.rollout import ACCEPT_ANNOTATION, RolloutSpec
 from gitsched.decide.incremental.plan_state import PlanTimes
 from gitsched.decide.rollouts.cluster_reports import KnownReports
+from gitsched.decide.rollouts.lost_clusters import ELSEWHERE, EVICTED, LostCluster
+from gitsched.decide.rollouts.pending_files import PendingFiles
 from gitsched.model.finding import format_names
 from gitsched.model.rollouts import (
     ChangedCluster,
     ClusterState,
-    HeldFiles,
     RolloutCluster,
     RolloutRecord,
     RolloutState,
@@ -26,6 +27,7 @@ from gitsched.schedule.rollout import (
     ClusterRevision,
     RolloutGroup,
     RolloutReport,
+    RolloutStrategy,
     UnconfirmedClusters,
     advance_rollout,
     determine_result,
@@ -42,22 +44,63 @@ _PUNCTUAL = timedelta(minutes=10)
 
 class RolloutStep(NamedTuple):
     """A rollout after a step: what the output records, what a plan says, when it can go on without a commit, and the times of the events
-    that changed it. `unused` are accepted failures without effect."""
+    that changed it. `unused` are accepted failures without effect. A rollout `is_over` if all clusters have the change and have reported,
+    and no more of them failed than may. `empty_groups` are the mandatory groups without a cluster."""
 
     record: RolloutRecord
     status: RolloutStatus
     wakeups: tuple[datetime, ...]
     events: tuple[datetime, ...]
     unused: tuple[str, ...] = ()
+    is_over: bool = False
+    empty_groups: tuple[str, ...] = ()
+
+
+class StepInput(NamedTuple):
+    """What a step of a rollout depends on.
+
+    `record` is that of the previous output. `changes` are the workloads of each cluster whose content is not the wanted one, and `is_new`
+    says that the rollout has not begun to deliver one of them. `ends` are by cluster the ends of the overlaps that have kept copies there
+    until this run. `lost` are the lost clusters, `known` says whether a cluster has a
+    document, and `head` is the last output commit.
+    """
+
+    spec: RolloutSpec
+    groups: Sequence[RolloutGroup]
+    record: RolloutRecord
+    changes: Mapping[str, Sequence[PendingFiles]]
+    is_new: bool
+    ends: Mapping[str, datetime]
+    lost: Mapping[str, LostCluster]
+    is_known: Callable[[str], bool]
+    reports: KnownReports
+    times: PlanTimes
+    head: str
+
+    @property
+    def clusters(self) -> frozenset[str]:
+        """All clusters of the rollout."""
+        return frozenset(name for group in self.groups for name in group.clusters)
+
+    @property
+    def strategy(self) -> RolloutStrategy:
+        return self.spec.strategy
+
+    def choose_start(self, event: datetime) -> datetime:
+        """Return when a change that follows from an event is delivered."""
+        limit = self.strategy.progress_deadline or self.strategy.min_success_time or _PUNCTUAL
+        return max(choose_start(event, self.times.now, limit), self.times.source_time)
 
 
 class _Verdict(NamedTuple):
-    """What is known about a cluster that has got the change: Success, Failure, or "" while it is progressing; since when or until when."""
+    """What is known about a cluster that has got the change: Success, Failure, or "" while it is progressing; since when or until when.
+    `lost` says why it is lost, if that is why it failed."""
 
     changed: ChangedCluster
     state: str
     time: datetime | None
     accepted: bool = False
+    lost: str = ""
 
     @property
     def cluster_state(self) -> ClusterState:
@@ -65,34 +108,23 @@ class _Verdict(NamedTuple):
             return "accepted"
         return "succeeded" if self.state == SUCCESS else "failed" if self.state == FAILURE else "progressing"
 
+    @property
+    def is_failure(self) -> bool:
+        """Whether it failed, and this is not accepted."""
+        return self.state == FAILURE and not self.accepted
 
-def advance(
-    spec: RolloutSpec,
-    groups: Sequence[RolloutGroup],
-    record: RolloutRecord,
-    changes: Mapping[str, Sequence[HeldFiles]],
-    urgent: frozenset[str],
-    reports: KnownReports,
-    times: PlanTimes,
-    head: str,
-) -> RolloutStep:
-    """Take the next step of a rollout.
 
-    `record` is that of the previous output. `changes` are the workloads of each cluster whose files differ from those of the previous
-    output, `urgent` clusters with changes that do not wait. `head` is the last output commit.
-    """
-    chosen = {name for group in groups for name in group.clusters}
-    is_over = not record.held
-    verdicts = {
-        changed.cluster: _determine(spec, changed, reports, times.now) for changed in record.changed if changed.cluster in chosen
-    }
-    if is_over and changes:  # a failure of the last change does not stop this one
-        verdicts = {name: verdict for name, verdict in verdicts.items() if verdict.state == "" and not verdict.accepted}
+def advance(given: StepInput) -> RolloutStep:
+    """Take the next step of a rollout."""
+    spec, record, changes, times, chosen = given.spec, given.record, given.changes, given.times, given.clusters
+    verdicts = {name: _determine(given, changed) for name, changed in _list_entries(given).items()}
+    if not record.held and given.is_new:  # a failure of the last change does not stop this one
+        verdicts = {name: one for name, one in verdicts.items() if name in given.lost or not (one.state or one.accepted)}
     superseded = {name: verdict for name, verdict in verdicts.items() if name in changes}
     current = {name: verdict for name, verdict in verdicts.items() if name not in changes}
     progress = advance_rollout(
         spec.strategy,
-        groups,
+        given.groups,
         _CURRENT,
         _list_revisions(chosen, changes, current),
         {name: _find_result(current.get(name)) for name in sorted(chosen - changes.keys()) if not _is_open(current.get(name))},
@@ -102,19 +134,24 @@ def advance(
             frozenset(name for name, verdict in superseded.items() if verdict.state == FAILURE),
         ),
     )
-    updated = {name for name in changes if progress.revisions[name].revision == _CURRENT}
-    held = tuple(files for name in sorted(changes.keys() - updated) for files in changes[name])
+    begun = {name for name in changes if progress.revisions[name].revision == _CURRENT}
+    held = tuple(one.held for name in sorted(changes) for one in changes[name] if one.retained or name not in begun)
+    updated = {name for name in begun if not all(one.retained for one in changes[name])}
     event = _find_event(verdicts.values(), times)
-    limit = spec.strategy.progress_deadline or spec.strategy.min_success_time or _PUNCTUAL
-    applied_at = max(choose_start(event, times.now, limit), times.source_time)
-    delivered = {name: ChangedCluster(name, head, applied_at) for name in sorted(updated | (urgent - changes.keys()))}
+    applied_at = given.choose_start(max((event, *(end for name, end in given.ends.items() if name in updated))))
+    left = {name: lost.since for name, lost in given.lost.items() if lost.has_left}
+    delivered = {name: ChangedCluster(name, given.head, applied_at, lost=left.get(name)) for name in sorted(updated)}
     kept = {**superseded, **current}
-    entries = {name: _record(verdict) for name, verdict in kept.items()} | delivered
-    if not held and all(entry.succeeded for entry in entries.values()):
+    is_over = not held and progress.is_complete
+    skipped = {} if is_over else {one.cluster: one._replace(skipped=True) for one in _list_skipped(given)}
+    entries = (
+        {name: _record(verdict) for name, verdict in kept.items() if not (is_over and name in given.lost)} | delivered | skipped
+    )
+    if not held and all(entry.succeeded or entry.skipped for entry in entries.values()):
         entries = {}
-    failed = {name: verdict for name, verdict in current.items() if verdict.state == FAILURE and not verdict.accepted}
-    record_after = RolloutRecord(spec.name, tuple(entries[name] for name in sorted(entries)), held)
-    status = _describe(spec, groups, changes, delivered, kept, failed, bool(held), reports)
+    failed = {name: verdict for name, verdict in current.items() if verdict.is_failure}
+    record_after = record._replace(changed=tuple(entries[name] for name in sorted(entries)), held=held)
+    status = _describe(given, delivered, begun, kept, failed, tuple(skipped.values()), holds=bool(held))
     status = status._replace(workloads=tuple(sorted({files.workload for files in held})))
     wakeups = [verdict.time for verdict in kept.values() if not verdict.state and verdict.time is not None]
     if spec.strategy.progress_deadline is not None:
@@ -123,16 +160,54 @@ def advance(
     events += [verdict.time for verdict in failed.values() if verdict.time is not None and not verdict.changed.failed]
     used = {(verdict.changed.cluster, verdict.changed.applied_at) for verdict in verdicts.values() if verdict.accepted}
     unused = tuple(sorted(name for name, time in spec.accepted if (name, time) not in used))
-    return RolloutStep(record_after, status, tuple(time for time in wakeups if time > times.now), tuple(events), unused)
+    later, empty = tuple(time for time in wakeups if time > times.now), _list_empty_groups(given)
+    return RolloutStep(record_after, status, later, tuple(events), unused, is_over, empty)
 
 
-def _determine(spec: RolloutSpec, changed: ChangedCluster, reports: KnownReports, now: datetime) -> _Verdict:
-    report = reports.find(changed)
-    state, time = determine_result(spec.strategy, changed.applied_at, report, now)
+def _list_entries(given: StepInput) -> dict[str, ChangedCluster]:
+    """Return the clusters with the change. For those that have left, another change begins without having reached them."""
+    known = {one.cluster: one for one in given.record.changed if one.cluster in given.clusters}
+    begin = given.choose_start(given.times.source_time)
+    known |= {
+        name: ChangedCluster(name, given.head, begin)
+        for name, lost in given.lost.items()
+        if lost.has_left and (given.is_new or name not in known)
+    }
+    since = {name: lost.since for name, lost in given.lost.items()}
+    return {name: one._replace(lost=since.get(name), skipped=False) for name, one in known.items()}
+
+
+def _list_empty_groups(given: StepInput) -> tuple[str, ...]:
+    known = {value for group in given.groups if group.clusters for value in (group.name, group.group_index)}
+    return tuple(str(wanted) for wanted in given.strategy.mandatory_groups if wanted not in known)
+
+
+def _list_skipped(given: StepInput) -> Iterator[ChangedCluster]:
+    """Yield the clusters with the change that the rollout goes on without: they have none of its workloads any more, and are not lost."""
+    for one in given.record.changed:
+        is_settled = one.succeeded or (one.cluster, one.applied_at) in given.spec.accepted
+        if one.cluster not in given.clusters and not is_settled and not (one.skipped and given.is_new):
+            yield one
+
+
+def _determine(given: StepInput, changed: ChangedCluster) -> _Verdict:
+    report, lost, now = given.reports.find(changed), given.lost.get(changed.cluster), given.times.now
+    state, time = determine_result(given.strategy, changed.applied_at, report, now)
     if changed.succeeded and (report is None or report.state != FAILURE):
         state, time = SUCCESS, None
-    accepted = state != SUCCESS and (changed.cluster, changed.applied_at) in spec.accepted
-    return _Verdict(changed, state, time, accepted)
+    elif lost is not None and not _succeeded_before(lost, report, state, time):
+        state, time = FAILURE, lost.since
+    else:
+        lost = None
+    accepted = state != SUCCESS and (changed.cluster, changed.applied_at) in given.spec.accepted
+    return _Verdict(changed, state, time, accepted, lost.reason if lost is not None and state == FAILURE else "")
+
+
+def _succeeded_before(lost: LostCluster, report: RolloutReport | None, state: str, time: datetime | None) -> bool:
+    """Return whether a cluster has been healthy for long enough before it was lost, or since, if it still has its workloads."""
+    if state != SUCCESS or report is None or time is None:
+        return False
+    return time <= lost.since or (report.time > lost.since and not lost.has_left)
 
 
 def _is_open(verdict: _Verdict | None) -> bool:
@@ -141,7 +216,7 @@ def _is_open(verdict: _Verdict | None) -> bool:
 
 
 def _find_result(verdict: _Verdict | None) -> RolloutReport:
-    return _REPORTS[FAILURE if verdict is not None and verdict.state == FAILURE and not verdict.accepted else SUCCESS]
+    return _REPORTS[FAILURE if verdict is not None and verdict.is_failure else SUCCESS]
 
 
 def _list_revisions(
@@ -164,57 +239,78 @@ def _find_event(verdicts: Iterable[_Verdict], times: PlanTimes) -> datetime:
 
 
 def _record(verdict: _Verdict) -> ChangedCluster:
-    return verdict.changed._replace(succeeded=verdict.state == SUCCESS, failed=verdict.state == FAILURE and not verdict.accepted)
+    changed, succeeded = verdict.changed, verdict.state == SUCCESS
+    return changed._replace(succeeded=succeeded, failed=verdict.is_failure, lost=None if succeeded else changed.lost)
 
 
 def _describe(
-    spec: RolloutSpec,
-    groups: Sequence[RolloutGroup],
-    changes: Mapping[str, object],
+    given: StepInput,
     delivered: Mapping[str, ChangedCluster],
+    begun: Collection[str],
     verdicts: Mapping[str, _Verdict],
     failed: Mapping[str, _Verdict],
+    skipped: Iterable[ChangedCluster],
+    *,
     holds: bool,
-    reports: KnownReports,
 ) -> RolloutStatus:
-    ordered = _order_groups(spec, groups)
     clusters = []
-    for number, group in enumerate(ordered, 1):
+    for number, group in enumerate(given.spec.order(given.groups), 1):
         label = f"{number} ({group.name})" if group.name else str(number)
         for name in group.clusters:
             verdict = verdicts.get(name)
             if name in delivered:
                 clusters.append(RolloutCluster(name, label, "updated", delivered[name].applied_at))
-            elif name in changes:
-                clusters.append(RolloutCluster(name, label, "waiting"))
+            elif name in given.changes:
+                detail = "its copies stay for an overlap first" if name in begun else ""
+                clusters.append(RolloutCluster(name, label, "waiting", detail=detail))
             elif verdict is not None:
-                detail = _describe_report(verdict, reports)
+                detail = _describe_verdict(verdict, given.reports)
                 clusters.append(RolloutCluster(name, label, verdict.cluster_state, verdict.changed.applied_at, detail))
             else:
                 clusters.append(RolloutCluster(name, label, "unchanged"))
+    clusters += [RolloutCluster(one.cluster, "", "skipped", one.applied_at, _describe_absence(given, one)) for one in skipped]
     if all(one.state == "unchanged" for one in clusters):
         clusters = []
     pending = [one for one in clusters if one.state in ("updated", "progressing")]
-    is_stopped = holds and not pending and bool(failed)
+    postponed = sorted(begun - delivered.keys())
+    is_stopped = holds and not pending and not postponed and bool(failed)
     state: RolloutState = "stopped" if is_stopped else "progressing" if holds or pending else "complete"
     if is_stopped:
         waits = f"{format_names(sorted(failed))} failed"
-    elif holds:
-        waits = f"reports of {format_names([one.cluster for one in pending])}" if pending else "a cluster that can begin"
+    elif pending:
+        waits = f"reports of {format_names([one.cluster for one in pending])}"
+    elif postponed:
+        waits = f"the overlap in {format_names(postponed)}"
     else:
-        waits = f"reports of {format_names([one.cluster for one in pending])}" if pending else ""
-    return RolloutStatus(spec.name, spec.strategy.type, state, waits, tuple(clusters))
+        waits = "a cluster that can begin" if holds else ""
+    remedy = _describe_remedy(failed.values()) if is_stopped else ""
+    return RolloutStatus(given.spec.name, given.strategy.type, state, waits, tuple(clusters), remedy=remedy)
 
 
-def _order_groups(spec: RolloutSpec, groups: Sequence[RolloutGroup]) -> list[RolloutGroup]:
-    """Return the groups in the order of the waves: mandatory ones first."""
-    first = [group for wanted in spec.strategy.mandatory_groups for group in groups if wanted in (group.name, group.group_index)]
-    ordered = list(dict.fromkeys([*first, *groups]))
-    return [group for group in ordered if group.clusters]
+def _describe_remedy(failed: Iterable[_Verdict]) -> str:
+    """Return how to go on after failures, or back."""
+    emptied = sorted(one.changed.cluster for one in failed if one.lost in (EVICTED, ELSEWHERE))
+    lost = sorted(one.changed.cluster for one in failed if one.lost not in ("", EVICTED, ELSEWHERE))
+    accepted = ", ".join(f"{one.changed.cluster}@{format_time(one.changed.applied_at)}" for one in sorted(failed))
+    ways = [f"make {format_names(lost)} available again"] if lost else []
+    ways += [f"place the workloads in {format_names(emptied)} again (gitsched rebalance)"] if emptied else []
+    ways += [f"remove {format_names(sorted((*lost, *emptied)))} from the fleet or from its policies"] if lost or emptied else []
+    ways += ["push a fix"] if any(not one.lost for one in failed) else []
+    return (
+        f'to go on, {", ".join(ways)}, or accept the failure with the annotation {ACCEPT_ANNOTATION}: "{accepted}" on the Rollout; '
+        "to go back, revert the source commit"
+    )
 
 
-def _describe_report(verdict: _Verdict, reports: KnownReports) -> str:
-    """Return what a cluster reported about the change, in one line."""
+def _describe_absence(given: StepInput, changed: ChangedCluster) -> str:
+    """Return why nothing waits for a cluster."""
+    return "no policy places its workloads there any more" if given.is_known(changed.cluster) else "its document is removed"
+
+
+def _describe_verdict(verdict: _Verdict, reports: KnownReports) -> str:
+    """Return what is known about a cluster with the change, in one line."""
+    if verdict.lost:
+        return f"lost before it reported that it is healthy: {verdict.lost}"
     last = reports.by_cluster.get(verdict.changed.cluster)
     about = reports.find(verdict.changed)
     if about is None:

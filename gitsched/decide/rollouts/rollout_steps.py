@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.rollout import RolloutSpec
-from gitsched.decide.guard.held_files import FileComparison
 from gitsched.decide.incremental.plan_state import PlanTimes, PreviousOutput
+from gitsched.decide.rollouts.approved_content import ContentReader
+from gitsched.decide.rollouts.approved_files import ApprovedFilesKeeper
 from gitsched.decide.rollouts.cluster_reports import KnownReports
-from gitsched.decide.rollouts.rollout_findings import list_rollout_findings
-from gitsched.decide.rollouts.rollout_progress import RolloutStep, advance
+from gitsched.decide.rollouts.delivered_files import DeliveredFiles
+from gitsched.decide.rollouts.lost_clusters import ClusterStates, LostClusters
+from gitsched.decide.rollouts.pending_files import Comparison, FileComparison
+from gitsched.decide.rollouts.rollout_findings import list_rollout_findings, make_mixed_finding
+from gitsched.decide.rollouts.rollout_progress import RolloutStep, StepInput, advance
+from gitsched.decide.rollouts.workload_policies import WorkloadPolicies
 from gitsched.decide.workload_files import WorkloadFiles
-from gitsched.model.changes import Move, RetainedCopy
+from gitsched.model.changes import CopyRetention, Move
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding
-from gitsched.model.rollouts import HeldFiles, RolloutInput, RolloutRecord, RolloutResult, RolloutTargets
+from gitsched.model.rollouts import RolloutInput, RolloutRecord, RolloutResult, RolloutTargets
 
 UNGATED = "All"
 
@@ -24,8 +30,8 @@ UNGATED = "All"
 class RolloutSource(NamedTuple):
     """What rollouts take their steps from besides the files of a plan.
 
-    `reports` are the ClusterReports, `labels` those of the clusters by name. `moves` are the moves of the plan, `retained` the copies that
-    stay for an overlap, and `quarantined` the workloads that keep what they have in all clusters.
+    `reports` are the ClusterReports. `moves` are the moves of the plan, `retention` the copies that stay for an overlap, and `quarantined`
+    the workloads that keep what they have in all clusters.
     """
 
     given: RolloutInput
@@ -34,9 +40,10 @@ class RolloutSource(NamedTuple):
     observations: Mapping[Any, Any]
     config: Config
     times: PlanTimes
-    labels: Mapping[str, Mapping[str, str]]
+    states: ClusterStates
+    policies: WorkloadPolicies
     moves: Iterable[Move]
-    retained: Iterable[RetainedCopy]
+    retention: CopyRetention
     quarantined: Collection[Key] = ()
 
 
@@ -53,11 +60,16 @@ class RolloutSteps:
 
     def __init__(self, source: RolloutSource) -> None:
         self._source = source
-        self._retained = {(copy.workload, copy.cluster) for copy in source.retained}
-        self._moves = {move.key: move for move in source.moves}
-        self._comparison = FileComparison(source.previous, source.given)
+        moves = {move.key: move for move in source.moves}
+        self._delivered = DeliveredFiles(source.previous, source.given)
+        reader = ContentReader(self._delivered, source.given, source.policies)
+        self._comparison = FileComparison(self._delivered, reader, moves, source.retention, source.quarantined)
+        self._lost = LostClusters(source.states, source.policies, reader, moves, source.times.source_time)
+        self._approved = ApprovedFilesKeeper(self._delivered, source.previous.find_blob)
+        self._ended = {(copy.workload, copy.cluster): copy.until for copy in source.retention.ended if copy.until is not None}
         self._reports = KnownReports(source.reports, source.observations, source.given.list_commits())
         self._records = {record.name: record for record in source.given.records}
+        self._findings: list[Finding] = []
 
     def take(
         self, specs: Iterable[RolloutSpec], members: Mapping[str, RolloutMembers], files: dict[Key, WorkloadFiles]
@@ -67,9 +79,11 @@ class RolloutSteps:
         for spec in specs:
             if spec.strategy.type == UNGATED:
                 continue
-            step = self._advance(spec, self._records.get(spec.name, RolloutRecord(spec.name, ())), members[spec.name])
-            for held in step.record.held:
-                files[held.workload] = self._comparison.keep(files[held.workload], held)
+            record = self._records.get(spec.name, RolloutRecord(spec.name, ()))
+            found = self._comparison.compare(record, members[spec.name].files)
+            advance_one = self._hold if spec.broken else self._advance
+            step = advance_one(spec, record, members[spec.name], found)
+            self._keep(found, step, files)
             steps.append((spec, step))
         return steps
 
@@ -81,64 +95,72 @@ class RolloutSteps:
         is_reporting = self._source.config.observations.statuses is not None or bool(facts.branch or facts.cluster_branches)
         selecting = {name for name, found in members.items() if found.targets.workloads}
         valid = [entry for entry in steps if not entry[0].broken]
+        records = tuple(step.record for _, step in steps if step.record.changed or step.record.held)
         return RolloutResult(
             tuple(step.status for _, step in steps if step.status.clusters),
-            tuple(step.record for _, step in steps if step.record.changed or step.record.held),
+            records,
             tuple(time for _, step in steps for time in step.wakeups),
             tuple(time for _, step in steps for time in step.events),
-            (*findings, *list_rollout_findings(valid, selecting, self._reports.exist or is_reporting)),
+            (*findings, *self._findings, *list_rollout_findings(valid, selecting, self._reports.exist or is_reporting)),
             {spec.name: members[spec.name].targets for spec, _ in steps},
+            self._approved.list_files(self._source.given.records, records),
         )
 
-    def _advance(self, spec: RolloutSpec, record: RolloutRecord, members: RolloutMembers) -> RolloutStep:
-        """Compare what the members of a rollout should have with what they have, and take the next step."""
-        known = {(held.workload, held.cluster): held.paths for held in record.held}
-        changes: dict[str, list[HeldFiles]] = {}
-        kept: list[HeldFiles] = []
-        urgent: set[str] = set()
-        for files in members.files:
-            targets = [target.cluster for target in files.outcome.targets]
-            exempt = self._list_exempt(files, targets, known)
-            stays = {target.cluster for target in files.outcome.targets if target.keeps_manifest}
-            if files.outcome.key in self._source.quarantined:
-                stays.update(targets)
-            for cluster in targets:
-                if (files.outcome.key, cluster) in self._retained:
-                    continue  # its files stay for the overlap
-                if cluster in stays:  # it keeps what it has, which may be what an earlier run has held back
-                    paths = known.get((files.outcome.key, cluster))
-                    kept += [HeldFiles(files.outcome.key, cluster, paths)] if paths is not None else []
-                    continue
-                held = self._comparison.find_change(files, cluster, known.get((files.outcome.key, cluster), ()))
-                if held is None:
-                    continue
-                if cluster in exempt or (not held.paths and exempt):
-                    urgent.add(cluster)
-                else:
-                    changes.setdefault(cluster, []).append(held)
-        if spec.broken:
-            from gitsched.decide.rollouts.broken_rollouts import hold_changes  # most Rollouts are valid
+    def _hold(self, spec: RolloutSpec, record: RolloutRecord, _members: RolloutMembers, found: Comparison) -> RolloutStep:
+        from gitsched.decide.rollouts.broken_rollouts import hold_changes  # most Rollouts are valid
 
-            step = hold_changes(spec, record, changes)
-            return step._replace(record=step.record._replace(held=(*step.record.held, *kept)))
-        groups = spec.divide(members.targets.clusters, self._source.labels)
-        head = next(iter(self._source.given.list_commits()), "")
-        step = advance(spec, groups, record, changes, frozenset(urgent), self._reports, self._source.times, head)
-        return step._replace(record=step.record._replace(held=(*step.record.held, *kept)))
+        return _add_kept(hold_changes(spec, record, found.changes), found)
 
-    def _list_exempt(
-        self, files: WorkloadFiles, targets: Iterable[str], known: Mapping[tuple[Key, str], tuple[str, ...]]
-    ) -> frozenset[str]:
-        """Return the clusters that get a workload or more of it because it leaves another one or has less there: they do not wait."""
-        outcome = files.outcome
-        move = self._moves.get(outcome.key)
-        if move is None or not move.before:
-            return frozenset()
-        full = move.copy_replicas or 1
-        before, after = (
-            {name: full if count is None else count for name, count in part.items()} for part in (move.before, move.after)
+    def _advance(self, spec: RolloutSpec, record: RolloutRecord, members: RolloutMembers, found: Comparison) -> RolloutStep:
+        """Take the next step of a valid rollout."""
+        present, states = members.targets.clusters, self._source.states
+        copies = self._lost.find_copies(record, members.files, found.changes)
+        known = {(one.workload, one.cluster): one.content for one in record.lost}
+        if any(one.content != known.get((one.workload, one.cluster), one.content) for one in copies):
+            found = found._replace(is_new=True)
+        there = {*present, *(copy.cluster for copy in copies)}
+        reached = {one.cluster for one in record.changed if one.cluster in present and one.lost is None and not found.is_new}
+        copies |= self._lost.find_absent(spec, there, reached - found.changes.keys(), found.changes, members.files)
+        step = advance(
+            StepInput(
+                spec,
+                spec.divide({*present, *(copy.cluster for copy in copies)}, states.labels),
+                record,
+                found.changes,
+                found.is_new,
+                self._find_ends(found),
+                self._lost.find_clusters(record, copies),
+                self._lost.is_known,
+                self._reports,
+                self._source.times,
+                next(iter(self._source.given.list_commits()), ""),
+            )
         )
-        if all(count <= after.get(name, 0) for name, count in before.items()):
-            return frozenset()
-        waiting = {name for name in targets if known.get((outcome.key, name)) == ()}
-        return frozenset(waiting | {name for name, count in after.items() if count > before.get(name, 0)})
+        lost = {one.cluster for one in step.record.changed if one.lost is not None}
+        step = step._replace(record=step.record._replace(lost=tuple(sorted(copy for copy in copies if copy.cluster in lost))))
+        kept = () if step.is_over else self._approved.keep(record, step.record, members.files, found.changes)
+        return _add_kept(step._replace(record=step.record._replace(approved=kept)), found)
+
+    def _find_ends(self, found: Comparison) -> dict[str, datetime]:
+        """Return when the overlaps end that have kept copies in clusters with changes until this run."""
+        ends: dict[str, datetime] = {}
+        for name, changes in found.changes.items():
+            known = [end for one in changes if (end := self._ended.get((one.held.workload, name))) is not None]
+            ends |= {name: max(known)} if known else {}
+        return ends
+
+    def _keep(self, found: Comparison, step: RolloutStep, files: dict[Key, WorkloadFiles]) -> None:
+        """Set the files that clusters have until their turn."""
+        held = {(one.workload, one.cluster) for one in step.record.held}
+        waiting = (one for pending in found.changes.values() for one in pending if (one.held.workload, one.held.cluster) in held)
+        for pending in (*waiting, *found.kept, *found.unrecorded):
+            key, cluster, *_ = pending.held
+            files[key] = self._delivered.replace(files[key], cluster, pending.content)
+            if pending.fields:
+                template = self._source.policies.templates[key]
+                self._findings.append(make_mixed_finding(files[key].outcome, template, cluster, pending.fields))
+
+
+def _add_kept(step: RolloutStep, found: Comparison) -> RolloutStep:
+    """Add to a step what clusters keep that take no part in it."""
+    return step._replace(record=step.record._replace(held=(*step.record.held, *(one.held for one in found.kept))))

@@ -14,10 +14,12 @@ from gitsched.apis.gitsched.tenancy import PLATFORM
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan_input import PlanInput
 from gitsched.decide.registry import policy_apis
+from gitsched.decide.rollouts.lost_clusters import read_cluster_states
 from gitsched.decide.rollouts.rollout_findings import make_overlap_finding
 from gitsched.decide.rollouts.rollout_steps import RolloutMembers, RolloutSource, RolloutSteps
+from gitsched.decide.rollouts.workload_policies import WorkloadPolicies
 from gitsched.decide.workload_files import WorkloadFiles
-from gitsched.model.changes import Move, RetainedCopy
+from gitsched.model.changes import CopyRetention, Move
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding
@@ -33,7 +35,7 @@ class RolloutGate:
         given: RolloutInput,
         decisions: DecisionSet,
         moves: Iterable[Move],
-        retained: Iterable[RetainedCopy],
+        retention: CopyRetention,
     ) -> None:
         self.result = RolloutResult()
         self._decisions = decisions
@@ -52,9 +54,16 @@ class RolloutGate:
                 source.observations,
                 source.source.config,
                 source.times,
-                {name: facts.labels for name, facts in decisions.cluster_facts.items()},
+                read_cluster_states(decisions.engines),
+                WorkloadPolicies(
+                    decisions.engines,
+                    decisions.templates,
+                    decisions.variants,
+                    source.source.config.delivery,
+                    source.previous.find_blob,
+                ),
                 moves,
-                retained,
+                retention,
                 decisions.quarantined,
             )
         )
@@ -132,5 +141,5 @@ class RolloutGate:
 
 
 def _make_members(files: list[WorkloadFiles]) -> RolloutMembers:
-    clusters = Counter(target.cluster for one in files for target in one.outcome.targets)
+    clusters = Counter(name for one in files for name in one.outcome.replicas_by_cluster)
     return RolloutMembers(files, RolloutTargets(len(files), clusters))

@@ -22,7 +22,7 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
-from gitsched.model.scheduling import CandidateResult, Outcome
+from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
 from gitsched.model.template_index import TemplateIndex
 
 NO_TENANCY = Tenancy(TenantPaths((), ()))
@@ -132,6 +132,14 @@ class TenantEngine(PolicyEngine):
     def decide(self, template: Document, /) -> Outcome | None:
         engine = self.find(template)
         return None if engine is None else engine.decide(template)
+
+    def may_place(self, template: Document, cluster: str, /) -> bool:
+        engine = self.find(template)
+        return engine is not None and engine.may_place(template, cluster)
+
+    def customize(self, template: Document, target: TargetCluster, /) -> TargetCluster:
+        engine = self.find(template)
+        return target if engine is None else engine.customize(template, target)
 
     def clusters(self) -> Mapping[str, ClusterInfo]:
         found: dict[str, ClusterInfo] = {}

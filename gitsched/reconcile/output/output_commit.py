@@ -31,6 +31,7 @@ from gitsched.render.run_metadata import GITATTRIBUTES, RunMetadata
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
     from gitsched.model.changes import RecordChange
+    from gitsched.model.rollouts import RolloutRecord
 
 _log = logging.getLogger("gitsched.reconcile")
 MAX_UNSTABLE = 100
@@ -203,11 +204,14 @@ def _has_rollouts_changed(fetched: Fetched, plan: Plan) -> bool:
     recorded = fetched.record.rollouts if fetched.record is not None else ()
     if not (recorded or plan.rollout_records):
         return False
-    before, after = (
-        [(record.name, [(one.cluster, one.failed) for one in record.changed], sorted(record.held)) for record in records]
-        for records in (recorded, plan.rollout_records)
-    )
+    before, after = ([_list_steps(record) for record in records] for records in (recorded, plan.rollout_records))
     return before != after
+
+
+def _list_steps(record: RolloutRecord) -> tuple[object, ...]:
+    """Return what a rollout has done so far."""
+    clusters = [(one.cluster, one.failed, one.skipped, one.lost, one.lost and one.applied_at) for one in record.changed]
+    return record.name, clusters, sorted(record.held), record.lost, record.approved
 
 
 def _update_caches(

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gitsched.apis.ocm.manifestworkreplicaset import (
-    OcmWorkload,
-    PlacementState,
-    make_outcome,
-    read_manifest_key,
-    read_placement_annotation,
-    read_replica_set,
-    record_name,
-    roll_out_workload,
-)
+from gitsched.apis.ocm.manifestworkreplicaset import make_outcome
 from gitsched.apis.ocm.names import MANIFEST_WORK_REPLICA_SET, WORK_GROUP, placement_key
+from gitsched.apis.ocm.placement_states import PlacementState
 from gitsched.apis.ocm.rollout import NO_PREVIOUS_ROLLOUT, RolloutReports
+from gitsched.apis.ocm.workload_rollout import roll_out_workload
+from gitsched.apis.ocm.workloads import OcmWorkload, read_manifest_key, read_placement_annotation, read_replica_set, record_name
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
 from tests.apis.ocm.chosen_clusters import NOW

@@ -44,6 +44,25 @@ def updated(progress: RolloutProgress) -> str:
 
 
 @pytest.mark.parametrize(
+    ("strategy", "failed", "is_complete"),
+    [
+        (RolloutStrategy("Progressive", max_failures="25%"), "dub", True),
+        (RolloutStrategy("Progressive", max_failures=1), "cph dub", False),
+        (RolloutStrategy("Progressive", max_failures=4, mandatory_groups=("canary",)), "ash", False),
+        (RolloutStrategy("ProgressivePerGroup", max_failures=1), "ash", True),
+        (RolloutStrategy("ProgressivePerGroup", max_failures=1), "ash dub", False),
+    ],
+)
+def test_a_rollout_is_complete_with_no_more_failures_than_allowed(
+    strategy: RolloutStrategy, failed: str, is_complete: bool
+) -> None:
+    everywhere = advance(RolloutStrategy())
+    reports = {name: FAILURE if name in failed.split() else SUCCESS for group in GROUPS for name in group.clusters}
+    assert advance(strategy, reports, previous=everywhere).is_complete is is_complete
+    assert not advance(strategy, {"ash": SUCCESS}, previous=everywhere).is_complete, "the others have not reported"
+
+
+@pytest.mark.parametrize(
     ("strategy", "clusters"),
     [
         (RolloutStrategy(), "ash bru cph dub"),
@@ -107,8 +126,9 @@ def test_a_strategy_is_parsed_with_the_defaults_of_its_type() -> None:
 def test_a_recorded_rollout_is_read_back() -> None:
     revisions = {"ash": ClusterRevision("a", NOW), "bru": ClusterRevision("b", NOW), "cph": ClusterRevision("a", NOW)}
     objects = (Key("", "ConfigMap", "web", "settings"),)
-    record = {"metadata": {"annotations": {ROLLOUT_ANNOTATION: format_rollout(revisions, objects)}}}
-    assert read_previous_rollout(record) == (revisions, objects)
+    for lost in ({}, {"dub": NOW}):
+        record = {"metadata": {"annotations": {ROLLOUT_ANNOTATION: format_rollout(revisions, objects, lost)}}}
+        assert read_previous_rollout(record) == (revisions, objects, lost)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"steps": [1], "objects": []}', '{"steps": [], "objects": [["a"]]}'])

@@ -247,7 +247,7 @@ def find_target_clusters(
     merged = merge_target_clusters(tuple(targets), attachment, existing)
     if variants is not None:
         merged = variants.name_workloads(template, merged)
-    overridden, findings = _apply_overrides(state, template, merged, variants) if state.overrides.policies else (merged, ())
+    overridden, findings = apply_overrides(state, template, merged, variants) if state.overrides.policies else (merged, ())
     missing = [a for a in assignments if a.name not in existing] if len(present) < len(assignments) else []
     if divided and not revised:
         findings = (
@@ -262,7 +262,7 @@ def find_target_clusters(
     )
 
 
-def _apply_overrides(
+def apply_overrides(
     state: KarmadaState, template: Document, targets: tuple[TargetCluster, ...], variants: VariantRequirements | None
 ) -> RenderedTargets:
     """Set what override policies change."""
