@@ -236,9 +236,10 @@ def _retain_copies(source: PlanInput, changes: Changes, undelivered: frozenset[K
         return NOTHING_RETAINED
     from gitsched.decide.overlap.retained_copies import make_retention_input, retain_copies  # most plans move nothing
 
-    config = source.source.config
+    config, records = source.source.config, source.rollouts.records if source.rollouts is not None else ()
+    waiting = frozenset(pair for record in records for pair in record.unreplaced)
     return retain_copies(
-        make_retention_input(changes.decisions, moves, changes.removed, undelivered, previous, source.times, config)
+        make_retention_input(changes.decisions, moves, changes.removed, undelivered, previous, source.times, config, waiting)
     )
 
 

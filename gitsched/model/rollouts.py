@@ -75,6 +75,12 @@ class RolloutRecord(NamedTuple):
         held, lost, approved = ({one.workload for one in part} for part in (self.held, self.lost, self.approved))
         return frozenset(held | lost | approved)
 
+    @property
+    def unreplaced(self) -> frozenset[tuple[Key, str]]:
+        """The workloads that a cluster has lost, with the clusters that have nothing in place of it, because nothing was approved."""
+        lost = {one.workload for one in self.lost}
+        return frozenset((one.workload, one.cluster) for one in self.held if one.workload in lost and not one.paths)
+
 
 ClusterState = Literal["updated", "progressing", "succeeded", "failed", "accepted", "waiting", "unchanged", "skipped"]
 RolloutState = Literal["complete", "progressing", "stopped"]

@@ -177,6 +177,8 @@ class OutputCheck:
             for new in targets.keys() - self.targets[name].keys():
                 if left and new not in after and any(version in self.approved[name] for version, _ in before.values()):
                     yield f"{name} leaves {sorted(left)} for {new}, which has nothing of it"
+            if before and targets and not after:
+                yield f"{name} is nowhere, and should be in {sorted(targets)}"
             for one, count in targets.items():
                 if name == "split" and one in after and (count or 0) > after[one][1]:
                     yield f"{name} has {after[one][1]} replicas in {one} in place of {count}"

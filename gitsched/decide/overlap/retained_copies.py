@@ -54,7 +54,8 @@ class RetentionInput(NamedTuple):
     workloads, `removed` the workloads that no API places any more, `undelivered` those of which a cluster may have another manifest than
     was decided, `retained` the copies of the previous output, of which `delivered`
     finds others. `is_cluster` says whether a cluster has a document. `find_renamed` returns the workloads that continue removed ones.
-    `list_companions` returns the templates that say which of some workloads some moved companions belong to.
+    `list_companions` returns the templates that say which of some workloads some moved companions belong to. Clusters that a workload is
+    `waiting` for a rollout in have nothing of it.
     """
 
     find_outcome: Callable[[Key], Outcome | None]
@@ -71,6 +72,7 @@ class RetentionInput(NamedTuple):
     list_companions: Callable[[Collection[Key], Collection[Key]], Mapping[Key, Document]]
     times: PlanTimes
     config: Config
+    waiting: Collection[tuple[Key, str]] = ()
 
 
 def make_retention_input(
@@ -81,6 +83,7 @@ def make_retention_input(
     previous: PreviousOutput,
     times: PlanTimes,
     config: Config,
+    waiting: Collection[tuple[Key, str]],
 ) -> RetentionInput:
     """Return the input of a complete plan, given its decisions, the `moves` of placed workloads and the `removed` workloads."""
     return RetentionInput(
@@ -103,6 +106,7 @@ def make_retention_input(
         lambda _companions, _workloads: decisions.catalog.templates,
         times,
         config,
+        waiting,
     )
 
 
@@ -191,7 +195,8 @@ class _Retention:
     def _retain_workload(self, outcome: Outcome) -> None:
         """Retain the copies that a workload would lose, and those of other objects that follow it."""
         placement, known = self._read_placement(outcome), self._own.get(outcome.key, {})
-        lacking = placement.lacking if placement.after else {}
+        waits = any((outcome.key, cluster) in self._given.waiting for cluster in placement.wanted)
+        lacking = placement.lacking if placement.after or waits else {}
         if not placement.after and not self._wants_copies(outcome):
             return
         losses = [copy for copy in placement.losses if copy.cluster not in outcome.released]
@@ -307,6 +312,8 @@ class _Retention:
                 continue
             if is_cluster:
                 wanted[target.cluster] = full if target.replicas is None else target.replicas
+            if (outcome.key, target.cluster) in self._given.waiting:
+                continue
             if not (target.keeps_manifest or is_quarantined) or (is_cluster and target.copied_from):
                 after[target.cluster] = wanted[target.cluster]
             elif target.cluster in before:

@@ -100,8 +100,11 @@ class _Workload:
         return self._delivered.list_delivered(self._files, cluster, own.paths if own is not None else ())
 
     def keep_evicted(self, target: TargetCluster) -> list[PendingFiles]:
-        """Return what a copy keeps until it is evicted, if something else is wanted: it gets no change any more."""
+        """Return what a copy keeps until it is evicted, if something else is wanted: it gets no change any more. A first run delivers
+        what a hub was evicting."""
         content = self.list_delivered(target.cluster)
+        if not self._is_pending and not any(self.list_delivered(one.cluster) for one in self._files.outcome.targets):
+            return []
         if self._delivered.are_same(content, self._delivered.list_wanted(self._files, target.cluster)):
             return []
         return [PendingFiles(self._hold(target.cluster, content), content)]

@@ -61,8 +61,7 @@ class StepInput(NamedTuple):
 
     `record` is that of the previous output. `changes` are the workloads of each cluster whose content is not the wanted one, and `is_new`
     says that the rollout has not begun to deliver one of them. `ends` are by cluster the ends of the overlaps that have kept copies there
-    until this run. `lost` are the lost clusters, `known` says whether a cluster has a
-    document, and `head` is the last output commit.
+    until this run. `lost` are the lost clusters, `is_known` says whether a cluster has a document, and `head` is the last output commit.
     """
 
     spec: RolloutSpec
