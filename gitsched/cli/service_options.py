@@ -158,9 +158,10 @@ def _listen(
     scores: ScoreSettings | None,
     reconciler: Reconciler,
 ) -> None:
-    from gitsched.watch.http_server import format_address, is_loopback, listen
+    from gitsched.watch.http_server import format_address, is_loopback, listen, reserve_files
     from gitsched.watch.service import PageSettings
 
+    reserve_files()
     sockets = listen(address)
     local_only = not chosen.pages and all(map(is_loopback, sockets))
     pages = PageSettings(lambda: reconciler.source.repository.path, local_only) if chosen.pages or local_only else None

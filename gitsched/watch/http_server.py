@@ -9,6 +9,7 @@ import errno
 import ipaddress
 import os
 import re
+import resource
 import socket
 import threading
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ from gitsched.model.errors import Permanent
 
 _ADDRESS = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]*)):([0-9]{1,5})")
 _BACKLOG = 128
+_EXHAUSTED_ERRNOS = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+"""Errors of a process or machine that can open no more connections for now."""
 _UNAVAILABLE_ERRNOS = {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL}
 """Errors of an address family that this machine does not support, such as IPv6; one of several addresses may fail with them."""
 
@@ -55,6 +58,23 @@ def listen(address: str) -> list[socket.socket]:
             raise Permanent(f"cannot listen on {address}: {os.strerror(failure.errno or 0)}") from failure
         opened.pop_all()
         return sockets
+
+
+def reserve_files() -> None:
+    """Raise the limit of open files, where it is too low for the connections and a run.
+
+    Permanent with the command that raises it if this process may not.
+    """
+    needed = MAX_CONNECTIONS + MAX_STREAMS + RESERVED_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise Permanent(
+            f"a process that listens needs {needed} open files, and this one may have {hard}: raise the limit with "
+            f"`ulimit -n {needed}`, or LimitNOFILE={needed} in a unit of systemd"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def format_address(opened: socket.socket) -> str:
@@ -94,6 +114,8 @@ MAX_CONNECTIONS = 64
 """Open connections at a time. A new connection closes the oldest one, so that slow clients cannot block probes."""
 MAX_STREAMS = 16
 """Open streams of events at a time; the next one is rejected, and a stream is not closed by a new connection."""
+RESERVED_FILES = 256
+"""Open files that a process that listens keeps for its runs."""
 STREAM_TIMEOUT = 10.0
 """Seconds for a client to take what is written to its stream; a slower one is dropped."""
 HEARTBEAT_INTERVAL = 15.0
@@ -102,6 +124,8 @@ MAX_STREAM_SECONDS = 3600.0
 """Seconds after which a stream ends; its client connects again."""
 _POLL_INTERVAL = 0.25
 _READ_SIZE = 1 << 16
+_ACCEPT_PAUSE = 0.5
+"""Seconds until the next attempt after one of these errors."""
 _LINGER_TIMEOUT = 1.0
 """Seconds for a client to read a response that was sent before its request was read completely."""
 
@@ -149,7 +173,7 @@ class HttpServer:
 
     def __init__(self, sockets: Sequence[socket.socket], handler: HttpHandler) -> None:
         self._sockets, self._handler = sockets, handler
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._connections: dict[asyncio.Task[None], asyncio.WriteTransport] = {}
         self._streams: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._closing = asyncio.Event()
@@ -167,19 +191,44 @@ class HttpServer:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        servers = [await asyncio.start_server(self._accept, sock=opened, limit=_READ_SIZE) for opened in self._sockets]
+        accepting = [asyncio.create_task(self._accept(opened)) for opened in self._sockets]
         await self._closing.wait()
-        for server in servers:
-            server.close()
-        if self._tasks or self._streams:
-            await asyncio.wait({*self._tasks, *self._streams}, timeout=_LINGER_TIMEOUT)
+        for task in accepting:
+            task.cancel()
+        for opened in self._sockets:
+            opened.close()
+        if self._connections or self._streams:
+            await asyncio.wait({*self._connections, *self._streams}, timeout=_LINGER_TIMEOUT)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(self, listening: socket.socket) -> None:
+        """Accept one connection after the other. The oldest open one is closed before the next is accepted, so that a burst does not
+        exceed the limit."""
+        while True:
+            try:
+                accepted, _ = await asyncio.get_running_loop().sock_accept(listening)
+            except OSError as error:  # otherwise the client has gone
+                await asyncio.sleep(_ACCEPT_PAUSE if error.errno in _EXHAUSTED_ERRNOS else 0)
+                continue
+            while len(self._connections) >= MAX_CONNECTIONS:
+                oldest = next(iter(self._connections))
+                self._connections.pop(oldest).abort()
+                oldest.cancel()
+            try:
+                await self._open(accepted)
+            except OSError:
+                accepted.close()
+
+    async def _open(self, accepted: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=_READ_SIZE)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        transport, _ = await loop.connect_accepted_socket(lambda: protocol, accepted)
+        writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+        self._connections[loop.create_task(self._serve_connection(reader, writer))] = writer.transport
+
+    async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._tasks[task] = None
-        if len(self._tasks) > MAX_CONNECTIONS:
-            next(iter(self._tasks)).cancel()
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT) as deadline:
                 await self._handle_connection(reader, writer, deadline)
@@ -187,7 +236,7 @@ class HttpServer:
             # The client is too slow, one of too many, or has disconnected: no response is possible.
             writer.transport.abort()
         finally:
-            self._tasks.pop(task, None)
+            self._connections.pop(task, None)
             self._streams.discard(task)
             writer.close()
 
@@ -198,7 +247,7 @@ class HttpServer:
         connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
         method, complete = b"", False
         try:
-            request = await _read_event(connection, reader)
+            request = await _read_head(connection, reader)
             if not isinstance(request, h11.Request):
                 return  # a connection without a request, such as a TCP probe
             method = request.method
@@ -238,7 +287,7 @@ class HttpServer:
         """Write a stream until the client or the server ends it."""
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None
-        self._tasks.pop(task, None)  # a new connection does not close it
+        self._connections.pop(task, None)  # a new connection does not close it
         self._streams.add(task)
         headers = [
             ("Content-Type", stream.content_type),
@@ -288,6 +337,18 @@ async def _wait_for_response(response: Future[HttpResponse], deadline: asyncio.T
         return await asyncio.wait_for(asyncio.wrap_future(response), RESPONSE_TIMEOUT)
     except TimeoutError:
         return HttpResponse(503, b"there is no result yet; send the request again\n", headers=(("Retry-After", "30"),))
+
+
+async def _read_head(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Event:
+    """Read the head of a request. RemoteProtocolError with status 431 if it does not end within the limit."""
+    received = 0
+    while not isinstance(event := connection.next_event(), h11.Event):
+        if received == MAX_HEADER_BYTES:
+            raise h11.RemoteProtocolError("the head is too long", error_status_hint=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        data = await reader.read(MAX_HEADER_BYTES - received)
+        received += len(data)
+        connection.receive_data(data)
+    return event
 
 
 async def _read_event(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Event:

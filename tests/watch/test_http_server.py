@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import resource
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
@@ -245,6 +247,42 @@ def test_slow_clients_do_not_block_others_and_are_disconnected(site: Site, monke
     assert receive(slow[0]) == b""
     for connection in slow:
         connection.close()
+
+
+def test_a_burst_of_connections_opens_no_more_files_than_the_limit(site: Site) -> None:
+    """Idle clients that connect faster than the server answers: the backlog holds more of them than may be open."""
+    before, most = count_files(), 0
+    clients = []
+    for _ in range(400):
+        clients.append(socket.create_connection((site.host, site.port), PATIENCE))
+        most = max(most, count_files() - before - len(clients))
+    assert site.send_request("GET", "/healthz")[0] == 200
+    assert most <= http_server.MAX_CONNECTIONS + 4  # sockets that are being closed or accepted
+    assert receive(clients[0]) == b"", "the oldest was closed"
+    for client in clients:
+        client.close()
+
+
+def count_files() -> int:
+    return sum(1 for _ in Path("/dev/fd").iterdir())
+
+
+@pytest.mark.parametrize(("hard", "message"), [(1024, None), (100, r"336 open files.*may have 100: .*ulimit -n 336")])
+def test_open_files_are_reserved_for_runs(monkeypatch: pytest.MonkeyPatch, hard: int, message: str | None) -> None:
+    """As with the limits of a shell on which `ulimit -Sn 80` was called."""
+    limits = [(80, hard)]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits[-1])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, values: limits.append(values))
+    with pytest.raises(Permanent, match=message) if message else nullcontext():
+        http_server.reserve_files()
+    assert limits[-1] == ((80, hard) if message else (336, hard))
+
+
+@pytest.mark.parametrize(("size", "code"), [(http_server.MAX_HEADER_BYTES, 200), (http_server.MAX_HEADER_BYTES + 1, 431)])
+def test_the_head_of_a_request_has_a_limit_in_whatever_parts_it_arrives(site: Site, size: int, code: int) -> None:
+    start, end = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ", b"\r\n\r\n"
+    head = start + b"x" * (size - len(start) - len(end)) + end
+    assert site.send(head).startswith(f"HTTP/1.1 {code} ".encode())
 
 
 def test_a_complete_exchange_has_one_deadline(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
