@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 from gitsched.model.errors import GitschedError, Permanent, Temporary
 
@@ -41,6 +42,8 @@ def convert_system_error(error: BaseException) -> GitschedError | None:
         subject = f"{error.filename}: " if error.filename else ""
         message = f"{subject}{error.strerror or error or type(error).__name__}"
         return (Permanent if error.errno in _PERMANENT_ERRNOS else Temporary)(message)
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # Path.resolve() before Python 3.13
+        return Permanent(f"{error.args[0].partition(' from ')[2]}: {os.strerror(errno.ELOOP)}")
     if type(error).__module__ == "_pygit2":
         return Temporary(f"the repository cannot be read or written: {error}")
     return None

@@ -79,6 +79,7 @@ def run_shell(text: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["sh"], input=text, env={"PATH": "/usr/bin:/bin", **variables}, capture_output=True, text=True)
 
 
+@pytest.mark.needs("curl")
 def test_a_shell_creates_the_objects_and_binds_them(gitsched: Run, write: Callable[..., None], krake: KrakeServer) -> None:
     tosca = {**TOSCA, "description": "a 'quoted' $HOME"}
     write(cluster("made", None, tosca=tosca, inherit_labels=True), cloud("sky"), magnum_cluster(), project("p", labels={"a": "b"}))
@@ -143,6 +144,7 @@ def test_magnum_creates_the_clusters_in_their_projects(gitsched: Run, write: Cal
     assert "password" not in done.stdout
 
 
+@pytest.mark.needs("curl")
 def test_hostile_texts_reach_the_api_unchanged(
     gitsched: Run, write: Callable[..., None], krake: KrakeServer, tmp_path: Path
 ) -> None:

@@ -229,6 +229,7 @@ def read_shell_blocks() -> list[str]:
     return re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
 
 
+@pytest.mark.needs("curl")
 def test_the_documented_commands_push_scores(
     site: Site, git: Git, remote: Path, environment: dict[str, str], tmp_path: Path
 ) -> None:

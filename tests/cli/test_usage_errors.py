@@ -23,6 +23,16 @@ def test_a_directory_outside_of_a_repository_is_reported(gitsched: Run, tmp_path
     )
 
 
+@pytest.mark.parametrize("arguments", [("-C", "one"), ("-C", "one/within"), ("-C", ".", "--cache-dir", "one/cache")], ids=str)
+@pytest.mark.parametrize("verb", ["plan", "validate", "reconcile"])
+def test_symlinks_that_form_a_loop_are_reported(gitsched: Run, fleet: Path, verb: str, arguments: tuple[str, ...]) -> None:
+    (fleet / "one").symlink_to("two")
+    (fleet / "two").symlink_to("one")
+    done = gitsched(verb, *arguments)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "one" in done.stderr
+
+
 def test_a_repository_without_a_commit_is_reported(gitsched: Run, tmp_path: Path, git: Callable[..., str]) -> None:
     place = tmp_path / "young"
     place.mkdir()

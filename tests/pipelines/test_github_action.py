@@ -296,6 +296,7 @@ def test_another_output_branch_is_planned_and_written(hub: Hub, action: Action, 
     assert done.outputs["sha"] == git("rev-parse", "refs/heads/decided", at=hub.bare)
 
 
+@pytest.mark.needs("curl")
 def test_a_schedule_proposes_the_removal_of_expired_requests(hub: Hub, action: Action, talk: FakeForge) -> None:
     schedule = {"event_name": "schedule", "ref_name": "main", "token": TOKEN, "api_url": talk.url}
     nothing = action(hub.clone(), schedule, mode="tidy")

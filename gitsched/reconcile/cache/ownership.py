@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -26,10 +27,11 @@ def check_cache_directory(cache: Path) -> None:
     The owner of the files does not matter, because files of a checkout belong to the user that checked it out.
     """
     try:
-        resolved = cache.resolve()
-    except (OSError, RuntimeError) as error:  # RuntimeError: before Python 3.13
-        raise Permanent(f"the cache directory {cache} cannot be used: its symbolic links have no end") from error
-    for path in dict.fromkeys((Path(os.path.abspath(cache)), resolved)):  # noqa: PTH100 - links on the way are checked, too
+        cache.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise Permanent(f"the cache directory {cache} cannot be used: its symbolic links have no end") from error
+    for path in dict.fromkeys((Path(os.path.abspath(cache)), cache.resolve())):  # noqa: PTH100 - links on the way are checked, too
         root = next((parent for parent in path.parents if (parent / ".git").exists()), None)
         if root is not None and _is_committed(root, path.relative_to(root)):
             raise Permanent(
