@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gitsched.git.notes import NOTES_REF, Signature, make_note, push_notes, write_note
 from gitsched.git.refs import RefMove, check_ref_update, find_branch_head, find_replaced_head, update_refs
-from gitsched.git.remote_refs import find_remote_url, read_remote_refs
+from gitsched.git.remote_refs import fetch, find_remote_url, read_remote_refs
 from gitsched.git.remote_refs import push as push_commit
 from gitsched.git.repository import Repository
 from gitsched.git.source import RemoteSource, SourceRepository, fetch_branch, parse_branch
@@ -158,10 +158,22 @@ class OutputRepository:
         if self._clone is None:
             self._fetch_remote(self._opened, others)
         else:
-            self._clone.refresh(lambda repository: self._fetch_remote(repository, others))
-            if self._reads_source:
-                self.repository.read_also(self._opened, copies=False)
+            self._refresh(lambda repository: self._fetch_remote(repository, others))
         return self.repository.resolve_ref(self._tracking_ref)
+
+    def fetch_history(self, commit: str, depth: int) -> Repository:
+        """Fetch at most `depth` commits of the history of a commit of the branch, if they are only on the remote, and return the
+        repository. A failure is logged: they stay missing."""
+        remote = self.remote
+        if remote is not None and self.repository.is_shallow:
+            try:
+                if self._clone is None:
+                    fetch(self.repository, remote, [commit], depth=depth)
+                else:
+                    self._refresh(lambda clone: fetch(clone, remote, [commit], depth=depth))
+            except GitschedError as error:
+                _log.warning("the history of %s is not available: %s", self._ref, error)
+        return self.repository
 
     def publish(self, commit: str, expected: str | None, note: str | None, between: str | None = None) -> bool:
         """Move the branch from `expected` (None: it must not exist) to a commit whose only parent is `expected`, or the commit `between`
@@ -229,6 +241,12 @@ class OutputRepository:
                 *({identify_repository(origin)} if origin else ()),
             }
         return identify_repository(self._clone.url if self._clone is not None else self._opened.common_dir) in source_ids
+
+    def _refresh(self, work: Callable[[Repository], None]) -> None:
+        assert self._clone is not None
+        self._clone.refresh(work)
+        if self._reads_source:
+            self.repository.read_also(self._opened, copies=False)
 
     def _fetch_remote(self, repository: Repository, others: Sequence[str]) -> None:
         assert self.remote is not None

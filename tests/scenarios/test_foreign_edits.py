@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult
 
-from .conftest import UNGUARDED, Fleet, deployment
+from .conftest import UNGUARDED, Fleet, deployment, execute
 from .test_damaged_state import replace
 
 WEB = "clusters/first/default/deployment-web.yaml"
@@ -59,6 +61,41 @@ def test_an_edit_of_the_output_branch_is_undone_by_a_commit_on_top(pair: Fleet, 
     metadata = {"README.md", "gitsched.json", "hydrator.metadata"}
     assert dict(expected.items() ^ pair.files().items()).keys() <= metadata
     assert pair.reconcile(1).after is None
+
+
+@pytest.mark.parametrize("edits", [1, 2])
+@pytest.mark.parametrize("reader", ["URL", "shallow checkout", "another repository", "without a remote"])
+def test_edits_are_told_where_the_output_was_fetched_without_its_history(
+    pair: Fleet, tmp_path: Path, reader: str, edits: int
+) -> None:
+    bare = tmp_path / "remote.git"
+    execute("init", "-q", "--bare", "-b", "main", str(bare), at=tmp_path)
+    pair.git("remote", "add", "origin", bare.as_uri())
+    pair.git("push", "-q", "origin", "main")
+    pair.reconcile(push="origin")
+    expected = pair.files()[WEB]
+    for number in range(edits):
+        replace(pair, WEB, "100644", f"kind: Changed{number}\n")
+    pair.git("push", "-q", "origin", "placements")
+
+    execute("clone", "-q", "--depth=1", "--no-single-branch", bare.as_uri(), str(tmp_path / "clone"), at=tmp_path)
+    clone = Fleet(tmp_path / "clone", tmp_path / "clone-cache")
+    if reader == "without a remote":
+        clone.git("branch", "placements", "origin/placements")
+        clone.git("remote", "remove", "origin")
+    more: dict[str, Any] = {
+        "URL": {"location": bare.as_uri()},
+        "shallow checkout": {"push": "origin"},
+        "another repository": {"output": bare.as_uri()},
+    }.get(reader, {})
+    found = list_edits(clone.reconcile(1, **more))
+    if reader == "without a remote":
+        assert [" changed files that cannot be named without its parents" in finding.message for finding in found] == [True]
+        assert clone.files()[WEB] == expected
+        return
+    assert [f" changed {WEB} on the output branch" in finding.message for finding in found] == [True]
+    pair.git("fetch", "-q", "origin", "+placements:placements")
+    assert pair.files()[WEB] == expected
 
 
 @pytest.mark.parametrize("has_new_commit", [False, True], ids=["same source", "new commit"])

@@ -29,8 +29,8 @@ def is_written_by_run(commit: Commit) -> bool:
 
 def find_undone_edits(fetched: Fetched, tree: str) -> list[Finding]:
     """Return a warning for each commit whose changes to files of the output are not in the planned `tree`, the newest first."""
-    repository, findings = fetched.output.repository, []
-    for count, (commit, before) in enumerate(_list_edits(repository, fetched.output_head), start=1):
+    findings = list[Finding]()
+    for count, (commit, before, is_complete) in enumerate(_list_edits(fetched), start=1):
         if count > MAX_EDITS:
             message = (
                 f"people made more than {MAX_EDITS} commits on the output branch since the last run: those up to "
@@ -38,6 +38,10 @@ def find_undone_edits(fetched: Fetched, tree: str) -> list[Finding]:
             )
             findings.append(Finding("warning", "output-edited", message, is_change=True))
             break
+        if not is_complete:
+            findings.append(_make_finding(commit, "files that cannot be named without its parents, which were not fetched,"))
+            break
+        repository = fetched.output.repository
         undone = [
             name
             for path in repository.changed_paths(before, commit.tree)
@@ -48,7 +52,7 @@ def find_undone_edits(fetched: Fetched, tree: str) -> list[Finding]:
             and repository.find_entry(tree, path) != entry
         ]
         if undone:
-            findings.append(_make_finding(commit, undone))
+            findings.append(_make_finding(commit, format_names(undone, MAX_NAMED_PATHS)))
     return findings
 
 
@@ -56,22 +60,28 @@ def _find_head_entry(fetched: Fetched, path: str) -> tuple[str, int] | None:
     return fetched.output.repository.find_entry(fetched.output_tree, path) if fetched.output_tree else None
 
 
-def _list_edits(repository: Repository, head: str | None) -> Iterator[tuple[Commit, str | None]]:
-    """Yield the commits of people after the last one of a run, by first parents, the newest first, each with the tree before it.
+def _list_edits(fetched: Fetched) -> Iterator[tuple[Commit, str | None, bool]]:
+    """Yield the commits of people after the last one of a run, by first parents, the newest first, each with the tree before it, and
+    whether that tree is known: the output branch is fetched without its history, and the rest may not be available.
 
     Someone may have amended the commit of the run. Then it is the last one, with the tree that the run wrote, if that commit still exists.
     """
+    head = fetched.output_head
     for _ in range(MAX_EDITS + 1):
+        repository = fetched.output.repository
         if head is None or not repository.has(head):
             return
         commit = repository.commit(head)
         if is_written_by_run(commit):
             original = _find_original(repository, commit) if commit.is_rewritten else None
             if original is not None:
-                yield commit, original.tree
+                yield commit, original.tree, True
             return
-        yield commit, repository.commit(commit.parents[0]).tree if commit.parents else None
         head = commit.parents[0] if commit.parents else None
+        if head is not None and not repository.has(head):
+            repository = fetched.output.fetch_history(commit.oid, MAX_EDITS + 1)
+        is_complete = head is None or repository.has(head)
+        yield commit, repository.commit(head).tree if head and is_complete else None, is_complete
 
 
 def _find_original(repository: Repository, rewritten: Commit) -> Commit | None:
@@ -84,8 +94,7 @@ def _find_original(repository: Repository, rewritten: Commit) -> Commit | None:
     return None
 
 
-def _make_finding(commit: Commit, paths: list[str]) -> Finding:
-    names = format_names(paths, MAX_NAMED_PATHS)
+def _make_finding(commit: Commit, names: str) -> Finding:
     author = f"{commit.name} <{commit.email}>" if commit.is_rewritten else commit.author
     message = (
         f"commit {abbreviate_oid(commit.oid)} of {author[:MAX_AUTHOR_LENGTH]} ({format_time(commit.time)}) changed {names} on the "
