@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 
 from gitsched.model.errors import GitschedError, Permanent, Temporary
 
@@ -43,7 +42,7 @@ def convert_system_error(error: BaseException) -> GitschedError | None:
         message = f"{subject}{error.strerror or error or type(error).__name__}"
         return (Permanent if error.errno in _PERMANENT_ERRNOS else Temporary)(message)
     if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # Path.resolve() before Python 3.13
-        return Permanent(f"{error.args[0].partition(' from ')[2]}: {os.strerror(errno.ELOOP)}")
+        return Permanent(f"{error.args[0].partition(' from ')[2]}: its symbolic links form a loop")
     if type(error).__module__ == "_pygit2":
         return Temporary(f"the repository cannot be read or written: {error}")
     return None
