@@ -307,6 +307,24 @@ def test_a_workload_that_was_nowhere_waits_with_nothing(fleet: Fleet) -> None:
     assert "bru" in fleet.delivered("default/deployment-api"), "nothing waits for ash"
 
 
+def test_what_an_evicted_copy_has_is_not_approved(fleet: Fleet) -> None:
+    release = Release(
+        fleet,
+        STRATEGIES["mandatory"],
+        "clusterAffinities: [{affinityName: one, clusterNames: [ash]}, "
+        "{affinityName: two, clusterNames: [bru]}, {affinityName: three, clusterNames: [cph]}]",
+    )
+    release.change("bru", stage="canary")
+    release.commit(web=web("2"))
+    release.commit(web=web("1"), clusters__ash=cluster("ash", TAINT))
+    assert release.images == {"ash": "2x4", "bru": "1x4"}
+    release.commit(0.1, web=web("3"))
+    assert release.images == {"ash": "2x4", "bru": "3x4"}
+    release.reconcile(wait=1)
+    release.change("bru", TAINT, stage="canary")
+    assert release.images == {"bru": "3x4", "cph": "1x4"}
+
+
 @pytest.mark.parametrize("strategy", ["mandatory", "per group"])
 def test_a_change_does_not_begin_while_its_first_group_is_lost(fleet: Fleet, strategy: str) -> None:
     release = Release(fleet, STRATEGIES[strategy])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from gitsched.decide.rollouts.delivered_files import DeliveredFiles
+from gitsched.decide.rollouts.delivered_files import DeliveredFiles, list_former_clusters
 from gitsched.decide.rollouts.pending_files import PendingFiles
 from gitsched.decide.workload_files import WorkloadFiles
 from gitsched.model.document import Key
@@ -67,7 +67,7 @@ class ApprovedFilesKeeper:
         outcome, before = files.outcome, list(held)
         names = {one.cluster for one in before if one.approved and one.paths}
         if not before:
-            names = {*changed, *(target.cluster for target in outcome.previous_targets)}
+            names = {*changed, *list_former_clusters(outcome)}
         for name in sorted(names):
             found = self._delivered.list_delivered(files, name)
             if found:

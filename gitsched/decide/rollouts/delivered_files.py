@@ -118,6 +118,11 @@ class DeliveredFiles:
         return self._recorded[outcome.key]
 
 
+def list_former_clusters(outcome: Outcome) -> list[str]:
+    """Return the clusters that a workload was placed in. What a copy has that is being evicted may never have been approved."""
+    return [target.cluster for target in outcome.previous_targets if not target.evicting]
+
+
 def _is_outside(name: str) -> bool:
     """Return whether a file is outside of the directory of its cluster."""
     return name.startswith(("hub:", "/"))

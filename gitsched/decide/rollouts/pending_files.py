@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from gitsched.decide.rollouts.approved_content import ApprovedContent, ContentReader, DerivedContent
-from gitsched.decide.rollouts.delivered_files import DeliveredFiles, FileSet
+from gitsched.decide.rollouts.delivered_files import DeliveredFiles, FileSet, list_former_clusters
 from gitsched.decide.workload_files import WorkloadFiles
 from gitsched.model.changes import CopyRetention, Move
 from gitsched.model.document import Key
@@ -143,7 +143,7 @@ class _Workload:
         if self._is_pending:
             names = [one.cluster for one in self._known.values() if one.approved and one.paths]
         else:
-            names = [*(self._move.before if self._move is not None else ()), *(one.cluster for one in outcome.previous_targets)]
+            names = [*(self._move.before if self._move is not None else ()), *list_former_clusters(outcome)]
         staying = outcome.replicas_by_cluster.keys()
         for name in sorted(set(names) - {cluster}, key=lambda name: (name not in staying, name)):
             files = self.list_delivered(name)
