@@ -35,7 +35,7 @@ from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.kinds.companion_targets import is_far
 from gitsched.model.changes import NOTHING_RETAINED, CopyRetention, Move, RetainedCopy
 from gitsched.model.observation import Observations
-from gitsched.model.rollouts import NOTHING_ROLLED_OUT
+from gitsched.model.rollouts import NOTHING_ROLLED_OUT, RolloutResult
 from gitsched.model.time import add_duration
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.render.cluster_directory import namespace_path
@@ -93,15 +93,9 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     changes = report_changes(source, changes)
     changes, adopted = keep_adopted(source, changes)
     undelivered = _list_undelivered(source, changes.decisions)
-    retention = _retain_copies(source, changes, undelivered)
-    decisions = changes.decisions._replace(findings=(*changes.decisions.findings, *retention.findings))
-    directories = _list_directories(source, decisions, retention.copies)
-    gate = _open_rollouts(source, changes, retention)
-    # Rollouts compare the files.
-    rendering = caches.rendered if source.written or gate is not None else RenderCache(written=False)
-    rendered = _render(source, decisions, directories, retention.copies, rendering, gate)
-    rollouts = NOTHING_ROLLED_OUT if gate is None else gate.result
-    decisions = decisions._replace(findings=(*decisions.findings, *rollouts.findings)) if rollouts.findings else decisions
+    retention, directories, rendered, rollouts = _deliver(source, changes, undelivered, caches)
+    found = (*changes.decisions.findings, *retention.findings, *rollouts.findings)
+    decisions = changes.decisions._replace(findings=found)
     details, reference_findings = _check_references(source, decisions, rendered, caches)
     totals = compute_totals(
         decisions,
@@ -228,16 +222,44 @@ def _list_undelivered(source: PlanInput, decisions: DecisionSet) -> frozenset[Ke
     return frozenset(kept - decisions.quarantined | (source.previous.undelivered & decisions.quarantined))
 
 
-def _retain_copies(source: PlanInput, changes: Changes, undelivered: frozenset[Key]) -> CopyRetention:
-    """Return the copies that stay for an overlap in clusters that their workloads leave."""
+class _Deliveries(NamedTuple):
+    """What a plan delivers: the copies that stay, the directories of clusters without a document, all files, and the rollouts."""
+
+    retention: CopyRetention
+    directories: _Directories
+    rendered: RenderedTree
+    rollouts: RolloutResult
+
+
+def _deliver(source: PlanInput, changes: Changes, undelivered: frozenset[Key], caches: InMemoryCaches) -> _Deliveries:
+    """Return what is delivered. Copies stay while what replaces them waits for a wave, and a wave waits for copies that stay, so that one
+    follows from the other: it ends when no other cluster waits."""
+    waiting: dict[tuple[Key, str], int] = {}
+    while True:
+        retention = _retain_copies(source, changes, undelivered, waiting)
+        directories = _list_directories(source, changes.decisions, retention.copies)
+        gate = _open_rollouts(source, changes, retention)
+        # Rollouts compare the files.
+        cache = caches.rendered if source.written or gate is not None else RenderCache(written=False)
+        rendered = _render(source, changes.decisions, directories, retention.copies, cache, gate)
+        rollouts = NOTHING_ROLLED_OUT if gate is None else gate.result
+        if rollouts.waiting.keys() <= waiting.keys():
+            return _Deliveries(retention, directories, rendered, rollouts)
+        waiting |= rollouts.waiting
+
+
+def _retain_copies(
+    source: PlanInput, changes: Changes, undelivered: frozenset[Key], waiting: Mapping[tuple[Key, str], int]
+) -> CopyRetention:
+    """Return the copies that stay for an overlap in clusters that their workloads leave. `waiting` are the replicas of clusters that have
+    fewer than were decided until their turn in a rollout."""
     previous, moves = source.previous, changes.moves
     undelivered |= previous.undelivered
-    if not previous.retained and not undelivered and not any(move.before for move in moves):
+    if not previous.retained and not undelivered and not waiting and not any(move.before for move in moves):
         return NOTHING_RETAINED
     from gitsched.decide.overlap.retained_copies import make_retention_input, retain_copies  # most plans move nothing
 
-    config, records = source.source.config, source.rollouts.records if source.rollouts is not None else ()
-    waiting = frozenset(pair for record in records for pair in record.unreplaced)
+    config = source.source.config
     return retain_copies(
         make_retention_input(changes.decisions, moves, changes.removed, undelivered, previous, source.times, config, waiting)
     )

@@ -75,12 +75,6 @@ class RolloutRecord(NamedTuple):
         held, lost, approved = ({one.workload for one in part} for part in (self.held, self.lost, self.approved))
         return frozenset(held | lost | approved)
 
-    @property
-    def unreplaced(self) -> frozenset[tuple[Key, str]]:
-        """The workloads that a cluster has lost, with the clusters that have nothing in place of it, because nothing was approved."""
-        lost = {one.workload for one in self.lost}
-        return frozenset((one.workload, one.cluster) for one in self.held if one.workload in lost and not one.paths)
-
 
 ClusterState = Literal["updated", "progressing", "succeeded", "failed", "accepted", "waiting", "unchanged", "skipped"]
 RolloutState = Literal["complete", "progressing", "stopped"]
@@ -123,7 +117,8 @@ class RolloutTargets(NamedTuple):
 
 class RolloutResult(NamedTuple):
     """The rollouts of a plan, what the output records of them, when they can go on without a commit, the times of the events that changed
-    them, findings, and what each of them selects. `files` are those below approved/ on the output branch; None for one that goes."""
+    them, findings, and what each of them selects. `files` are those below approved/ on the output branch; None for one that goes.
+    `waiting` are the replicas of workloads in clusters that have fewer than were decided until their turn, of those that lose some."""
 
     statuses: tuple[RolloutStatus, ...] = ()
     records: tuple[RolloutRecord, ...] = ()
@@ -132,6 +127,7 @@ class RolloutResult(NamedTuple):
     findings: tuple[Finding, ...] = ()
     targets: Mapping[str, RolloutTargets] = {}
     files: Mapping[str, PlannedFile | None] = {}
+    waiting: Mapping[tuple[Key, str], int] = {}
 
 
 NOTHING_ROLLED_OUT = RolloutResult()

@@ -307,6 +307,24 @@ def test_a_workload_that_was_nowhere_waits_with_nothing(fleet: Fleet) -> None:
     assert "bru" in fleet.delivered("default/deployment-api"), "nothing waits for ash"
 
 
+def test_a_copy_stays_while_what_replaces_it_waits_for_a_wave(fleet: Fleet) -> None:
+    release = Release(fleet, STRATEGIES["mandatory"], weights(ash=1, bru=1, cph=1, dub=1))
+    release.change("ash", TAINT)
+    release.reconcile(wait=1)
+    assert release.images == {"bru": "1x2", "cph": "1x1", "dub": "1x1"}
+    for wait in (0, 9):
+        run = release.reconcile(wait) if wait else release.commit(policy=policy(*NAMES[:3]))
+        assert release.images == {"bru": "1x2", "cph": "1x1", "dub": "1x1"}, "complete copies wait for the canary"
+        (message,) = (one.message for one in run.plan.findings if one.code == "copy-retained")
+        assert "does not change in bru (2 of 4 replicas), cph (1 of 4 replicas): have the Rollout go on" in message
+    release.change("ash")
+    assert release.images == {"ash": "1x4", "bru": "1x2", "cph": "1x1", "dub": "1x1"}
+    release.report("ash")
+    assert release.images == dict.fromkeys(NAMES[:3], "1x4") | {"dub": "1x1"}, "an overlap begins"
+    release.reconcile(wait=1)
+    assert release.images == dict.fromkeys(NAMES[:3], "1x4")
+
+
 def test_what_an_evicted_copy_has_is_not_approved(fleet: Fleet) -> None:
     release = Release(
         fleet,

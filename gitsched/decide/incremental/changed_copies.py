@@ -26,15 +26,12 @@ if TYPE_CHECKING:
     from gitsched.model.changes import Move, RetainedCopy
     from gitsched.model.document import Body, Document
     from gitsched.model.planned_files import PlannedFile
-    from gitsched.model.rollouts import RolloutInput
 
 _DELIVERED = ExistingBlob("")
 """Placeholder for a manifest of a workload that was not decided again."""
 
 
-def retain_changed_copies(
-    changes: IncrementalChanges, moves: ChangedMoves, find_blob: BlobLookup, rollouts: RolloutInput | None
-) -> CopyRetention | None:
+def retain_changed_copies(changes: IncrementalChanges, moves: ChangedMoves, find_blob: BlobLookup) -> CopyRetention | None:
     """Return the retained copies of a plan; None if only a complete plan can tell."""
     retained = changes.totals.retained
     involved = {key for copy in retained for key in (copy.workload, copy.follows) if key is not None}
@@ -47,8 +44,6 @@ def retain_changed_copies(
         return None
     if not changes.totals.undelivered.isdisjoint((*(copy.workload for copy in retained), *_list_losing(moves.moves))):
         return None  # what was delivered counts, not what was decided
-    if any(key in involved for record in (rollouts.records if rollouts is not None else ()) for key, _ in record.unreplaced):
-        return None  # a cluster has nothing in place of a copy
 
     def is_cluster(name: str) -> bool:
         if name in changes.continued.clusters:

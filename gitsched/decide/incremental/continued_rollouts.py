@@ -58,6 +58,9 @@ def continue_rollouts(
 ) -> ContinuedRollouts | None:
     """Take the steps of all rollouts; None if only a complete plan can tell what they select."""
     totals, diff, snapshot = changes.totals, changes.diff, changes.snapshot
+    recorded = {key for record in given.records for key in record.workloads}
+    if any(copy.start is None and copy.workload in recorded for copy in totals.retained):
+        return None  # what a copy waits for may wait for a wave
     if totals.owners or any(key[:2] == ROLLOUT_KIND for key in totals.unused):
         return None
     specs = [parse_rollout(document) for document in snapshot.documents.get(ROLLOUT_KIND, ())]
@@ -90,6 +93,8 @@ def continue_rollouts(
     result = steps.summarize(steps.take(specs, members, files), members, ())
     if (given.records or result.records or result.statuses) and (changes.withheld.moves or totals.adopted):
         return None  # what is withheld keeps its files, too
+    if result.waiting:
+        return None  # copies elsewhere stay until then
     return ContinuedRollouts(files, result)
 
 

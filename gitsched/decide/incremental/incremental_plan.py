@@ -108,7 +108,7 @@ def make_incremental_plan(
     relations = _update_relations(changes, is_idle=is_idle)
     if relations is None:
         return None
-    retention = _keep_copies(totals) if is_idle else _retain_copies(state, changes, moves, find_blob)
+    retention = _keep_copies(totals) if is_idle else _retain_copies(changes, moves, find_blob)
     retiring = _list_retiring(changes, retention) if retention is not None else None
     if retention is None or retiring is None:
         return None
@@ -320,7 +320,7 @@ def _keep_copies(totals: Totals) -> CopyRetention:
     return CopyRetention(totals.retained, is_settled=True)
 
 
-def _retain_copies(state: PlanState, changes: IncrementalChanges, moves: ChangedMoves, find: BlobLookup) -> CopyRetention | None:
+def _retain_copies(changes: IncrementalChanges, moves: ChangedMoves, find_blob: BlobLookup) -> CopyRetention | None:
     """Return the copies that stay for an overlap; None if only a complete plan can tell."""
     from gitsched.decide.incremental.changed_copies import may_lack_replicas, retain_changed_copies  # few changes move anything
 
@@ -332,7 +332,7 @@ def _retain_copies(state: PlanState, changes: IncrementalChanges, moves: Changed
     own = changes.own | totals.own
     if not own.isdisjoint((*(move.key for move in moves.moves), *(copy.workload for copy in totals.retained))):
         return None  # copies of objects that no template is
-    return retain_changed_copies(changes, moves, find, state.rollouts)
+    return retain_changed_copies(changes, moves, find_blob)
 
 
 def _list_retiring(changes: IncrementalChanges, retention: CopyRetention) -> Mapping[str, datetime] | None:

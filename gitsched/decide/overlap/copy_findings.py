@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gitsched.model.finding import Finding, format_count, format_names, locate_document
 
 if TYPE_CHECKING:
     from gitsched.model.changes import RetainedCopy
     from gitsched.model.document import Document, Key
+
+_REMEDY: Final = "resume dispatching there, or correct what another finding reports about the manifest"
+_ROLLOUT_REMEDY: Final = "have the Rollout go on, which gitsched status shows"
 
 
 def make_unplaced_finding(key: Key, template: Document, copies: Iterable[RetainedCopy], *, is_partial: bool) -> Finding:
@@ -25,16 +28,22 @@ def make_unplaced_finding(key: Key, template: Document, copies: Iterable[Retaine
 
 
 def make_lacking_finding(
-    key: Key, template: Document, copies: Iterable[RetainedCopy], lacking: Mapping[str, int], wanted: Mapping[str, int]
+    key: Key,
+    template: Document,
+    copies: Iterable[RetainedCopy],
+    lacking: Mapping[str, int],
+    wanted: Mapping[str, int],
+    *,
+    waits: bool,
 ) -> Finding:
     """Return the warning about copies whose replacement is not delivered: `lacking` are the replicas that clusters keep whose manifest does
-    not change, `wanted` those that they should have."""
+    not change, `wanted` those that they should have. A workload `waits` in clusters for their turn in a rollout."""
     waiting = format_names([f"{name} ({lacking[name]} of {format_count(wanted[name], 'replica')})" for name in sorted(lacking)])
     return _warn(
         key,
         template,
         f"{key} keeps its copy in {_list_clusters(copies)} until its replacement is delivered, because the manifest does not change in "
-        f"{waiting}: resume dispatching there, or correct what another finding reports about the manifest",
+        f"{waiting}: {_ROLLOUT_REMEDY if waits else _REMEDY}",
     )
 
 

@@ -3,7 +3,8 @@
 Decisions and records are those of the policy APIs; this concerns only what the directories of clusters have. A run that gives a workload
 more replicas somewhere takes none away elsewhere: those that it would lose are retained for `output.overlap`, counted from this commit. A
 run that adds nothing removes at once what is no longer wanted and not retained. What counts is what is delivered: where the manifest of a
-cluster does not change, as while dispatching to it is suspended, copies elsewhere stay without a limit until it changes.
+cluster does not change, as while dispatching to it is suspended or a rollout holds it back, copies elsewhere stay without a limit until it
+changes.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ class RetentionInput(NamedTuple):
     workloads, `removed` the workloads that no API places any more, `undelivered` those of which a cluster may have another manifest than
     was decided, `retained` the copies of the previous output, of which `delivered`
     finds others. `is_cluster` says whether a cluster has a document. `find_renamed` returns the workloads that continue removed ones.
-    `list_companions` returns the templates that say which of some workloads some moved companions belong to. Clusters that a workload is
-    `waiting` for a rollout in have nothing of it.
+    `list_companions` returns the templates that say which of some workloads some moved companions belong to. `waiting` are the replicas
+    of workloads in clusters that have fewer than were decided until their turn in a rollout.
     """
 
     find_outcome: Callable[[Key], Outcome | None]
@@ -72,7 +73,7 @@ class RetentionInput(NamedTuple):
     list_companions: Callable[[Collection[Key], Collection[Key]], Mapping[Key, Document]]
     times: PlanTimes
     config: Config
-    waiting: Collection[tuple[Key, str]] = ()
+    waiting: Mapping[tuple[Key, str], int] = {}
 
 
 def make_retention_input(
@@ -83,7 +84,7 @@ def make_retention_input(
     previous: PreviousOutput,
     times: PlanTimes,
     config: Config,
-    waiting: Collection[tuple[Key, str]],
+    waiting: Mapping[tuple[Key, str], int],
 ) -> RetentionInput:
     """Return the input of a complete plan, given its decisions, the `moves` of placed workloads and the `removed` workloads."""
     return RetentionInput(
@@ -118,29 +119,26 @@ def retain_copies(given: RetentionInput) -> CopyRetention:
 
 
 class _Placement(NamedTuple):
-    """The delivered copies of a workload before this run, and the replicas that are delivered by cluster after it, without copies that are
-    evicted. `wanted` are those of the decision: a cluster whose manifest does not change may have fewer."""
+    """The delivered copies of a workload before this run with their replicas, and the replicas that are delivered by cluster after it,
+    without copies that are evicted. `wanted` are those of the decision: a cluster whose manifest does not change may have fewer."""
 
-    before: Mapping[str, RetainedCopy]
+    copies: Mapping[str, RetainedCopy]
+    before: Mapping[str, int]
     after: Mapping[str, int]
-    full: int
     wanted: Mapping[str, int]
-
-    def count(self, copy: RetainedCopy) -> int:
-        return self.full if copy.replicas is None else copy.replicas
 
     @property
     def grows(self) -> bool:
-        return any(cluster not in self.before or count > self.count(self.before[cluster]) for cluster, count in self.after.items())
+        return any(cluster not in self.before or count > self.before[cluster] for cluster, count in self.after.items())
 
     @property
     def losses(self) -> list[RetainedCopy]:
-        return [copy for cluster, copy in self.before.items() if self.count(copy) > self.after.get(cluster, 0)]
+        return [copy for cluster, copy in self.copies.items() if self.before[cluster] > self.after.get(cluster, 0)]
 
     @property
     def lacking(self) -> dict[str, int]:
         """The replicas of clusters that have fewer than decided because their manifest does not change; {} if others can lose theirs."""
-        if sum(self.after.values()) >= min(sum(map(self.count, self.before.values())), sum(self.wanted.values())):
+        if sum(self.after.values()) >= min(sum(self.before.values()), sum(self.wanted.values())):
             return {}
         return {name: self.after.get(name, 0) for name, count in self.wanted.items() if self.after.get(name, 0) < count}
 
@@ -151,6 +149,7 @@ class _Retention:
     def __init__(self, given: RetentionInput) -> None:
         self._given, self._times, self._config = given, given.times, given.config.output.overlap
         self._moves = {move.key: move for move in given.moves if move.before}
+        self._waiting = {key for key, _ in given.waiting}
         self._is_reported = False
         self._own: dict[Key, dict[str, RetainedCopy]] = {}
         self._followers: dict[Key, list[RetainedCopy]] = {}
@@ -165,7 +164,7 @@ class _Retention:
 
     def retain(self) -> CopyRetention:
         self._findings += self._add_renamed()
-        for key in sorted({*self._moves, *self._own, *self._followers, *self._given.undelivered}):
+        for key in sorted({*self._moves, *self._own, *self._followers, *self._given.undelivered, *self._waiting}):
             outcome = self._given.find_outcome(key)
             if outcome is not None:
                 self._retain_workload(outcome)
@@ -195,8 +194,7 @@ class _Retention:
     def _retain_workload(self, outcome: Outcome) -> None:
         """Retain the copies that a workload would lose, and those of other objects that follow it."""
         placement, known = self._read_placement(outcome), self._own.get(outcome.key, {})
-        waits = any((outcome.key, cluster) in self._given.waiting for cluster in placement.wanted)
-        lacking = placement.lacking if placement.after or waits else {}
+        lacking = placement.lacking if placement.after or outcome.key in self._waiting else {}
         if not placement.after and not self._wants_copies(outcome):
             return
         losses = [copy for copy in placement.losses if copy.cluster not in outcome.released]
@@ -220,7 +218,8 @@ class _Retention:
             return
         template = self._given.templates[outcome.key]
         if unplaced and lacking:
-            self._findings.append(make_lacking_finding(outcome.key, template, unplaced, lacking, placement.wanted))
+            waits = outcome.key in self._waiting
+            self._findings.append(make_lacking_finding(outcome.key, template, unplaced, lacking, placement.wanted, waits=waits))
         elif unplaced:
             self._findings.append(make_unplaced_finding(outcome.key, template, unplaced, is_partial=bool(placement.after)))
         else:
@@ -290,19 +289,20 @@ class _Retention:
         self._copies.setdefault((copy.workload, copy.cluster), copy)
 
     def _read_placement(self, outcome: Outcome) -> _Placement:
-        full = outcome.replicas or 1
-        before = dict(self._own.get(outcome.key, {}))
+        full, is_waiting = outcome.replicas or 1, outcome.key in self._waiting
+        copies = dict(self._own.get(outcome.key, {}))
         move = self._moves.get(outcome.key)
         replicas = dict(outcome.replicas_by_cluster if move is None else move.before)
         for target in outcome.previous_targets if move is not None else ():
             if target.evicting:
                 replicas.setdefault(target.cluster, target.replicas)
         for cluster, count in replicas.items():
-            if cluster not in before and (copy := self._given.delivered.find(outcome, cluster, count)) is not None:
-                before[cluster] = copy
-        if outcome.key in self._given.undelivered and _has_counts(outcome):
-            delivered = self._given.delivered
-            before = {cluster: delivered.count_replicas(copy, self._given.config) for cluster, copy in before.items()}
+            if cluster not in copies and (copy := self._given.delivered.find(outcome, cluster, count)) is not None:
+                copies[cluster] = copy
+        before = {cluster: full if copy.replicas is None else copy.replicas for cluster, copy in copies.items()}
+        if (is_waiting or outcome.key in self._given.undelivered) and _has_counts(outcome):
+            counts = ((name, self._given.delivered.count_replicas(copy, self._given.config)) for name, copy in copies.items())
+            before |= {name: count for name, count in counts if count is not None}
         after: dict[str, int] = {}
         wanted: dict[str, int] = {}
         is_quarantined = outcome.key in self._given.quarantined
@@ -312,14 +312,14 @@ class _Retention:
                 continue
             if is_cluster:
                 wanted[target.cluster] = full if target.replicas is None else target.replicas
-            if (outcome.key, target.cluster) in self._given.waiting:
-                continue
-            if not (target.keeps_manifest or is_quarantined) or (is_cluster and target.copied_from):
+            waiting = self._given.waiting.get((outcome.key, target.cluster)) if is_waiting else None
+            if waiting is not None:
+                after |= {target.cluster: waiting} if waiting else {}
+            elif not (target.keeps_manifest or is_quarantined) or (is_cluster and target.copied_from):
                 after[target.cluster] = wanted[target.cluster]
             elif target.cluster in before:
-                kept = before[target.cluster].replicas
-                after[target.cluster] = full if kept is None else kept
-        return _Placement(before, after, full, wanted)
+                after[target.cluster] = before[target.cluster]
+        return _Placement(copies, before, after, wanted)
 
     def _retain_dependents(self) -> None:
         """Retain objects that retained copies brought along, such as their ConfigMaps, and that would leave the cluster."""

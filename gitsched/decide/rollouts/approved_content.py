@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from gitsched.apis.replicas import count_copy_replicas
 from gitsched.decide.rollouts.content_merge import merge_values
 from gitsched.decide.rollouts.delivered_files import DeliveredFiles, FileSet
 from gitsched.decide.rollouts.workload_policies import WorkloadPolicies
@@ -20,6 +21,9 @@ from gitsched.model.planned_files import ExistingBlob, PatchedBlob, PlannedFile
 from gitsched.model.rollouts import RolloutInput
 from gitsched.model.scheduling import TargetCluster
 from gitsched.render.output_files import read_path, relative_path, set_counts
+
+if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
 
 
 class ApprovedContent(NamedTuple):
@@ -81,6 +85,12 @@ class ContentReader:
         """Return hex digits that identify the content that a cluster would get of a workload; "" if that cannot be told."""
         rendered = self._policies.render(files.outcome, TargetCluster(cluster))
         return "" if rendered is None else self._delivered.identify(self._delivered.list_wanted(rendered, cluster))
+
+    def count_replicas(self, content: FileSet, config: Config) -> int | None:
+        """Return the replicas of a content, 0 of none; None if no file has replicas."""
+        if not content:
+            return 0
+        return count_copy_replicas((body for file in content.values() if (body := self._read(file)) is not None), config)
 
     def _merge(self, own: ExistingBlob, before: PlannedFile, after: PlannedFile) -> tuple[Body | None, tuple[str, ...]]:
         bodies = [self._read(file) for file in (before, own, after)]

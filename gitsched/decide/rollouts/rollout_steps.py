@@ -12,7 +12,7 @@ from gitsched.decide.incremental.plan_state import PlanTimes, PreviousOutput
 from gitsched.decide.rollouts.approved_content import ContentReader
 from gitsched.decide.rollouts.approved_files import ApprovedFilesKeeper
 from gitsched.decide.rollouts.cluster_reports import KnownReports
-from gitsched.decide.rollouts.delivered_files import DeliveredFiles
+from gitsched.decide.rollouts.delivered_files import DeliveredFiles, FileSet
 from gitsched.decide.rollouts.lost_clusters import ClusterStates, LostClusters
 from gitsched.decide.rollouts.pending_files import Comparison, FileComparison
 from gitsched.decide.rollouts.rollout_findings import list_rollout_findings, make_mixed_finding
@@ -23,6 +23,7 @@ from gitsched.model.changes import CopyRetention, Move
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding
 from gitsched.model.rollouts import RolloutInput, RolloutRecord, RolloutResult, RolloutTargets
+from gitsched.model.scheduling import Outcome
 
 UNGATED = "All"
 
@@ -62,14 +63,17 @@ class RolloutSteps:
         self._source = source
         moves = {move.key: move for move in source.moves}
         self._delivered = DeliveredFiles(source.previous, source.given)
-        reader = ContentReader(self._delivered, source.given, source.policies)
-        self._comparison = FileComparison(self._delivered, reader, moves, source.retention, source.quarantined)
-        self._lost = LostClusters(source.states, source.policies, reader, moves, source.times.source_time)
+        self._reader = ContentReader(self._delivered, source.given, source.policies)
+        self._comparison = FileComparison(self._delivered, self._reader, moves, source.retention, source.quarantined)
+        self._lost = LostClusters(source.states, source.policies, self._reader, moves, source.times.source_time)
         self._approved = ApprovedFilesKeeper(self._delivered, source.previous.find_blob)
         self._ended = {(copy.workload, copy.cluster): copy.until for copy in source.retention.ended if copy.until is not None}
         self._reports = KnownReports(source.reports, source.observations, source.given.list_commits())
         self._records = {record.name: record for record in source.given.records}
         self._findings: list[Finding] = []
+        self._losing = {move.key for move in source.moves if move.before}
+        self._losing |= {copy.workload for copy in (*source.retention.copies, *source.retention.ended)}
+        self._waiting: dict[tuple[Key, str], int] = {}
 
     def take(
         self, specs: Iterable[RolloutSpec], members: Mapping[str, RolloutMembers], files: dict[Key, WorkloadFiles]
@@ -104,6 +108,7 @@ class RolloutSteps:
             (*findings, *self._findings, *list_rollout_findings(valid, selecting, self._reports.exist or is_reporting)),
             {spec.name: members[spec.name].targets for spec, _ in steps},
             self._approved.list_files(self._source.given.records, records),
+            self._waiting,
         )
 
     def _hold(self, spec: RolloutSpec, record: RolloutRecord, _members: RolloutMembers, found: Comparison) -> RolloutStep:
@@ -155,10 +160,20 @@ class RolloutSteps:
         waiting = (one for pending in found.changes.values() for one in pending if (one.held.workload, one.held.cluster) in held)
         for pending in (*waiting, *found.kept, *found.unrecorded):
             key, cluster, *_ = pending.held
+            if key in self._losing:
+                self._count_waiting(files[key].outcome, cluster, pending.content)
             files[key] = self._delivered.replace(files[key], cluster, pending.content)
             if pending.fields:
                 template = self._source.policies.templates[key]
                 self._findings.append(make_mixed_finding(files[key].outcome, template, cluster, pending.fields))
+
+    def _count_waiting(self, outcome: Outcome, cluster: str, content: FileSet) -> None:
+        """Note what a cluster has until its turn if these are fewer replicas than were decided."""
+        target = next(one for one in outcome.targets if one.cluster == cluster)
+        wanted = target.replicas if target.replicas is not None else outcome.replicas or 1
+        count = self._reader.count_replicas(content, self._source.config)
+        if count is not None and count < wanted and not target.evicting:
+            self._waiting[outcome.key, cluster] = count
 
 
 def _add_kept(step: RolloutStep, found: Comparison) -> RolloutStep:
