@@ -50,6 +50,10 @@ class StaticWeight(NamedTuple):
     weight: int
 
 
+CLUSTER_FIELD, REGION_FIELD = "cluster", "region"
+"""The fields of spread constraints over clusters and regions."""
+
+
 class SpreadConstraint(NamedTuple):
     """Spread over the values of a field (spreadByField: "cluster", "region" and so on) or, with field "", of a label (spreadByLabel). A
     maximum of 0 means no maximum."""
@@ -95,6 +99,7 @@ class Request(NamedTuple):
     API that a candidate must serve (apiVersion, kind). `required_fields` must be non-empty on a candidate. `evicted` are excluded
     candidates. `previous` is the previous result, in its order. `fresh` ignores it when dividing. `variants` are given for a workload
     that differs between candidates: only their candidates are eligible, and their requests and APIs replace those of the workload.
+    `preferred` are candidates that come first among the eligible ones, the most preferred one first; None if the workload names none.
     """
 
     identity: str
@@ -114,6 +119,7 @@ class Request(NamedTuple):
     fresh: bool = False
     keep_empty: bool = False
     variants: tuple[CandidateVariant, ...] | None = None
+    preferred: tuple[str, ...] | None = None
 
     def find_resource_request(self, name: str) -> tuple[tuple[str, int], ...] | None:
         """Return the request of one replica on a candidate."""
@@ -217,7 +223,8 @@ class Outcome(NamedTuple):
     relative to its directory. `variant_paths` are the directories that clusters get it from, for a workload with variants.
     `released` are clusters that must lose their copy at once, whether or not another cluster has one. `held` says why
     a stateful workload keeps its clusters although its policy chooses others; None if it does not. `absent` are clusters without a
-    document from which it is still being evicted; assignments to such clusters are findings.
+    document from which it is still being evicted; assignments to such clusters are findings. `has_preference`: it names clusters that it
+    prefers, so what is reported about it may depend on any cluster.
     """
 
     key: Key
@@ -242,6 +249,7 @@ class Outcome(NamedTuple):
     released: frozenset[str] = frozenset()
     held: HeldPlacement | None = None
     absent: frozenset[str] = frozenset()
+    has_preference: bool = False
 
     @property
     def clusters(self) -> frozenset[str]:

@@ -7,12 +7,14 @@ from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import repeat
 from operator import neg
+from types import MappingProxyType
 from typing import NamedTuple
 
-from gitsched.model.scheduling import AffinityGroup, Assignment, Request, make_assignments
+from gitsched.model.scheduling import CLUSTER_FIELD, REGION_FIELD, AffinityGroup, Assignment, Request, make_assignments
 from gitsched.schedule.dispenser import dispense, prefers_descending
 from gitsched.schedule.estimator import UNLIMITED
 from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.preferences import Positions, find_positions, list_preferred, sort_preferred
 from gitsched.schedule.tie_breaking import go_sort_descending
 
 LOCALITY_SCORE = 100
@@ -23,13 +25,16 @@ class RankedCandidates(NamedTuple):
     """`order` are the feasible candidates, best first. `allocatable_replicas` is, by candidate, how many more replicas fit;
     `assigned` how many it has in the previous result; `tiers` are the sets of `order` by overflow: the group's own
     candidates, then those of each overflow set. `ranking` identifies the order among those of a fleet; None if it is that of one workload
-    only."""
+    only. `preferred` are the preferred candidates with capacity in their order; `positions` are theirs, from 1, and 0 for candidates that
+    stay before them."""
 
     order: list[int]
     allocatable_replicas: Sequence[int]
     assigned: dict[int, int]
     tiers: tuple[int, ...]
     ranking: Hashable = None
+    preferred: tuple[int, ...] = ()
+    positions: Positions = MappingProxyType({})
 
     def available_replicas(self, index: int) -> int:
         """Return how many replicas of this workload it can have, including those it has."""
@@ -40,7 +45,29 @@ class RankedCandidates(NamedTuple):
 
 
 def rank_candidates(request: Request, group: AffinityGroup, fleet: Fleet, mask: int) -> RankedCandidates:
-    """Rank the feasible candidates: the group's own before overflow, then by score (ClusterLocality), available replicas and name."""
+    """Rank the feasible candidates: the group's own before overflow, then the preferred ones, then by score (ClusterLocality), available
+    replicas and name."""
+    ranked = _rank_by_score(request, group, fleet, mask)
+    return _prefer(request, fleet, ranked) if request.preferred else ranked
+
+
+def _prefer(request: Request, fleet: Fleet, ranked: RankedCandidates) -> RankedCandidates:
+    """Put the preferred candidates first in each tier, after those that run the workload already unless the request is `fresh`.
+
+    One without capacity is not preferred: it would have to run all replicas of a workload that is not divided, else at least one.
+    """
+    needed = 0 if request.division == "everywhere" else min(request.replicas, 1) if request.divides else request.replicas
+    feasible, stays = set(ranked.order), set[int]() if request.fresh else set(ranked.assigned)
+    named = (i for i in list_preferred(request.preferred or (), fleet) if i in feasible)
+    preferred = tuple(i for i in named if ranked.available_replicas(i) >= needed)
+    positions = find_positions(preferred, stays)
+    order: list[int] = []
+    for tier in ranked.tiers:
+        order += sort_preferred((i for i in ranked.order if tier >> i & 1), positions)
+    return ranked._replace(order=order, ranking=None, preferred=preferred, positions=positions)
+
+
+def _rank_by_score(request: Request, group: AffinityGroup, fleet: Fleet, mask: int) -> RankedCandidates:
     index = fleet.index
     assigned = {index[target.name]: target.replicas for target in request.previous if target.name in index}
     allocatable = _cached_allocatable(request, fleet)
@@ -117,13 +144,16 @@ _NO_CANDIDATES = WeightedCandidates((), ())
 class ReplicaDivision(NamedTuple):
     """One use of the dispenser: `replicas` by weight among `weighted` candidates, in addition to `assigned`.
 
-    `mode` is "fresh", "kept" (nothing is dispensed), "scale up" or "scale down".
+    `mode` is "fresh", "kept" (nothing is dispensed), "scale up" or "scale down". `tier` is the position of its tier, and `is_preferred`
+    marks what preferred candidates, or those with replicas before them, get ahead of the others.
     """
 
     mode: str
     assigned: ReplicaCounts
     replicas: int
     weighted: WeightedCandidates
+    tier: int = 0
+    is_preferred: bool = False
 
 
 class Unschedulable(Exception):
@@ -164,24 +194,65 @@ def assign_by_static_weight(request: Request, fleet: Fleet, mask: int) -> tuple[
 
 def plan_divisions(request: Request, fleet: Fleet, ranked: RankedCandidates, selected: list[int]) -> list[ReplicaDivision]:
     """Return how replicas are divided by capacity (dynamic weight or aggregated): one division, or with overflow one for each
-    tier that is needed. Raises Unschedulable.
+    tier that is needed, and with preferred candidates several for each. Raises Unschedulable.
 
     A later tier gets what does not fit on the earlier ones.
     """
     if len(ranked.tiers) == 1:
-        return [_plan_division(request, fleet, ranked, selected, request.replicas)]
-    divisions = []
+        return _plan_tier(request, fleet, ranked, selected, request.replicas)
+    divisions: list[ReplicaDivision] = []
     remaining = request.replicas
-    for tier in ranked.tiers:
+    for number, tier in enumerate(ranked.tiers):
         members = [i for i in selected if tier >> i & 1]
         if not members:
             continue
         target = min(remaining, sum(map(ranked.available_replicas, members)))
-        divisions.append(_plan_division(request, fleet, ranked, members, target))
+        divisions += [part._replace(tier=number) for part in _plan_tier(request, fleet, ranked, members, target)]
         remaining -= target
         if not remaining:
             return divisions
     raise Unschedulable("Clusters available replicas are not enough to schedule.")
+
+
+def _plan_tier(
+    request: Request, fleet: Fleet, ranked: RankedCandidates, selected: list[int], replicas: int
+) -> list[ReplicaDivision]:
+    if not ranked.preferred:
+        return [_plan_division(request, fleet, ranked, selected, replicas)]
+    return _plan_preferred(request, fleet, ranked, selected, replicas)
+
+
+def _plan_preferred(
+    request: Request, fleet: Fleet, ranked: RankedCandidates, selected: list[int], replicas: int
+) -> list[ReplicaDivision]:
+    """Return the divisions with which the preferred candidates get what fits on them, and the others the rest.
+
+    There is one division among all if the preferred ones alone are fewer than the spread constraints ask for.
+    """
+    whole = _plan_division(request, fleet, ranked, selected, replicas)
+    chosen = set(selected)
+    preferred = [i for i in ranked.preferred if i in chosen]
+    if whole.mode not in ("fresh", "scale up") or not _meets_minimums(request, fleet, preferred):
+        return [whole]
+    first = [preferred]
+    if request.division == "aggregated":  # as few as are sufficient; those that have replicas come first
+        first = [[i for i in selected if whole.assigned.get(i)], *([i] for i in preferred if not whole.assigned.get(i))]
+    taken = {i for members in first for i in members}
+    divisions, remaining = [], whole.replicas
+    for members in (*first, [i for i in selected if i not in taken]):
+        free = map(ranked.available_replicas if request.fresh else ranked.allocatable_replicas.__getitem__, members)
+        more, assigned = min(remaining, sum(free)), sum(whole.assigned.get(i, 0) for i in members)
+        if more or assigned:
+            part = _plan_division(request, fleet, ranked, members, assigned + more)
+            divisions.append(part._replace(is_preferred=not taken.isdisjoint(members)))
+        remaining -= more
+    return divisions
+
+
+def _meets_minimums(request: Request, fleet: Fleet, preferred: Sequence[int]) -> bool:
+    minimums = {spread.field: spread.minimum for spread in request.spread_constraints}
+    regions = {name for i in preferred for name in fleet.candidates[i].fields.get(REGION_FIELD, ())[:1]}
+    return len(preferred) >= max(minimums.get(CLUSTER_FIELD, 0), 1) and len(regions) >= minimums.get(REGION_FIELD, 0)
 
 
 def _plan_division(request: Request, fleet: Fleet, ranked: RankedCandidates, selected: list[int], replicas: int) -> ReplicaDivision:

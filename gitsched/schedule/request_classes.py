@@ -13,7 +13,7 @@ from gitsched.model.scheduling import AffinityGroup, Request
 from gitsched.model.system_errors import is_bug
 from gitsched.schedule.fleet import ClusterEvictionFilter, FilterPlugin, Fleet, list_filters
 
-UNKNOWN_FIELDS = ("identity", "replicas", "resource_request", "evicted", "previous")
+UNKNOWN_FIELDS = ("identity", "replicas", "resource_request", "evicted", "previous", "preferred")
 """The fields of a request that differ within a class."""
 _ACCESS = (
     *("__iter__", "__getitem__", "__contains__", "__add__", "__radd__", "__mul__", "__rmul__", "index", "count"),

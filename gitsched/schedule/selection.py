@@ -13,6 +13,7 @@ from gitsched.model.scheduling import Affinity, CandidateResult
 from gitsched.model.taints import Taint, Toleration
 from gitsched.model.time import NEVER
 from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.preferences import add_preference
 from gitsched.schedule.scores import ScorePlugin
 
 
@@ -112,7 +113,8 @@ class TaintEffects(NamedTuple):
 class SelectionRequest(NamedTuple):
     """A request to select candidates. A candidate must meet one of the `predicates`, if there are any. `previous` are the
     candidates of the previous result, `now` is the time for toleration seconds. `limit` is the maximum number to select, None means all,
-    and `spreads` are the topology spread constraints."""
+    and `spreads` are the topology spread constraints. `preferred` are the indices of candidates that come before all others, whatever
+    their scores are, in their order."""
 
     candidates: int
     predicates: tuple[PredicateAlternative, ...]
@@ -123,6 +125,7 @@ class SelectionRequest(NamedTuple):
     scores: tuple[WeightedScore, ...]
     limit: int | None
     spreads: tuple[TopologySpread, ...] = ()
+    preferred: tuple[int, ...] = ()
 
 
 class SelectionResult(NamedTuple):
@@ -224,7 +227,8 @@ def select_best(request: SelectionRequest, fleet: Fleet) -> SelectionResult:
     columns = tuple(_compute_column(term.score, fleet, remaining, members) for term in request.scores)
     totals = _sum_scores(request.scores, columns, fleet, remaining, len(members))
     limit, spreads = request.limit, request.spreads
-    selected = pick_spread(members, totals, limit, spreads) if spreads else pick_best(members, totals, limit)
+    ranks = add_preference(members, totals, request.preferred) if request.preferred else totals
+    selected = pick_spread(members, ranks, limit, spreads) if spreads else pick_best(members, ranks, limit)
     return SelectionResult(tuple(stages), members, columns, totals, selected, _find_first_deadline(request, fleet, remaining))
 
 

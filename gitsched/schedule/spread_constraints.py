@@ -6,20 +6,28 @@ from collections import defaultdict
 from itertools import islice
 from typing import NamedTuple
 
-from gitsched.model.scheduling import Request, SpreadConstraint
+from gitsched.model.scheduling import CLUSTER_FIELD, REGION_FIELD, Request, SpreadConstraint
 from gitsched.schedule.assignment import RankedCandidates
 from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.preferences import rate_preference
 
 _WEIGHT_UNIT = 1000
 """The weight of one unit of the target compared with the scores of the members."""
+_PREFERENCE_UNIT = 1 << 64
+"""More than the scores of all regions together."""
 
 
 class Region(NamedTuple):
-    """A region with its feasible candidates; `members` are in candidate order."""
+    """A region with its feasible candidates; `members` are in candidate order. `preference` comes before the score."""
 
     name: str
     score: int
     members: list[int]
+    preference: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.preference * _PREFERENCE_UNIT + self.score
 
 
 _Combination = tuple[int, int, tuple[int, ...]]
@@ -35,7 +43,10 @@ def score_regions(
     else:
         members = fleet.get_or_compute(("by region", ranked.ranking), lambda: _sort_by_region(fleet, ranked))
     score = _score_divided_region if request.divides else _score_duplicated_region
-    return [Region(name, score(request, ranked, found, region, cluster), found) for name, found in members.items()]
+    regions = [Region(name, score(request, ranked, found, region, cluster), found) for name, found in members.items()]
+    if not ranked.positions:
+        return regions
+    return [one._replace(preference=rate_preference(one.members, ranked.positions, len(fleet))) for one in regions]
 
 
 def _group_by_region(fleet: Fleet, order: list[int]) -> dict[str, list[int]]:
@@ -88,8 +99,8 @@ def _score_divided_region(
 def select_regions(regions: list[Region], minimum: int, maximum: int, members: int) -> list[Region] | None:
     """Select regions, best first: at least `minimum`, at most `maximum`, with at least `members` candidates in total. None:
     impossible."""
-    ranked = sorted(regions, key=lambda region: (len(region.members), -region.score, region.name))
-    counts, scores = [len(region.members) for region in ranked], [region.score for region in ranked]
+    ranked = sorted(regions, key=lambda region: (len(region.members), -region.total, region.name))
+    counts, scores = [len(region.members) for region in ranked], [region.total for region in ranked]
     if len(ranked) == minimum:
         return _sort_by_score(ranked) if sum(counts) >= members and minimum <= maximum else None
     found = _search_combinations(counts, scores, minimum, maximum, members) if sum(counts) >= members else None
@@ -104,7 +115,7 @@ def select_regions(regions: list[Region], minimum: int, maximum: int, members: i
 
 
 def _sort_by_score(regions: list[Region]) -> list[Region]:
-    return sorted(regions, key=lambda region: (-region.score, region.name))
+    return sorted(regions, key=lambda region: (-region.total, region.name))
 
 
 def _is_valid_path(path: list[int], counts: list[int], minimum: int, members: int) -> bool:
@@ -134,9 +145,6 @@ def _is_better(one: _Combination, other: _Combination | None) -> bool:
     if other is None or one[0] != other[0]:
         return other is None or one[0] > other[0]
     return one[1] > other[1] if one[1] != other[1] else one[2] < other[2]
-
-
-CLUSTER_FIELD, REGION_FIELD = "cluster", "region"
 
 
 class SelectionError(Exception):

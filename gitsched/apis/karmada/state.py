@@ -38,6 +38,7 @@ from gitsched.apis.snapshot import Snapshot
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key, read_annotations
 from gitsched.model.finding import Finding
+from gitsched.model.preferred_clusters import PREFERRED_CLUSTERS, read_preferred_clusters
 from gitsched.model.scheduling import ReplicaDivision, Request
 from gitsched.model.taints import NO_EXECUTE
 from gitsched.model.variants import WorkloadVariants
@@ -303,6 +304,7 @@ class KarmadaState:
             fresh=pending,
             keep_empty=self.settings.enable_empty_workload_propagation,
             variants=variants.candidates if variants is not None else None,
+            preferred=_read_preferred(template),
         )
 
     def build_request_class(
@@ -360,6 +362,16 @@ def _has_followers(snapshot: Snapshot, policies: Iterable[Document]) -> bool:
 
 def _apply_options(policy: PropagationPolicy, template: Document, record: Body | None) -> PropagationPolicy:
     return apply_activation_preference(policy, template, record) if policy.is_lazy else policy
+
+
+def _read_preferred(template: Document) -> tuple[str, ...] | None:
+    """Return the clusters that a workload names as preferred; None without the annotation."""
+    metadata = template.body.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if not isinstance(annotations, dict) or PREFERRED_CLUSTERS not in annotations:
+        return None  # almost every workload: the rest is not called
+    read = read_preferred_clusters(template.body)
+    return read.names if read is not None else None
 
 
 def _split_path(text: str) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ from gitsched.apis.snapshot import Snapshot, list_previous_records
 from gitsched.model.document import Body, Document, Key, get_field, read_annotations
 from gitsched.model.finding import Finding, Location, format_names, locate_document
 from gitsched.model.known_values import find_near
+from gitsched.model.preferred_clusters import read_preferred_clusters
 from gitsched.model.time import format_time, parse_time
 from gitsched.schedule.vreplicas.plugins import DEFAULT_DESCHEDULER_PROFILE, DEFAULT_SCHEDULER_PROFILE, Profile
 from gitsched.schedule.vreplicas.scheduler import SchedulingStrategy
@@ -242,6 +243,7 @@ def read_inputs(snapshot: Snapshot, settings: KnativeConfig, sources: EventSourc
         desired,
         tuple(filter(None, others)),
         removed={name: vreplicas for name, vreplicas in removed.items() if vreplicas},
+        preferred=_read_preferred(sources, adapter.key),
     )
     adapter_state = read_adapter_state(adapter, adapter_pods, snapshot.previous)
     documents = {name: document for name, (document, _) in sources.valid.items()}
@@ -306,6 +308,17 @@ def is_named(key: Key, name: str) -> bool:
     """Return whether a name, or NAMESPACE/NAME, is that of an object."""
     namespace, _, own_name = name.rpartition("/")
     return key.name == own_name and namespace in ("", key.namespace)
+
+
+def _read_preferred(sources: EventSources, adapter: Key) -> dict[str, tuple[int, ...]]:
+    """Return the ordinals of the pods that sources prefer. Names of other pods are left out: they are findings."""
+    found: dict[str, tuple[int, ...]] = {}
+    for name, (document, _) in sources.valid.items():
+        read = read_preferred_clusters(document.body)
+        ordinals = (read_ordinal(pod, adapter.name) for pod in read.names) if read is not None else ()
+        if preferred := tuple(ordinal for ordinal in ordinals if ordinal is not None):
+            found[name] = preferred
+    return found
 
 
 def _read_strategy(snapshot: Snapshot, settings: KnativeConfig, adapter: Key) -> SchedulingStrategy:

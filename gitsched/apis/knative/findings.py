@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gitsched.apis.knative.documents import EventSources, KnativeInputs
 from gitsched.apis.knative.names import ADAPTER_SUFFIX
+from gitsched.apis.knative.preferred_pods import find_preference_findings
 from gitsched.apis.knative.scheduler import VpodSchedulingResult, count_on_marked_pods
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Document
@@ -65,6 +66,7 @@ def report_run(inputs: KnativeInputs, result: VpodSchedulingResult, sources: Eve
             message = f"{_format_count('vreplica', remaining)} of {name} stay on marked pods, {where}: no other pod can take them"
             yield Finding("warning", "knative-lingering", message, locate_document(document), document.key.resource)
     yield from _describe_moves(inputs, result)
+    yield from find_preference_findings(inputs, result, cluster)
     if result.evicted:
         message = (
             f"{_format_pods(adapter.key.name, sorted(result.evicted))} are being emptied: the other pods have enough free capacity"

@@ -47,7 +47,7 @@ class VpodSchedulingInput(NamedTuple):
     """The inputs that do not change during a run.
 
     `other_placements` belong to quarantined sources and reservations. `removed` are the placements of sources that no longer have a
-    document. `committed` are all placements before the run, which the sources know.
+    document. `committed` are all placements before the run, which the sources know. `preferred` are the ordinals that sources prefer.
     """
 
     adapter_pods: AdapterPods
@@ -58,6 +58,7 @@ class VpodSchedulingInput(NamedTuple):
     other_placements: Sequence[VreplicasByOrdinal] = ()
     removed: Mapping[str, VreplicasByOrdinal] = MappingProxyType({})
     committed: SourcePlacements = {}
+    preferred: Mapping[str, tuple[int, ...]] = MappingProxyType({})
 
 
 class VpodSchedulingResult(NamedTuple):
@@ -133,7 +134,8 @@ def _place_all(
 
     def schedule(names: Iterable[str]) -> None:
         for name in names:
-            new_placements[name] = schedule_vpod(Vpod(name, desired[name], new_placements[name]), adapter, free_capacity, strategy)
+            vpod = Vpod(name, desired[name], new_placements[name], scheduling_input.preferred.get(name, ()))
+            new_placements[name] = schedule_vpod(vpod, adapter, free_capacity, strategy)
 
     if strategy.reschedules_all:
         schedule(placements)

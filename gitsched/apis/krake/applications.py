@@ -15,18 +15,23 @@ from gitsched.apis.krake.metrics import read_float
 from gitsched.apis.krake.names import CLUSTER, NO_SUITABLE_RESOURCE, ResourceRef
 from gitsched.apis.krake.scheduling_status import SchedulingStatus
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
+from gitsched.model.preferred_clusters import PREFERRED_CLUSTERS, read_preferred_clusters
 from gitsched.model.time import add_duration
 
 FINAL_APPLICATION_STATES = ("DEGRADED", "FAILED", "WAITING_FOR_CLUSTER_CREATION")
 """Application states that the scheduler sets."""
 NO_MATCH_REASON = {"code": NO_SUITABLE_RESOURCE, "message": "No matching Kubernetes cluster found"}
+PREFERRED_REASON = f"the annotation {PREFERRED_CLUSTERS} names it first"
 _MAX_DELAY = timedelta(days=3650)
 
 Action = Literal["bind", "touch", "none", "fail", "ignored", "create", "hold"]
 
 
 class Application(NamedTuple):
-    """The scheduling settings of an Application document: its constraints, migration and retries. A `retry_limit` of -1 means no limit."""
+    """The scheduling settings of an Application document: its constraints, migration and retries. A `retry_limit` of -1 means no limit.
+
+    `preferred` are the clusters that an annotation names as preferred, None without it.
+    """
 
     document: Document
     constraints: ConstraintSet
@@ -34,6 +39,7 @@ class Application(NamedTuple):
     retry_delay: timedelta
     retry_limit: int
     creates_cluster: bool
+    preferred: tuple[str, ...] | None = None
 
     @property
     def key(self) -> Key:
@@ -93,6 +99,7 @@ def parse_application(document: Document) -> Application:
     """Parse a valid Application document."""
     spec: Body = document.body.get("spec") or {}
     constraints = spec.get("constraints") or {}
+    preferred = read_preferred_clusters(document.body)
     return Application(
         document=document,
         constraints=parse_constraints(constraints.get("cluster")),
@@ -100,6 +107,7 @@ def parse_application(document: Document) -> Application:
         retry_delay=_read_retry_delay(spec.get("backoff"), spec.get("backoff_delay")),
         retry_limit=int(spec["backoff_limit"]) if spec.get("backoff_limit") is not None else -1,
         creates_cluster=spec.get("auto_cluster_create") is True,
+        preferred=preferred.names if preferred is not None else None,
     )
 
 
@@ -124,19 +132,27 @@ def schedule_application(
         return _fail_scheduling(app, status, matching, current, time, source_time)
     recently_scheduled = status.scheduled is not None and time - status.scheduled < context.reschedule_after
     if current is not None and matching >> current & 1 and recently_scheduled:
-        chosen, _ = clusters.choose_best(matching, current, app.identity)
+        chosen, _ = _choose(app, clusters, matching, current)
         next_change = None if chosen == current else add_duration(status.scheduled or time, context.reschedule_after)
         attempt = _keep_cluster(status, matching, current, time)
         return attempt._replace(next_change=next_change, reason="it was scheduled recently")
-    if app.creates_cluster:
+    if app.creates_cluster and clusters.find_preferred(app.preferred or (), app.key.namespace, matching) is None:
         created = _request_cluster(app, status, context, matching, current, time, source_time)
         if created is not None:
             return created
-    chosen, _ = clusters.choose_best(matching, current, app.identity)
+    chosen, reason = _choose(app, clusters, matching, current)
     if chosen == current:
-        return _keep_cluster(status, matching, current, time)._replace(scores_compared=True)
+        return _keep_cluster(status, matching, current, time)._replace(scores_compared=not reason, reason=reason)
     bound = status.bind(clusters.candidates[chosen].ref)._replace(scheduled=time, triggered=time)
-    return ApplicationAttempt(time, "bind", bound, matching, current, scores_compared=True)
+    return ApplicationAttempt(time, "bind", bound, matching, current, scores_compared=not reason, reason=reason)
+
+
+def _choose(app: Application, clusters: ScoredCandidates, matching: int, current: int | None) -> tuple[int, str]:
+    """Return the first preferred cluster, with a reason, else the one with the best score and ""; `matching` is not empty."""
+    preferred = clusters.find_preferred(app.preferred, app.key.namespace, matching) if app.preferred else None
+    if preferred is not None:
+        return preferred, PREFERRED_REASON
+    return clusters.choose_best(matching, current, app.identity)[0], ""
 
 
 def _skip_scheduling(app: Application, status: SchedulingStatus, time: datetime) -> ApplicationAttempt | None:

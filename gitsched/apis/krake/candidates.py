@@ -12,7 +12,7 @@ from gitsched.apis.krake.cluster_facts import has_stale_facts
 from gitsched.apis.krake.cluster_states import FAILING_METRICS, ONLINE, read_cluster_state, read_state
 from gitsched.apis.krake.constraints import CUSTOM_RESOURCES, ConstraintSet, describe_mismatch, match_metric_constraint
 from gitsched.apis.krake.metrics import MetricReader, MetricResult, MetricResults, combine_results
-from gitsched.apis.krake.names import CLOUD, GLOBAL_CLOUD, PROJECT, ResourceRef, make_ref
+from gitsched.apis.krake.names import CLOUD, GLOBAL_CLOUD, PROJECT, ResourceRef, cluster_directory, make_ref
 from gitsched.apis.krake.scheduling_status import DELETION_STATES
 from gitsched.apis.snapshot import Snapshot
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_labels
@@ -96,6 +96,19 @@ class ScoredCandidates:
     def find_index(self, ref: ResourceRef | None) -> int | None:
         """Return the index of the candidate with this reference, or None."""
         return self._index_by_ref.get(ref) if ref is not None else None
+
+    def find_named(self, name: str, namespace: str) -> int | None:
+        """Return the index of a cluster by its name, if it is in a namespace, or by <namespace>.<name> for any namespace."""
+        for index, candidate in enumerate(self.candidates):
+            ref = candidate.ref
+            if cluster_directory(ref.namespace, ref.name) == name or (ref.namespace, ref.name) == (namespace, name):
+                return index
+        return None
+
+    def find_preferred(self, names: Iterable[str], namespace: str, matching: int) -> int | None:
+        """Return the first of these clusters that is in a set, as `find_named` finds them; None without any."""
+        found = (self.find_named(name, namespace) for name in names)
+        return next((index for index in found if index is not None and matching >> index & 1), None)
 
     @cached_property
     def _index_by_ref(self) -> dict[ResourceRef, int]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gitsched.apis.capabilities import ChangeProposal
-from gitsched.apis.krake.applications import ApplicationAttempt
+from gitsched.apis.krake.applications import PREFERRED_REASON, ApplicationAttempt
 from gitsched.apis.krake.candidates import ScoredCandidates, is_deleted
 from gitsched.apis.krake.clusters import read_constraints
 from gitsched.apis.krake.constraints import CUSTOM_RESOURCES, ConstraintSet, format_constraint, format_constraints
@@ -225,6 +225,8 @@ def _describe_competitors(decision: ApplicationDecision, results: list[Candidate
     attempt, scored = decision.decisive_attempt, decision.context.clusters
     if attempt.current is None or not attempt.matching >> attempt.current & 1:
         return []
+    if attempt.reason == PREFERRED_REASON:
+        return []  # no score is compared
     current_score = scored.ranking.score_among(attempt.current, attempt.matching, attempt.current)
     name, sticky = scored.fleet.names[attempt.current], scored.settings.stickiness
     ranked = (result for result in results if result.total is not None and result.name in scored.fleet.index)

@@ -16,6 +16,7 @@ from gitsched.apis.krake.impossible_constraints import describe_impossible_const
 from gitsched.apis.krake.metrics import MetricReason, MetricResults
 from gitsched.apis.krake.names import CLOUD, CLUSTER, GLOBAL_CLOUD, PROJECT, ResourceRef, make_ref
 from gitsched.apis.krake.pending_clusters import find_pending_cluster, has_binding, report_pending_clusters
+from gitsched.apis.krake.preferred_clusters import find_preference_findings
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler
 from gitsched.apis.krake.scheduling_status import SchedulingStatus, format_optional_time, make_record
 from gitsched.apis.krake.settings import SETTINGS
@@ -227,6 +228,8 @@ def report_application(decision: ApplicationDecision, missing_cluster: Key | Non
             "krake-cluster-wanted", f"{key} {_describe_awaited_cluster(decision, attempt.status.awaited_cluster)}", document
         )
     yield from _report_constraints(document, decision.app.constraints, decision.context.candidate_sets)
+    if decision.app.preferred is not None:
+        yield from find_preference_findings(decision)
     if decision.previous.target is not None and decision.previous.scheduled is None:
         message = f"{key} is bound, but status.scheduled is missing: it is assumed to be scheduled long ago"
         yield _warn("krake-timestamps", message, document)._replace(severity="info")

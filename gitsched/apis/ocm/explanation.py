@@ -15,9 +15,11 @@ from gitsched.apis.ocm.workloads import OcmWorkload, read_placement_annotation
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ExplanationTable, ReplicaShare
 from gitsched.model.finding import FieldOrigin, Finding
+from gitsched.model.preferred_clusters import PREFERRED_CLUSTERS
 from gitsched.model.scheduling import CandidateResult, Outcome
 from gitsched.model.time import NEVER, format_time
 from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.preferences import add_preference
 from gitsched.schedule.selection import (
     SelectionResult,
     WeightedScore,
@@ -41,13 +43,19 @@ def evaluate_clusters(result: PlacementResult, fleet: Fleet, tainted: TaintedClu
         return []
     selection = result.choice
     selected = set(selection.selected)
-    last = _find_last_selected(selection)
+    ranks = selection.totals
+    if result.request.preferred:
+        ranks = add_preference(selection.members, selection.totals, result.request.preferred)
+    rank_of = dict(zip(selection.members, ranks, strict=True))
+    last = _find_last_selected(selection, rank_of)
     results = []
     for index, candidate in enumerate(explain_selection(result.request, selection, fleet, NOT_ELIGIBLE)):
         if candidate.eligible and index not in selected and last is not None and candidate.total is not None:
             total, name = last[0], fleet.names[last[1]]
             reason = (
-                f"its total score is below {total}, the score of {name}"
+                f"{name} comes first, as the annotation {PREFERRED_CLUSTERS} says"
+                if candidate.total >= total and rank_of[index] < rank_of[last[1]]
+                else f"its total score is below {total}, the score of {name}"
                 if candidate.total < total
                 else "it would violate a spread constraint"
                 if result.request.spreads
@@ -82,10 +90,10 @@ def _describe_score(candidate: CandidateResult, terms: Sequence[WeightedScore]) 
     return " + ".join(f"{term.weight} × {name} {score:g}" for term, (name, score) in scores)
 
 
-def _find_last_selected(selection: SelectionResult) -> tuple[int, int] | None:
+def _find_last_selected(selection: SelectionResult, ranks: Mapping[int, int]) -> tuple[int, int] | None:
     """Return total score and index of the selected candidate that ranks last."""
     totals = dict(zip(selection.members, selection.totals, strict=True))
-    last = min(selection.selected, key=lambda index: (totals[index], -index), default=None)
+    last = min(selection.selected, key=lambda index: (ranks[index], -index), default=None)
     return None if last is None else (totals[last], last)
 
 

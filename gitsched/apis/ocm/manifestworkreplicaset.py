@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from gitsched.apis.ocm.placement_states import PlacementState
+from gitsched.apis.ocm.preferred_clusters import report_workload
 from gitsched.apis.ocm.rollout import ROLLOUT_ANNOTATION, PreviousRollout, format_rollout
 from gitsched.apis.ocm.workload_rollout import WorkloadRollout
 from gitsched.apis.ocm.workloads import OcmWorkload
@@ -120,7 +121,8 @@ def _make_findings(
     placements: Collection[Key],
 ) -> list[Finding]:
     document, progress = workload.document, rollout.progress
-    findings = []
+    named = report_workload(document, (key for key, _ in workload.references))
+    findings = [named] if named is not None else []
     for index, (placement, _) in enumerate(workload.references):
         if placement not in rollout.groups:
             near = find_near(placement.name, [key.name for key in placements if key.namespace == placement.namespace])

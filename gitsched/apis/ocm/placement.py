@@ -8,6 +8,7 @@ from gitsched.apis.ocm.names import SCHEDULING_DISABLED_ANNOTATION, SPREAD_POLIC
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_annotations
 from gitsched.model.finding import Pointer
 from gitsched.model.labels import Requirement, Selector, is_label_key, is_label_value, parse_selector
+from gitsched.model.preferred_clusters import read_preferred_clusters
 from gitsched.model.scheduling import Affinity
 from gitsched.model.taints import Toleration, parse_toleration
 
@@ -129,7 +130,8 @@ class OcmPlacement(NamedTuple):
     """A parsed Placement.
 
     `cluster_sets` is empty for all sets bound to the namespace, `number_of_clusters` is None for all clusters, and `spread_constraints`
-    is empty unless an annotation enables the spreadPolicy.
+    is empty unless an annotation enables the spreadPolicy. `preferred` are the clusters that an annotation
+    names as preferred, None without it.
     """
 
     document: Document
@@ -142,6 +144,7 @@ class OcmPlacement(NamedTuple):
     decision_groups: tuple[DecisionGroup, ...]
     clusters_per_group: Any
     spread_constraints: tuple[SpreadConstraintsTerm, ...] = ()
+    preferred: tuple[str, ...] | None = None
 
     @property
     def key(self) -> Key:
@@ -164,6 +167,7 @@ def parse_placement(document: Document) -> OcmPlacement:
     spec = document.body["spec"]
     count = spec.get("numberOfClusters")
     strategy = get_field(spec, "decisionStrategy", "groupStrategy") or {}
+    preferred = read_preferred_clusters(document.body)
     return OcmPlacement(
         document,
         spec,
@@ -177,6 +181,7 @@ def parse_placement(document: Document) -> OcmPlacement:
         tuple(map(_parse_spread_constraint, get_field(spec, "spreadPolicy", "spreadConstraints") or ()))
         if uses_spread_policy(document.body)
         else (),
+        preferred.names if preferred is not None else None,
     )
 
 

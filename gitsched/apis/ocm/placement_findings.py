@@ -26,6 +26,10 @@ def list_findings(run: SchedulingRun, fleet: Fleet, expressions: ExpressionCompi
     without_decision: dict[str, list[Document]] = {}
     for result in run.results.values():
         yield from _list_result_findings(result, expressions)
+        if result.placement.preferred is not None:
+            from gitsched.apis.ocm.preferred_clusters import find_preference_findings  # few Placements name clusters
+
+            yield from find_preference_findings(result, fleet)
         if result.choice is not None and not result.choice.selected and result.placement.number_of_clusters != 0:
             without_decision.setdefault(_describe_exclusions(result, fleet), []).append(result.placement.document)
     for reason, documents in without_decision.items():

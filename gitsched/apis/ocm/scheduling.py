@@ -30,6 +30,7 @@ from gitsched.apis.ocm.previous_decisions import BASIS_KEY, DecisionBasis, Decis
 from gitsched.apis.ocm.prioritizers import AddOnScores, PrioritizerScores
 from gitsched.model.document import Body, Document, Key, get_field, list_objects
 from gitsched.schedule.fleet import Candidate, Fleet
+from gitsched.schedule.preferences import list_preferred
 from gitsched.schedule.scores import BalanceScore, ExternalScore, NormalizedScore, SteadyScore
 from gitsched.schedule.selection import (
     PredicateAlternative,
@@ -106,6 +107,7 @@ def schedule_placement(
         weighted_scores,
         placement.number_of_clusters,
         tuple(_build_spread_constraint(constraint, context.fleet) for constraint in placement.spread_constraints),
+        tuple(list_preferred(placement.preferred, context.fleet)) if placement.preferred else (),
     )
     choice = select_best(request, context.fleet)
     is_asked = any(stage.before for stage in list_stages(request, choice) if isinstance(stage.filter, TimedTaintTolerationFilter))

@@ -6,7 +6,9 @@
 3. With too few vreplicas, one at a time is added by the scheduler profile, each with the counts that the previous ones left. If only
    a soft predicate rejects a pod, the most even placement is used; with a limit on the number of pods, pods with much capacity come
    first.
-4. If that is not enough, what was placed stays, and so do vreplicas on an unschedulable pod; or, if all are rescheduled, the previous
+4. Pods that the vpod prefers come before all others: new vreplicas go there while the predicates admit them, and vreplicas on other pods
+   move there.
+5. If that is not enough, what was placed stays, and so do vreplicas on an unschedulable pod; or, if all are rescheduled, the previous
    placements are restored.
 """
 
@@ -49,14 +51,16 @@ def schedule_vpod(
         placements = (
             _remove_from_last_pods(retained, surplus, free_capacity)
             if surplus > 0
-            else _fill_up_pods(retained, -surplus, adapter, free_capacity)
+            else _fill_up_pods(vpod, retained, -surplus, adapter, free_capacity)
         )
     elif surplus > 0 and strategy.descheduler_profile is not None:
         placements = _remove_vreplicas(retained, surplus, adapter, free_capacity, strategy.descheduler_profile)
     elif strategy.reschedules_all:
         placements = _reschedule_all(vpod, retained, adapter, free_capacity, strategy.scheduler_profile)
     else:
-        placements = _add_vreplicas(retained, -surplus, adapter, free_capacity, strategy.scheduler_profile)
+        placements = _add_vreplicas(vpod, retained, -surplus, adapter, free_capacity, strategy.scheduler_profile)
+    if vpod.preferred:
+        placements = _move_to_preferred(vpod, placements, adapter, free_capacity, strategy)
     if not strategy.reschedules_all:
         _keep_on_unschedulable_pods(vpod, placements, adapter, free_capacity)
     return dict(sorted(placements.items()))
@@ -144,11 +148,16 @@ def _remove_vreplicas(
 
 
 def _add_vreplicas(
-    retained: VreplicasByOrdinal, missing: int, adapter: AdapterStatefulSet, free_capacity: FreeCapacity, profile: Profile
+    vpod: Vpod,
+    retained: VreplicasByOrdinal,
+    missing: int,
+    adapter: AdapterStatefulSet,
+    free_capacity: FreeCapacity,
+    profile: Profile,
 ) -> VreplicasByOrdinal:
     max_pods = profile.max_pods
     free_before = {} if max_pods is None else dict(free_capacity.free)
-    placements = _add_to_candidates(list(adapter.pods), retained, missing, adapter, free_capacity, profile)
+    placements = _add_to_candidates(vpod, list(adapter.pods), retained, missing, adapter, free_capacity, profile)
     if max_pods is None or sum(placements.values()) == sum(retained.values()) + missing:
         return placements
     # Pods with little capacity used up the limit on the number of pods: try the pods with the most capacity instead.
@@ -156,7 +165,7 @@ def _add_vreplicas(
     others = sorted(adapter.pods.keys() - own_pods.keys(), key=lambda ordinal: (-free_before[ordinal], ordinal))
     largest_pods = sorted((*own_pods, *others[: max(max_pods - len(own_pods), 0)]))
     after, free_capacity.free = free_capacity.free, free_before
-    second_attempt = _add_to_candidates(largest_pods, retained, missing, adapter, free_capacity, profile)
+    second_attempt = _add_to_candidates(vpod, largest_pods, retained, missing, adapter, free_capacity, profile)
     if sum(second_attempt.values()) > sum(placements.values()):
         return second_attempt
     free_capacity.free = after
@@ -164,6 +173,7 @@ def _add_vreplicas(
 
 
 def _add_to_candidates(
+    vpod: Vpod,
     candidates: Sequence[int],
     retained: VreplicasByOrdinal,
     missing: int,
@@ -171,8 +181,10 @@ def _add_to_candidates(
     free_capacity: FreeCapacity,
     profile: Profile,
 ) -> VreplicasByOrdinal:
-    candidate_pods = CandidatePods(adapter, profile, free_capacity.free, _filter_usable_pods(retained, adapter), candidates)
-    placements = _place_one_by_one(candidate_pods, dict(retained), missing)
+    placements = _place_on_preferred(vpod, candidates, dict(retained), missing, adapter, free_capacity, profile)
+    remaining = missing + sum(retained.values()) - sum(placements.values())
+    candidate_pods = CandidatePods(adapter, profile, free_capacity.free, _filter_usable_pods(placements, adapter), candidates)
+    placements = _place_one_by_one(candidate_pods, placements, remaining)
     remaining = missing + sum(retained.values()) - sum(placements.values())
     if remaining and profile.relaxed is not None:
         placements = _place_one_by_one(
@@ -187,9 +199,7 @@ def _reschedule_all(
     """Place all vreplicas again; if not all fit, return the previous placements. These can be more than desired; the surplus is
     removed only if some are on a pod that may keep none, or that exceeds its capacity."""
     free_capacity.release(retained)
-    counts = dict.fromkeys(_filter_usable_pods(vpod.placements, adapter), 0)
-    candidate_pods = CandidatePods(adapter, profile, free_capacity.free, counts, list(adapter.pods))
-    placements = _place_one_by_one(candidate_pods, {}, vpod.expected)
+    placements = _place_all_vreplicas(vpod, adapter, free_capacity, profile)
     if sum(placements.values()) == vpod.expected:
         return placements
     free_capacity.release(placements)
@@ -203,6 +213,93 @@ def _reschedule_all(
     return _remove_from_last_pods(placements, max(sum(placements.values()) - vpod.expected, 0), free_capacity)
 
 
+def _place_all_vreplicas(
+    vpod: Vpod, adapter: AdapterStatefulSet, free_capacity: FreeCapacity, profile: Profile
+) -> VreplicasByOrdinal:
+    pods = list(adapter.pods)
+    counts = dict.fromkeys(_filter_usable_pods(vpod.placements, adapter), 0)
+    placements = _place_on_preferred(vpod, pods, {}, vpod.expected, adapter, free_capacity, profile)
+    candidate_pods = CandidatePods(adapter, profile, free_capacity.free, counts | placements, pods)
+    return _place_one_by_one(candidate_pods, placements, vpod.expected - sum(placements.values()))
+
+
+def _place_on_preferred(
+    vpod: Vpod,
+    candidates: Sequence[int],
+    placements: VreplicasByOrdinal,
+    missing: int,
+    adapter: AdapterStatefulSet,
+    free_capacity: FreeCapacity,
+    profile: Profile,
+) -> VreplicasByOrdinal:
+    """Place up to `missing` vreplicas on those of the candidates that the vpod prefers, as the profile spreads them."""
+    preferred = [ordinal for ordinal in vpod.preferred if ordinal in candidates]
+    if not preferred:
+        return placements
+    counts = _filter_usable_pods(placements, adapter)
+    return _place_one_by_one(CandidatePods(adapter, profile, free_capacity.free, counts, preferred), placements, missing)
+
+
+def _move_to_preferred(
+    vpod: Vpod,
+    placements: VreplicasByOrdinal,
+    adapter: AdapterStatefulSet,
+    free_capacity: FreeCapacity,
+    strategy: SchedulingStrategy,
+) -> VreplicasByOrdinal:
+    """Move vreplicas from other usable pods to preferred ones while the predicates admit them; the last of these pods is emptied first.
+
+    If all are rescheduled, they are placed again at once, unless that brings no more of them to preferred pods.
+    """
+    preferred = frozenset(vpod.preferred).intersection(adapter.pods)
+    others = [ordinal for ordinal in sorted(placements, reverse=True) if ordinal in adapter.pods and ordinal not in preferred]
+    if not preferred or not others:
+        return placements
+    profile = Profile((), ()) if strategy.max_fill_up else strategy.scheduler_profile
+    if strategy.reschedules_all and not strategy.max_fill_up:
+        free_capacity.release(placements)
+        again = _place_all_vreplicas(vpod, adapter, free_capacity, profile)
+        gained = sum(number for ordinal, number in again.items() if ordinal in preferred)
+        if sum(again.values()) == vpod.expected and gained > sum(placements.get(ordinal, 0) for ordinal in preferred):
+            return again
+        free_capacity.release(again)
+        free_capacity.reserve(placements)
+        return placements
+    moved = dict(placements)
+    for ordinal in others:
+        while ordinal in moved and _move_one(vpod, ordinal, moved, adapter, free_capacity, profile):
+            continue
+    return moved
+
+
+def _move_one(
+    vpod: Vpod,
+    ordinal: int,
+    placements: VreplicasByOrdinal,
+    adapter: AdapterStatefulSet,
+    free_capacity: FreeCapacity,
+    profile: Profile,
+) -> bool:
+    """Move one vreplica from a pod to a preferred one, and return whether one takes it."""
+    candidates = [one for one in vpod.preferred if one in adapter.pods and free_capacity.free[one] > 0]
+    before = dict(placements)
+    _decrease(placements, ordinal)
+    free_capacity.release({ordinal: 1})
+    placed = _place_on_preferred(vpod, candidates, placements, 1, adapter, free_capacity, profile)
+    if sum(placed.values()) == sum(before.values()):
+        return True
+    free_capacity.reserve({ordinal: 1})
+    placements.clear()
+    placements.update(before)
+    return False
+
+
+def _decrease(placements: VreplicasByOrdinal, ordinal: int) -> None:
+    placements[ordinal] -= 1
+    if not placements[ordinal]:
+        del placements[ordinal]
+
+
 def _place_one_by_one(candidate_pods: CandidatePods, placements: VreplicasByOrdinal, missing: int) -> VreplicasByOrdinal:
     for _ in range(missing):
         ordinal = candidate_pods.find_best()
@@ -214,11 +311,12 @@ def _place_one_by_one(candidate_pods: CandidatePods, placements: VreplicasByOrdi
 
 
 def _fill_up_pods(
-    retained: VreplicasByOrdinal, missing: int, adapter: AdapterStatefulSet, free_capacity: FreeCapacity
+    vpod: Vpod, retained: VreplicasByOrdinal, missing: int, adapter: AdapterStatefulSet, free_capacity: FreeCapacity
 ) -> VreplicasByOrdinal:
-    """Fill up the pods of the vpod, then the others by ordinal."""
+    """Fill up the preferred pods, then the pods of the vpod, then the others by ordinal."""
     placements = dict(retained)
-    for ordinal in (*_filter_usable_pods(retained, adapter), *adapter.pods):
+    preferred = (ordinal for ordinal in vpod.preferred if ordinal in adapter.pods)
+    for ordinal in (*preferred, *_filter_usable_pods(retained, adapter), *adapter.pods):
         count = min(free_capacity.free[ordinal], missing)
         if count > 0:
             placements[ordinal] = placements.get(ordinal, 0) + count

@@ -20,11 +20,13 @@ class Pod(NamedTuple):
 
 
 class Vpod(NamedTuple):
-    """A source: its desired number of vreplicas, and its present placements."""
+    """A source: its desired number of vreplicas, and its present placements. `preferred` are the ordinals of the pods that come before all
+    others, in their order."""
 
     name: str
     expected: int
     placements: VreplicasByOrdinal
+    preferred: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

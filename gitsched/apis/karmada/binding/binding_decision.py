@@ -41,7 +41,8 @@ def decide_binding(
             held_outcome = hold_unselected(state, template, attachment, record)
             if held_outcome is not None:
                 return held_outcome
-        return decide_attached(state, template, attachment, record) if attachment else None
+        attached = decide_attached(state, template, attachment, record) if attachment else None
+        return _report_preference(state, template, attached, None) if attached is not None else None
     if policy.has_prerequisites:
         missing = find_missing_prerequisite(policy, template, state.overrides, state.snapshot.templates)
         if missing is not None:
@@ -71,14 +72,22 @@ def decide_binding(
     outcome = passes[-1].outcome
     warnings = tuple(find_binding_warnings(state, template, passes, attached=attachment is not None))
     more = () if dependencies is None else dependencies.list_findings(template)
-    if record is None and not (warnings or more or trigger):
-        return outcome
-    return outcome._replace(
-        previous_targets=before,
-        trigger=trigger,
-        released=_list_released_clusters(state, template, policy, passes),
-        findings=(*outcome.findings, *warnings, *more),
-    )
+    if record is not None or warnings or more or trigger:
+        outcome = outcome._replace(
+            previous_targets=before,
+            trigger=trigger,
+            released=_list_released_clusters(state, template, policy, passes),
+            findings=(*outcome.findings, *warnings, *more),
+        )
+    return outcome if passes[-1].request.preferred is None else _report_preference(state, template, outcome, passes[-1])
+
+
+def _report_preference(state: KarmadaState, template: Document, outcome: Outcome, last: SchedulingPass | None) -> Outcome:
+    """Add the findings about the preferred clusters of a workload."""
+    from gitsched.apis.karmada.preferred_clusters import find_preference_findings  # few workloads name clusters
+
+    findings = tuple(find_preference_findings(state, template, last))
+    return outcome._replace(findings=(*outcome.findings, *findings), has_preference=last is not None)
 
 
 def _list_released_clusters(

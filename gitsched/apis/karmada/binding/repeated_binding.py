@@ -10,10 +10,9 @@ from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document
-from gitsched.model.scheduling import Outcome
+from gitsched.model.scheduling import CLUSTER_FIELD, Outcome
 from gitsched.model.variants import BUNDLE_KIND
 from gitsched.schedule.request_classes import RequestClass, find_feasible_of_class
-from gitsched.schedule.spread_constraints import CLUSTER_FIELD
 
 _UNUSUAL_FIELDS = frozenset(("gracefulEvictionTasks", "requiredBy", "rescheduleTriggeredAt", "suspension"))
 

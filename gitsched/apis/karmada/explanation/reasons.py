@@ -9,13 +9,13 @@ from gitsched.model.document import Document, get_field
 from gitsched.model.explanation import ReplicaShare
 from gitsched.model.finding import FieldOrigin, Pointer, format_count
 from gitsched.model.quantity import format_resource_amount
-from gitsched.model.scheduling import Affinity, AffinityGroup, Request, SpreadConstraint
+from gitsched.model.scheduling import CLUSTER_FIELD, REGION_FIELD, Affinity, AffinityGroup, Request, SpreadConstraint
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from gitsched.schedule.assignment import RankedCandidates, ReplicaDivision, Unschedulable, compute_static_weights, plan_divisions
 from gitsched.schedule.dispenser import dispense, list_last_rounds, prefers_descending
 from gitsched.schedule.estimator import PODS, Capacity, estimate_replicas
 from gitsched.schedule.fleet import Candidate, Fleet
-from gitsched.schedule.spread_constraints import CLUSTER_FIELD, REGION_FIELD, score_regions
+from gitsched.schedule.spread_constraints import score_regions
 
 _SHOWN_ROUNDS = 5
 """Number of last rounds of the dispenser that are shown: they decide which clusters get the remaining replicas."""
@@ -69,7 +69,7 @@ def describe_selection(request: Request, fleet: Fleet, ranked: RankedCandidates,
         lines += [
             f"{'selected' if region.name in selected else 'not selected'}: region {region.name}, score {region.score}, "
             f"clusters {', '.join(fleet.names[i] for i in region.members)}"
-            for region in sorted(regions, key=lambda region: (-region.score, region.name))
+            for region in sorted(regions, key=lambda region: (-region.total, region.name))
         ]
     return lines
 
@@ -105,8 +105,8 @@ def describe_division(
         return [], ()
     lines = []
     all_weights: dict[int, int] = {}
-    for number, division in enumerate(divisions):
-        lines += _describe_group_division(request, fleet, division, number, len(ranked.tiers) > 1)
+    for division in divisions:
+        lines += _describe_group_division(request, fleet, division, len(ranked.tiers) > 1)
         all_weights |= dict(division.weighted.pairs)
     shares = (
         ReplicaShare(fleet.names[i], all_weights.get(i), assigned.get(fleet.names[i], 0)) for i in sorted({*all_weights, *chosen})
@@ -114,8 +114,9 @@ def describe_division(
     return lines, tuple(share for share in shares if share.replicas or share.weight is not None)
 
 
-def _describe_group_division(request: Request, fleet: Fleet, division: ReplicaDivision, number: int, tiers: bool) -> list[str]:
-    where = "" if not tiers else "In the group itself: " if not number else f"In overflow set {number}: "
+def _describe_group_division(request: Request, fleet: Fleet, division: ReplicaDivision, tiers: bool) -> list[str]:
+    where = "" if not tiers else "In the group itself: " if not division.tier else f"In overflow set {division.tier}: "
+    where += "On preferred clusters first: " if division.is_preferred else ""
     if division.mode == "kept":
         return [f"{where}{_MODE_TEXTS['kept']}."]
     kind = (

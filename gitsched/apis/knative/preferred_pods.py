@@ -1,0 +1,50 @@
+"""Report where the preferred pods of an event source have no effect. The candidates of vreplicas are pods, so the annotation names pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gitsched.apis.knative.names import read_ordinal
+from gitsched.apis.preferences import describe_unused, make_invalid_finding, make_unknown_finding, make_unused_finding
+from gitsched.model.finding import Finding
+from gitsched.model.preferred_clusters import read_preferred_clusters
+
+if TYPE_CHECKING:
+    from gitsched.apis.knative.documents import KnativeInputs
+    from gitsched.apis.knative.scheduler import VpodSchedulingResult
+
+
+def find_preference_findings(inputs: KnativeInputs, result: VpodSchedulingResult, cluster: str) -> Iterator[Finding]:
+    """Yield the findings about the annotation of each source of a StatefulSet that runs in a cluster, "" if it is not rendered."""
+    adapter = inputs.adapter.key.name
+    for name, document in inputs.sources.items():
+        read = read_preferred_clusters(document.body)
+        if read is None:
+            continue
+        if read.error:
+            yield make_invalid_finding(document, read.error)
+            continue
+        if cluster in read.names:
+            reason = f"{cluster} has no effect, because the StatefulSet {adapter} runs there (knative.cluster): name its pods"
+            yield make_unused_finding(document, reason)
+        ordinals = {pod: read_ordinal(pod, adapter) for pod in read.names if pod != cluster}
+        pods = inputs.adapter_pods.pods
+        unknown = [pod for pod, ordinal in ordinals.items() if ordinal is None or ordinal not in pods]
+        if unknown:
+            yield make_unknown_finding(
+                document, unknown, (f"{adapter}-{ordinal}" for ordinal in pods), f"Pod of {inputs.adapter.key}"
+            )
+        placements = result.placements[name]
+        preferred = {pod: ordinal for pod, ordinal in ordinals.items() if ordinal in pods and ordinal is not None}
+        if not preferred or all(ordinal in preferred.values() for ordinal in placements):
+            continue
+        excluded = {}
+        for pod, ordinal in preferred.items():
+            if ordinal not in result.adapter.pods:
+                excluded[pod] = "not allowed: it takes no new vreplicas"
+            elif ordinal < len(result.state.free) and result.state.free[ordinal] <= 0:
+                excluded[pod] = "full"
+            else:
+                excluded[pod] = "rejected for further vreplicas by the predicates"
+        yield make_unused_finding(document, describe_unused(document, excluded, (), ()))
