@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from random import Random
 
-from tests.builders.knative import adapter, node, pods, source
+from tests.builders.knative import ADAPTER, adapter, node, pods, source
 
 from .conftest import cluster, deployment, policy
 from .test_dependencies import workload
@@ -15,18 +15,23 @@ from .test_rollouts import SETS, managed, replica_set
 Files = dict[str, str | bytes | None]
 Draw = Callable[[Random], Files]
 
+PREFERRED = "gitsched.io/preferred-clusters"
 WORKLOADS = ("api", "batch", "cache", "web")
 TIERS = ("front", "back")
 NAMES = ("ash", "bru", "cph", "dub")
 FAILBACK = ("Never", "OnRebalance", "{AfterStabilization: 30m}")
 TOLERANT = "    clusterTolerations: [{key: power, effect: NoExecute, operator: Exists, tolerationSeconds: 1800}]\n"
 PRIORITY = "  schedulePriority: {priorityClassSource: KubePriorityClass, priorityClassName: gold}\n"
+SPREAD = "    spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]\n"
 POLICIES = (
     policy("first,third", "second", scheduling="Divided", more=TOLERANT + "  propagateDeps: true\n"),
     policy("second", "first,third", more="  propagateDeps: true\n  activationPreference: Lazy\n"),
     policy("first", "second", "third", more=TOLERANT + PRIORITY),
     policy("", scheduling="Divided", more="  suspension: {dispatchingOnClusters: {clusterNames: [second]}}\n"),
     policy("first", more="  dependentOverrides: [elsewhere]\n  propagateDeps: true\n"),
+    policy("", scheduling="Divided").replace("Weighted", "Aggregated"),
+    policy("").replace("  placement:\n", f"  placement:\n{SPREAD}"),
+    policy("first,second", "").replace("  placement:\n", f"  placement:\n{SPREAD}"),
 )
 TAINTS = """\
 apiVersion: policy.karmada.io/v1alpha1
@@ -201,6 +206,22 @@ def edit_workload(dice: Random) -> Files:
     return {f"apps/{name}.yaml": dice.choice(texts) + f"# {dice.randrange(4)}\n"}
 
 
+def prefer(text: str, namespace: str, names: str) -> str:
+    """Return the text of a document with an annotation that names its preferred clusters."""
+    inner = f", annotations: {{{PREFERRED}: '{names}'}}"
+    flow, block = f"namespace: {namespace}", f"  namespace: {namespace}\n"
+    if block in text:
+        return text.replace(block, f"{block}  annotations: {{{PREFERRED}: '{names}'}}\n", 1)
+    return text.replace(flow, f"{flow}{inner}", 1)
+
+
+def edit_preference(dice: Random) -> Files:
+    """Name the preferred clusters of a workload, also ones that do not exist, or write a malformed list."""
+    name, number = dice.choice(WORKLOADS), dice.randrange(1, 9)
+    names = dice.choice(("first", "third,first", "second,third", "third", "absent", "first,,second"))
+    return {f"apps/{name}.yaml": prefer(dice.choice((workload(name, replicas=number), deployment(name, number))), "default", names)}
+
+
 def edit_companion(dice: Random) -> Files:
     """Change the replicas or labels of a workload, or the targets of a companion."""
     name, tier, number = dice.choice(TIERS), dice.choice(TIERS), dice.randrange(1, 9)
@@ -297,6 +318,7 @@ def turn_placements(dice: Random) -> Files:
     colour, strategy = dice.choice(("red", "blue")), dice.choice(("{type: All}", "{type: Progressive, progressive: {}}"))
     changes: tuple[Files, ...] = (
         {"managed/placement.yaml": PLACEMENT % (dice.randrange(1, 4), dice.randrange(3))},
+        {"managed/placement.yaml": prefer(PLACEMENT % (dice.randrange(1, 4), 1), "shop", f"{name},{dice.choice(NAMES)}")},
         {f"scores/{name}.yaml": SCORE % (name, 9 + dice.randrange(9), dice.randrange(100))},
         {f"managed/{name}.yaml": dice.choice((None, managed(name, "live")))},
         {"managed/works.yaml": dice.choice((None, replica_set(colour, strategy)))},
@@ -313,7 +335,10 @@ def start_sources(_dice: Random) -> Files:
 
 
 def edit_source(dice: Random) -> Files:
-    return {f"knative/{dice.choice(('orders', 'bills'))}.yaml": source(dice.choice(("orders", "bills")), dice.randrange(7))}
+    text = source(dice.choice(("orders", "bills")), dice.randrange(7))
+    if dice.random() < 0.4:
+        text = prefer(text, "shop", f"{ADAPTER}-{dice.randrange(4)}")
+    return {f"knative/{dice.choice(('orders', 'bills'))}.yaml": text}
 
 
 def start_applications(_dice: Random) -> Files:
@@ -322,8 +347,13 @@ def start_applications(_dice: Random) -> Files:
 
 
 def edit_application(dice: Random) -> Files:
+    app = APPLICATION % dice.randrange(1, 9)
     return dice.choice(
-        ({"krake/echo.yaml": APPLICATION % dice.randrange(1, 9)}, {"krake/near.yaml": dice.choice((None, SITE % "near"))})
+        (
+            {"krake/echo.yaml": app},
+            {"krake/echo.yaml": prefer(app, "tenant", dice.choice(("far", "near,far", "tenant.near")))},
+            {"krake/near.yaml": dice.choice((None, SITE % "near"))},
+        )
     )
 
 
@@ -366,6 +396,8 @@ class History:
             edit_companion,
             edit_store,
             edit_store,
+            edit_preference,
+            edit_preference,
         ]
         self._large: list[Draw] = [turn_karmada, turn_karmada, turn_karmada]
         self.files = start_karmada(dice)
