@@ -6,7 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.git.refs import check_ref
 from gitsched.git.remote_refs import fetch, find_remote_url, read_default_branch, read_remote_ref
@@ -21,6 +21,13 @@ _OBJECT_ID = re.compile(r"[0-9a-f]{40}")
 _BRANCH_PREFIX = "refs/heads/"
 _FULL_DEPTH = 2**31 - 1
 """The depth that fetches the complete history."""
+
+
+class BranchHead(NamedTuple):
+    """The commit (hex) at the head of a branch, and the short name of the branch; None for a detached HEAD."""
+
+    oid: str
+    name: str | None
 
 
 class SourceRepository(ABC):
@@ -47,8 +54,12 @@ class SourceRepository(ABC):
         """Return the short name of the given branch, or of HEAD's branch; None when HEAD is detached."""
 
     @abstractmethod
+    def find_head(self, branch: str | None) -> BranchHead:
+        """Return the head of the branch, or HEAD; Permanent when there is none."""
+
     def resolve_branch(self, branch: str | None) -> str:
         """Return the commit (hex) of the branch, or of HEAD; Permanent when there is none."""
+        return self.find_head(branch).oid
 
     @abstractmethod
     def fetch_commit(self, oid: str) -> bool:
@@ -97,19 +108,19 @@ class LocalSource(SourceRepository):
     def branch_name(self, branch: str | None) -> str | None:
         return parse_branch(branch) if branch is not None else self._repository.head_branch()
 
-    def resolve_branch(self, branch: str | None) -> str:
+    def find_head(self, branch: str | None) -> BranchHead:
+        name = self.branch_name(branch)
         if branch is None:
-            oid, name = self._repository.resolve("HEAD"), "HEAD"
+            oid = self._repository.resolve("HEAD")
         else:
-            name = parse_branch(branch)
             # A CI checkout of another branch has this branch only as a remote-tracking branch.
-            oid = self._repository.resolve(_BRANCH_PREFIX + name) or self._repository.resolve(f"refs/remotes/origin/{name}")
-        self.requested_branches.update({self.branch_name(branch) or ""} - {""})
+            oid = self._repository.resolve(f"{_BRANCH_PREFIX}{name}") or self._repository.resolve(f"refs/remotes/origin/{name}")
+        self.requested_branches.update({name or ""} - {""})
         if oid is None:
-            unborn = name == "HEAD" and not self._repository.is_bare
+            unborn = branch is None and not self._repository.is_bare
             hint = ": create a commit first; `gitsched plan --worktree` reads files that are not committed" if unborn else ""
-            raise Permanent(f"{self._repository.root} has no commit on {name}{hint}")
-        return oid
+            raise Permanent(f"{self._repository.root} has no commit on {'HEAD' if branch is None else name}{hint}")
+        return BranchHead(oid, name)
 
     def fetch_commit(self, oid: str) -> bool:
         if self._repository.has(oid) or not self._repository.is_shallow:
@@ -173,7 +184,7 @@ class RemoteSource(SourceRepository):
     def branch_name(self, branch: str | None) -> str | None:
         return parse_branch(branch) if branch is not None else self.repository.head_branch()
 
-    def resolve_branch(self, branch: str | None) -> str:
+    def find_head(self, branch: str | None) -> BranchHead:
         name = self.branch_name(branch)
         oid = self.repository.resolve_ref(_BRANCH_PREFIX + name) if name else None
         if oid is None:
@@ -183,7 +194,7 @@ class RemoteSource(SourceRepository):
         if name is None or oid is None:
             raise Permanent(f"{redact(self.clone.url)} has no commit on {branch or 'its default branch'}")
         self.requested_branches.add(name)
-        return oid
+        return BranchHead(oid, name)
 
     def fetch_commit(self, oid: str) -> bool:
         if not self.has(oid):

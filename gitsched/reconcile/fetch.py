@@ -26,7 +26,7 @@ from gitsched.model.errors import Permanent
 from gitsched.reconcile.cache.plan_cache import make_cache_key
 from gitsched.reconcile.facts.facts_branches import fetch_facts
 from gitsched.reconcile.output.output_records import open_records
-from gitsched.reconcile.run import Fetched, OutputLocation, RunContext, TrustedConfig
+from gitsched.reconcile.run import Fetched, OutputLocation, ReconciledSource, RunContext, TrustedConfig
 from gitsched.reconcile.source.config_file import read_config
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.commit_message import SOURCE_TRAILER
@@ -66,7 +66,7 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
     if settings.progress is not None:
         settings.progress("fetching", 0, 0)
     source.fetch(branch)
-    commit = _read_source_commit(context, branch, head)
+    commit, name = _read_source_commit(context, branch, head)
     tree = (base or commit).tree
     settled = head.config if head is not None and head.commit.tree == tree else read_config_or_defaults(context, tree)
     config = settled.output
@@ -74,7 +74,7 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
         context = context._replace(settings=settings._replace(push=None))
     open_location = partial(_open_location, context, publishes)
     location = open_location(config)
-    trusted = TrustedConfig(settled, base, base is not None)
+    trusted, reconciled = TrustedConfig(settled, base, base is not None), ReconciledSource()
     if location.record is not None or location.has_notes:
         from gitsched.reconcile.output.recorded_output import (
             find_last_reconciled,
@@ -83,6 +83,7 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
             find_recorded_location,
             is_chosen_by_operator,
         )  # only if there was an earlier run
+        from gitsched.reconcile.source.source_notes import read_reconciled
 
         location = find_recorded_location(context, location, config, open_location)
         if base is None:
@@ -100,6 +101,7 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
                     if last is not None:
                         trusted = TrustedConfig(read_config_or_defaults(context, last.tree), last)
         config = trusted.config.output._replace(branch=location.output.branch, path=location.prefix.rstrip("/"))
+        reconciled = read_reconciled(location)
     output, output_head, output_tree, prefix, record, _, is_edited = location
     by_operator = (output.branch, prefix.rstrip("/")) != (settled.output.branch.removeprefix("refs/heads/"), settled.output.path)
     if record is not None:
@@ -120,7 +122,11 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
         trusted,
         chosen_by_operator=by_operator,
         is_edited=is_edited,
+        reconciled=reconciled,
+        branch=name or "",
     )
+    if publishes and name is None:
+        fetched = fetched._replace(branch=_find_tracking_branch(source.repository, commit.oid))
     if trusted.config.source.facts != FactsConfig():
         fetched = fetched._replace(facts=fetch_facts(context, trusted.config, settings.push))
     fetched = fetched._replace(frozen=_read_freeze(fetched)) if output_tree else fetched
@@ -129,6 +135,13 @@ def fetch(context: RunContext, base: Commit | None = None, *, publishes: bool = 
     from gitsched.reconcile.output.upgraded_output import upgrade_output  # only after an upgrade
 
     return upgrade_output(context, fetched, record)
+
+
+def _find_tracking_branch(repository: Repository, commit: str) -> str:
+    """Return the branch of the origin whose head a commit is, as for a detached HEAD in CI; "" if there is none, or several."""
+    prefix = "refs/remotes/origin/"
+    names = [ref.removeprefix(prefix) for ref, oid in repository.list_refs(prefix) if oid == commit and ref != f"{prefix}HEAD"]
+    return names[0] if len(names) == 1 else ""
 
 
 def _open_location(context: RunContext, publishes: bool, config: OutputConfig) -> OutputLocation:
@@ -198,24 +211,24 @@ def read_config_or_defaults(context: RunContext, tree: str) -> Config:
     return read_config(context.source.repository, tree, context.caches.files) or Config()
 
 
-def _read_source_commit(context: RunContext, branch: str | None, head: _HeadConfig | None) -> Commit:
-    """Return the source commit; that at HEAD has been read.
+def _read_source_commit(context: RunContext, branch: str | None, head: _HeadConfig | None) -> tuple[Commit, str | None]:
+    """Return the source commit, and its branch, None for a detached HEAD; the commit at HEAD has been read.
 
     For a worktree it has no id, and its tree holds the uncommitted files. If there are any, its time is now, that of the commit to come.
     """
     settings, repository = context.settings, context.source.repository
     if settings.worktree and repository.resolve("HEAD") is None:
-        return Commit("", write_worktree(repository), (), settings.now, "files not committed yet", "", ())
-    oid = context.source.resolve_branch(branch)
+        return Commit("", write_worktree(repository), (), settings.now, "files not committed yet", "", ()), None
+    oid, name = context.source.find_head(branch)
     if settings.revision is not None:
         commit = find_commit(context, settings.revision)
     else:
         commit = head.commit if head is not None and head.commit.oid == oid else repository.commit(oid)
     if not settings.worktree:
-        return commit
+        return commit, name
     tree = write_worktree(repository)
     time = commit.time if tree == commit.tree else max(settings.now.replace(microsecond=0), commit.time)
-    return commit._replace(oid="", tree=tree, parents=(commit.oid,), time=time)
+    return commit._replace(oid="", tree=tree, parents=(commit.oid,), time=time), name
 
 
 def write_worktree(repository: Repository) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from gitsched import __version__
 from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, open_source
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gitsched.apis.gitsched.config import Config
     from gitsched.decide.incremental.incremental_plan import IncrementalPlan
     from gitsched.decide.incremental.plan_state import PreviousOutput
-    from gitsched.decide.plan_input import PlanInput, SourceTree
+    from gitsched.decide.plan_input import PlanInput
     from gitsched.decide.plan_result import Plan
     from gitsched.model.changes import RecordChange, SettingChange
     from gitsched.model.commit import Commit
@@ -99,11 +99,15 @@ class Facts(NamedTuple):
         return sha256("\n".join(rows).encode()).hexdigest()
 
 
-class SourceWithFacts(NamedTuple):
-    """A source with the facts in the documents of its clusters."""
+RECONCILED: Final = "reconciled"
+"""The member of a note on an output commit that has the ReconciledSource of each output with this head, by the name of the output."""
 
-    source: SourceTree
-    applied: AppliedFacts
+
+class ReconciledSource(NamedTuple):
+    """The newest source commit that a run has planned for an output, and the reconciled source branch; "" for what is not known."""
+
+    source: str = ""
+    branch: str = ""
 
 
 class OutputLocation(NamedTuple):
@@ -129,7 +133,8 @@ class Fetched(NamedTuple):
     gitsched.json records them; None for those that the last run recorded. `chosen_by_operator`: in the first run the operator chose another
     branch or directory of the output than gitsched.yaml; the note on the output commit says so. `is_edited`: no run made the head of the
     output, or someone amended it. `rewritten` is the record of the head where an earlier version wrote it and the run rewrites it first:
-    `output_tree` and `record` are those of the rewrite then, and `output_head` is still the head of the branch.
+    `output_tree` and `record` are those of the rewrite then, and `output_head` is still the head of the branch. `reconciled` says what
+    was planned before, and `branch` is that of the source commit, "" if it is not known.
     """
 
     source: Commit
@@ -148,6 +153,8 @@ class Fetched(NamedTuple):
     chosen_by_operator: bool = False
     is_edited: bool = False
     rewritten: RunMetadata | None = None
+    reconciled: ReconciledSource = ReconciledSource()
+    branch: str = ""
 
     @property
     def time(self) -> datetime:

@@ -45,6 +45,7 @@ def test_a_worktree(work: Path, git, cache: Path):
     assert source.resolve_branch(None) == git("rev-parse", "main", at=work)
     assert source.resolve_branch("dev") == source.resolve_branch("refs/heads/dev") == dev
     assert (source.branch_name(None), source.branch_name("refs/heads/dev")) == ("main", "dev")
+    assert source.find_head("refs/heads/dev") == (dev, "dev")
     assert source.has(dev)
     assert source.fetch_commit(dev)
     assert not source.fetch_commit("1" * 40)
@@ -69,7 +70,7 @@ def test_a_ci_checkout_is_detached_and_shallow(origin: Path, work: Path, git, tm
     git("checkout", "-q", "--detach", at=tmp_path / "ci")
     git("branch", "-D", "main", at=tmp_path / "ci")
     source = open_source(str(tmp_path / "ci"), cache=cache)
-    assert source.resolve_branch(None) == tip
+    assert source.find_head(None) == (tip, None)
     assert source.branch_name(None) is None
     assert source.resolve_branch("dev") == first, "known as origin/dev"
     deep = move(git, work, origin, "three", "other")

@@ -203,6 +203,19 @@ FOREIGN_NOTES: dict[str, tuple[str, str, str]] = {
     "too deep": ("100644 blob BLOB", "HEAD", "[" * 100_000),
     "too large": ("100644 blob BLOB", "HEAD", '{"drySha": "COMMIT", "x": "' + "x" * (1 << 20) + '"}'),
     "texts that are no Unicode": ("100644 blob BLOB", "HEAD", '{"drySha": "\\ud800", "operatorOutputs": ["\\ud800"]}'),
+    "last runs that are none": ("100644 blob BLOB", "HEAD", '{"drySha": "COMMIT", "reconciled": [1]}'),
+    "last runs without texts": ("100644 blob BLOB", "HEAD", '{"reconciled": {"placements": {"source": 1, "branch": null}}}'),
+    "options of git in a last run": (
+        "100644 blob BLOB",
+        "HEAD",
+        '{"reconciled": {"placements": {"source": "--x", "branch": "-x"}}}',
+    ),
+    "no branch in a last run": ("100644 blob BLOB", "HEAD", '{"reconciled": {"placements": {"branch": "../\\ud800"}}}'),
+    "a last run of no commit": (
+        "100644 blob BLOB",
+        "HEAD",
+        '{"reconciled": {"placements": {"source": "' + "a" * 40 + '", "branch": "\\u0000*"}}}',
+    ),
     "an option of git": ("100644 blob BLOB", "HEAD", '{"drySha": "--upload-pack=false"}'),
 }
 

@@ -54,7 +54,7 @@ def test_an_irrelevant_change_makes_no_commit_and_moves_the_note(pair: Fleet) ->
     source = pair.commit({"README.md": "About this fleet\n"}, hour=1)
     assert pair.reconcile(1).after is None
     assert pair.head == before
-    assert note(pair) == f'{{"drySha":"{source}"}}'
+    assert note(pair) == f'{{"drySha":"{source}","reconciled":{{"placements":{{"source":"{source}","branch":"main"}}}}}}'
 
 
 def note(fleet: Fleet) -> str:

@@ -18,7 +18,7 @@ from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.finding import Finding, Location, format_count, format_names, locate_origin
 from gitsched.model.time import EPOCH, add_duration, format_time
 from gitsched.reconcile.facts.facts_branches import FactsDocuments, list_score_kinds, read_facts_documents
-from gitsched.reconcile.run import Facts, RunContext, SourceWithFacts
+from gitsched.reconcile.run import Facts, RunContext
 from gitsched.reconcile.source.source_reader import SourceReader, make_origin
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
@@ -29,6 +29,13 @@ _RULES = {
     "noNewPlacements": "the cluster gets no new workloads",
     "evict": "workloads leave the cluster",
 }
+
+
+class SourceWithFacts(NamedTuple):
+    """A source with the facts in the documents of its clusters."""
+
+    source: SourceTree
+    applied: AppliedFacts
 
 
 class _ObservedFacts(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -23,7 +24,17 @@ from gitsched.reconcile.cache.caches import Caches, LastWritten
 from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
 from gitsched.reconcile.cache.plan_file import PlanFile, RowStore
 from gitsched.reconcile.output.output_records import open_records
-from gitsched.reconcile.run import CompleteState, Fetched, Planned, Published, RunContext, StateUpdate, Written
+from gitsched.reconcile.run import (
+    RECONCILED,
+    CompleteState,
+    Fetched,
+    Planned,
+    Published,
+    ReconciledSource,
+    RunContext,
+    StateUpdate,
+    Written,
+)
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.output_files import FREEZE, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
 from gitsched.render.run_metadata import GITATTRIBUTES, RunMetadata
@@ -390,15 +401,13 @@ def commit_output(
 
 
 def _make_note(context: RunContext, fetched: Fetched, commit: str) -> str:
-    """Return the note for an output commit, which several output branches may share."""
-    if fetched.record is None and not fetched.chosen_by_operator and not context.settings.output_branch:
-        return make_source_note(fetched.source.oid)
-    from gitsched.reconcile.output.recorded_output import describe_outputs  # only after an earlier run, or with a chosen output
+    """Return the note for an output commit: it names the newest source commit that a run has planned, and describes the outputs that have
+    this commit."""
+    source = fetched.source.oid
+    if not (fetched.output_head or fetched.prefix or fetched.chosen_by_operator or context.settings.output_branch):
+        members: dict[str, object] = {RECONCILED: {fetched.output.branch: ReconciledSource(source, fetched.branch)._asdict()}}
+    else:
+        from gitsched.reconcile.output.recorded_output import describe_outputs  # only after an earlier run, or with a chosen output
 
-    return make_source_note(fetched.source.oid, describe_outputs(context, fetched, commit))
-
-
-def make_source_note(oid: str, outputs: str = "") -> str:
-    """Return the git note of the output's head: it names the newest source commit that a run has planned. `outputs` are members about the
-    outputs with this head, as JSON."""
-    return f'{{"drySha":"{oid}"{outputs}}}\n'
+        members = describe_outputs(context, fetched, commit)
+    return json.dumps({"drySha": source, **members}, separators=(",", ":")) + "\n"

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.output_config import OutputConfig
 from gitsched.git.remote_refs import list_remote_refs
-from gitsched.reconcile.run import Fetched, OutputLocation, RunContext, TrustedConfig
-from gitsched.reconcile.source.source_notes import OPERATOR_OUTPUTS, OUTPUT_MOVES, OutputNote, read_output_note
+from gitsched.reconcile.run import RECONCILED, Fetched, OutputLocation, ReconciledSource, RunContext, TrustedConfig
+from gitsched.reconcile.source.source_notes import (
+    OPERATOR_OUTPUTS,
+    OUTPUT_MOVES,
+    OutputNote,
+    name_location,
+    read_output_note,
+    read_reconciled,
+)
 from gitsched.render.output_files import CLUSTERS, PLACEMENTS, RUN_METADATA, STATUS
 
 if TYPE_CHECKING:
@@ -51,8 +57,7 @@ def find_last_reconciled(source: SourceRepository, location: OutputLocation) -> 
     """Return the newest source commit that a run has planned for this output; None if there is none, or it is not available."""
     if location.record is None or location.head is None:
         return None
-    noted = read_output_note(location.output.repository, location.head).source
-    for oid in (noted, location.record.source):
+    for oid in (read_reconciled(location).source, location.record.source):
         if oid and source.fetch_commit(oid):
             return source.repository.commit(oid)
     return None
@@ -93,7 +98,7 @@ def _list_first_parents(repository: Repository, commit: Commit) -> Iterator[str]
 def is_chosen_by_operator(location: OutputLocation) -> bool:
     """Return whether options and not the settings of the source chose the location in the first run."""
     note = read_output_note(location.output.repository, location.head) if location.head else OutputNote()
-    return _name_location(location.output.branch, location.prefix) in note.operator_outputs
+    return name_location(location.output.branch, location.prefix) in note.operator_outputs
 
 
 def _is_own(source: SourceRepository, location: OutputLocation) -> bool:
@@ -151,20 +156,25 @@ def _list_heads(output: OutputRepository) -> Mapping[str, str]:
     return heads
 
 
-def describe_outputs(context: RunContext, fetched: Fetched, commit: str) -> str:
-    """Return the members of the note on an output commit that name the outputs that the operator chose in their first runs, and count the
-    moves of the output; "" if there are none."""
-    found = read_output_note(fetched.output.repository, commit)
-    name, outputs, moves = _name_location(fetched.output.branch, fetched.prefix), set(found.operator_outputs), dict(found.moves)
-    if fetched.chosen_by_operator:
-        outputs.add(name)
+def describe_outputs(context: RunContext, fetched: Fetched, commit: str) -> dict[str, object]:
+    """Return the members of the note on an output commit: what was reconciled, the outputs that the operator chose in their first runs,
+    and how often the outputs were moved. What the notes on this commit and on the head say of other outputs stays.
+
+    The source branch that is recorded first remains until the operator names another.
+    """
+    repository, head, name = fetched.output.repository, fetched.output_head, name_location(fetched.output.branch, fetched.prefix)
+    found, before = read_output_note(repository, commit), read_output_note(repository, head) if head else OutputNote()
+    before = before.of_branch(fetched.output.branch)
+    outputs = {*found.operator_outputs, *before.operator_outputs, *([name] if fetched.chosen_by_operator else [])}
     count = _count_moves(fetched, name) if context.settings.output_branch and not fetched.chosen_by_operator else 0
-    if count or fetched.output_head:
-        before = read_output_note(fetched.output.repository, fetched.output_head).moves if fetched.output_head else {}
-        moves |= {name: max(count, before.get(name, 0))}
-    moves = {name: count for name, count in moves.items() if count}
-    members = f',"{OPERATOR_OUTPUTS}":{json.dumps(sorted(outputs))}' if outputs else ""
-    return f'{members},"{OUTPUT_MOVES}":{json.dumps(moves, sort_keys=True)}' if moves else members
+    moves = {**found.moves, **before.moves}
+    moves |= {name: max(count, moves.get(name, 0))}
+    moves = {name: count for name, count in sorted(moves.items()) if count}
+    branch = fetched.branch if context.settings.branch is not None else fetched.reconciled.branch or fetched.branch
+    reconciled = {**before.reconciled, **found.reconciled, name: ReconciledSource(fetched.source.oid, branch)}
+    members: dict[str, object] = {RECONCILED: {name: each._asdict() for name, each in sorted(reconciled.items())}}
+    members |= {OPERATOR_OUTPUTS: sorted(outputs)} if outputs else {}
+    return members | ({OUTPUT_MOVES: moves} if moves else {})
 
 
 def _count_moves(fetched: Fetched, name: str) -> int:
@@ -189,7 +199,7 @@ def find_moved_location(
     source, repository = context.source, found.output.repository
     notes = {branch: read_output_note(repository, head) for branch, head in _list_heads(found.output).items()}
     own = read_output_note(repository, found.head).moves if found.head else {}
-    count = own.get(_name_location(found.output.branch, found.prefix), 0)
+    count = own.get(name_location(found.output.branch, found.prefix), 0)
     later = [
         (-moves, branch, name.partition(":")[2])
         for branch, note in notes.items()
@@ -208,7 +218,3 @@ def _is_unverifiable(context: RunContext, location: OutputLocation) -> bool:
     """Return whether the output is in the repository of the source, and a shallow clone does not have the source commits of its runs."""
     is_inside = context.settings.output is None and not is_chosen_by_operator(location)
     return is_inside and context.source.repository.is_shallow
-
-
-def _name_location(branch: str, prefix: str) -> str:
-    return f"{branch}:{prefix.rstrip('/')}" if prefix else branch

@@ -17,7 +17,6 @@ from gitsched.reconcile.bundles.source_commits import list_source_commits
 from gitsched.reconcile.output.manifest_changes import find_manifest_changes
 from gitsched.reconcile.output.output_commit import write
 from gitsched.reconcile.run import Fetched, Planned, RunContext, Written
-from gitsched.reconcile.source.source_notes import read_output_note
 from gitsched.report.lines import abbreviate_oid
 
 MAX_COMMITS = 20
@@ -76,9 +75,8 @@ def combine_reviews(
 
 def _list_chain(context: RunContext, fetched: Fetched) -> list[Commit]:
     """Return the commit that was planned last, and the first parents since then up to the planned one; none if that is not known."""
-    repository, output, head = context.source.repository, fetched.output.repository, fetched.output_head
-    planned = {fetched.record.source} if fetched.record is not None else set()
-    planned.add(read_output_note(output, head).source if head else "")
+    repository, planned = context.source.repository, {fetched.reconciled.source}
+    planned |= {fetched.record.source} if fetched.record is not None else set()
     chain = [fetched.source]
     while fetched.source.oid and len(chain) <= MAX_COMMITS and chain[0].parents:
         parent = chain[0].parents[0]

@@ -45,12 +45,7 @@ def _find_base(fetched: Fetched, recorded: GuardRecord) -> str:
         return fetched.trusted.commit.oid if fetched.trusted.commit is not None else ""
     if recorded.digest:
         return recorded.base
-    if fetched.record is None:
-        return ""
-    from gitsched.reconcile.source.source_notes import read_output_note  # most plans move nothing
-
-    note = read_output_note(fetched.output.repository, fetched.output_head) if fetched.output_head else None
-    return (note.source if note is not None else "") or fetched.record.source
+    return fetched.reconciled.source
 
 
 def _list_edits(context: RunContext, fetched: Fetched, find_base: Callable[[], str]) -> SourceEdits | None:

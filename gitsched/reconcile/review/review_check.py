@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gitsched.diff.plans import ReviewedPlan, compare_with_review, compute_plan_digest, find_reviewed_digest
-from gitsched.git.notes import read_note
 from gitsched.reconcile.output.manifest_changes import find_manifest_changes
-from gitsched.reconcile.output.output_commit import make_source_note
 from gitsched.reconcile.run import Fetched, Planned, RunContext, Written
 from gitsched.report.lines import abbreviate_oid
 from gitsched.report.summary import REVIEWED_TRAILER
@@ -74,8 +72,4 @@ def _check_saved_plan(saved: ReviewedPlan, fetched: Fetched, planned: Planned, w
 
 def has_planned_source(fetched: Fetched) -> bool:
     """Return whether an earlier run has planned this source commit, even if nothing changed."""
-    oid, head = fetched.source.oid, fetched.output_head
-    if fetched.record is not None and fetched.record.source == oid:
-        return True
-    note = read_note(fetched.output.repository, head) if head is not None else None
-    return note is not None and note.startswith(make_source_note(oid).rstrip("}\n"))
+    return fetched.record is not None and fetched.source.oid in (fetched.record.source, fetched.reconciled.source)

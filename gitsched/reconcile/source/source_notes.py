@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gitsched.git.notes import read_note
+from gitsched.git.refs import REF_FORMAT
 from gitsched.model.document import as_object
 from gitsched.model.errors import Permanent
+from gitsched.reconcile.run import RECONCILED, ReconciledSource
 from gitsched.render.output_files import RUN_METADATA
 from gitsched.render.run_metadata import parse_run_metadata
 
 if TYPE_CHECKING:
     from gitsched.git import Repository
     from gitsched.git.source import SourceRepository
-    from gitsched.reconcile.run import Fetched
+    from gitsched.reconcile.run import Fetched, OutputLocation
 
 OPERATOR_OUTPUTS: Final = "operatorOutputs"
 """The member of a note with the outputs that the operator chose in their first runs."""
@@ -23,19 +26,27 @@ OUTPUT_MOVES: Final = "outputMoves"
 """The member of a note that says how often the operator had moved the output when a branch was chosen, by branch."""
 MAX_OUTPUT_COMMITS = 100
 """Commits of the output branch that are searched for the source commits of earlier runs."""
-
-
 MAX_MOVES = 1_000_000
 """Moves of the output that a note may count."""
+_OBJECT_ID = re.compile(r"[0-9a-f]{40}")
 
 
 class OutputNote(NamedTuple):
-    """The note on an output commit: the newest source commit that a run has planned, the outputs that the operator chose, and how often the
-    operator had moved the output when they were chosen."""
+    """The note on an output commit: the newest source commit that a run has planned, the outputs that the operator chose, how often the
+    operator had moved the output when they were chosen, and what was reconciled for each output."""
 
     source: str = ""
     operator_outputs: tuple[str, ...] = ()
     moves: Mapping[str, int] = {}
+    reconciled: Mapping[str, ReconciledSource] = {}
+
+    def of_branch(self, branch: str) -> OutputNote:
+        """Return what the note says of the outputs in an output branch: other branches may have had the same commit."""
+        return self._replace(
+            operator_outputs=tuple(name for name in self.operator_outputs if name.partition(":")[0] == branch),
+            moves={name: count for name, count in self.moves.items() if name.partition(":")[0] == branch},
+            reconciled={name: found for name, found in self.reconciled.items() if name.partition(":")[0] == branch},
+        )
 
 
 def read_output_note(repository: Repository, commit: str) -> OutputNote:
@@ -50,7 +61,34 @@ def read_output_note(repository: Repository, commit: str) -> OutputNote:
     moves = {
         name: count for name, count in as_object(note.get(OUTPUT_MOVES)).items() if type(count) is int and 0 < count <= MAX_MOVES
     }
-    return OutputNote(oid if isinstance(oid, str) else "", names, moves)
+    reconciled = {name: _parse_reconciled(as_object(value)) for name, value in as_object(note.get(RECONCILED)).items()}
+    return OutputNote(oid if isinstance(oid, str) else "", names, moves, reconciled)
+
+
+def _parse_reconciled(value: Mapping[str, object]) -> ReconciledSource:
+    """Return what whoever can push may have edited: only the id of an object and the name of a branch count."""
+    source, branch = str(value.get("source")), str(value.get("branch"))
+    is_branch = branch.isprintable() and REF_FORMAT.fullmatch(f"refs/heads/{branch}")
+    return ReconciledSource(source if _OBJECT_ID.fullmatch(source) else "", branch if "branch" in value and is_branch else "")
+
+
+def read_reconciled(location: OutputLocation) -> ReconciledSource:
+    """Return the newest source commit that a run has planned for an output, and its branch: as the note on the head says, otherwise the
+    commit in gitsched.json.
+
+    Outputs in directories share the head, and the note of an earlier version does not say for which of them its commit was planned.
+    """
+    if location.record is None or location.head is None:
+        return ReconciledSource()
+    note = read_output_note(location.output.repository, location.head)
+    found = note.reconciled.get(name_location(location.output.branch, location.prefix), ReconciledSource())
+    noted = found.source or ("" if location.prefix else note.source)
+    return found._replace(source=noted or location.record.source)
+
+
+def name_location(branch: str, prefix: str) -> str:
+    """Return the name of an output in notes: the branch, and the directory if there is one."""
+    return f"{branch}:{prefix.rstrip('/')}" if prefix else branch
 
 
 def find_earlier_source(source: SourceRepository, fetched: Fetched) -> str:
