@@ -72,6 +72,11 @@ def _read_saved(_ctx: click.Context, _parameter: click.Parameter, value: str | N
 @options.LIVE_METRICS
 @options.RUN_CONDITIONS
 @options.RELEASED_CLUSTERS
+@click.option(
+    "--allow-older",
+    is_flag=True,
+    help="Reconcile also a commit that is older than that of the last run, or does not have it: what came since is taken back.",
+)
 @options.FAIL_ON
 @output.report_option("env")
 @options.FORMAT

@@ -98,10 +98,13 @@ def _run_ls_remote(
     return rows
 
 
-def fetch(repository: Repository, url: str, refspecs: Sequence[str], depth: int | None = None) -> None:
+def fetch(
+    repository: Repository, url: str, refspecs: Sequence[str], depth: int | None = None, *, only_commits: bool = False
+) -> None:
     """Fetch refs (`[+]source:destination`, full ref names) or object ids, without tags and submodules, and check every object.
 
-    `depth` limits the history and makes the repository shallow. Raise Permanent if the remote does not have one of the refs.
+    `depth` limits the history and makes the repository shallow. With `only_commits`, trees and files are left out, unless the remote does
+    not know how. Raise Permanent if the remote does not have one of the refs.
     """
     refs = dict[str, str]()
     for refspec in refspecs:
@@ -111,6 +114,8 @@ def fetch(repository: Repository, url: str, refspecs: Sequence[str], depth: int 
     options = ["--no-tags", "--no-prune", "--no-recurse-submodules", "--no-write-fetch-head", "--quiet"]
     if depth is not None:
         options.append(f"--depth={depth:d}")
+    if only_commits:
+        options.append("--filter=tree:0")
     done = run_transport(["fetch", *options, "--end-of-options", url, *refspecs], url, repository, transport.TRANSFER_TIMEOUT)
     if done.exit_code != 0:
         raise recognize_damage(_explain_fetch(repository, url, refs, done.stderr), repository)

@@ -81,6 +81,11 @@ def run(
             from gitsched.reconcile.review.setting_findings import check_signature  # few sources require signatures
 
             check_signature(context, fetched)
+        order: tuple[Finding, ...] = ()
+        if not preview and fetched.reconciled.source not in ("", fetched.source.oid, *fetched.source.parents):
+            from gitsched.reconcile.source.source_order import check_source_order  # most commits follow the last one
+
+            order = check_source_order(context, fetched)
         cached = None if complete else take_plan(context, fetched)
         planned = None
         if cached is not None:
@@ -98,8 +103,8 @@ def run(
                 reviewing = context._replace(settings=context.settings._replace(now=now.replace(microsecond=0)))
                 written = check_review(reviewing, fetched, planned, written, partial(plan_source, now=now))
             commit = None if preview or written.refused else prepare_commit(context, fetched, planned, written)
-            if commit is not None and commit.findings:
-                written = written._replace(findings=(*written.findings, *commit.findings))
+            if order or (commit is not None and commit.findings):
+                written = written._replace(findings=(*order, *written.findings, *(commit.findings if commit is not None else ())))
             return written, commit
 
         has_content = not context.settings.findings_only

@@ -24,7 +24,8 @@ class RunSettings(NamedTuple):
     `output` is another repository for the output, `push` the name or URL of a remote. `signing` is (ssh or gpg, key).
 
     `allowed` are the digests of withheld changes that are allowed, `released_clusters` the clusters that held workloads may leave,
-    `guard_limits` limits that take precedence over those of gitsched.yaml.
+    `guard_limits` limits that take precedence over those of gitsched.yaml. With `allow_older`, the source commit may be an older one than
+    that of the last run.
 
     `observations` is live or recorded. `hosts`, `status_hosts`, `remotes` and `tokens` are the allow-list, with an entry for each option:
     the only hosts of metrics providers and of forges that live observations may query, the only other repositories that may be fetched,
@@ -60,6 +61,7 @@ class RunSettings(NamedTuple):
     allowed: tuple[str, ...] = ()
     released_clusters: tuple[str, ...] = ()
     guard_limits: tuple[GuardLimit, ...] = ()
+    allow_older: bool = False
     author: tuple[str, str] | None = None
     signing: tuple[str, str] | None = None
     observations: str = "live"
@@ -89,7 +91,9 @@ class RunSettings(NamedTuple):
     @property
     def without_choices(self) -> RunSettings:
         """These settings without what the options of one command allow, release or compare with."""
-        return self._replace(allowed=(), released_clusters=(), guard_limits=(), reviewed=None, require_reviewed=False)
+        return self._replace(
+            allowed=(), released_clusters=(), guard_limits=(), allow_older=False, reviewed=None, require_reviewed=False
+        )
 
     def complete(self, operator: OperatorConfig) -> RunSettings:
         """Return the settings with those of the operator's file where options leave them open."""

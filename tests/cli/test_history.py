@@ -120,7 +120,7 @@ def test_what_is_missing_or_damaged_is_named_and_the_rest_is_shown(
     assert damaged[:10] in read(moved, start=damaged)[0]
 
     git("reset", "-q", "--hard", "HEAD~", at=moved)
-    gitsched("reconcile")
+    gitsched("reconcile", "--allow-older")
     assert "the source went back from" in read(moved)[0]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -29,15 +30,22 @@ def list_arguments(fleet: Fleet, hour: float, form: str, *options: str) -> list[
     return [*words, f"--now={at_hour(hour).isoformat()}", f"--cache-dir={fleet.cache}"]
 
 
-def race(remote: Path, winner: list[str], loser: Fleet, hour: float, form: str, tmp_path: Path) -> tuple[str, dict[str, str]]:
-    """Start the loser, and the winner during its push; return what the loser prints, and its outputs for later steps."""
+def start_race(
+    remote: Path, winner: list[str], loser: Fleet, hour: float, form: str, tmp_path: Path
+) -> subprocess.CompletedProcess[str]:
+    """Start the loser, and the winner during its push; return the loser when both have ended."""
     hook = remote / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
     fork_server.write_script(tmp_path / "gitsched")
     command = shlex.join([str(tmp_path / "gitsched"), *winner])
     hook.write_text(HOOK.format(flag=tmp_path / "flag", command=command, out=tmp_path / "winner.txt"))
     hook.chmod(0o755)
-    done = fork_server.run(list_arguments(loser, hour, form), loser.path, os.environ)
+    return fork_server.run(list_arguments(loser, hour, form), loser.path, os.environ)
+
+
+def race(remote: Path, winner: list[str], loser: Fleet, hour: float, form: str, tmp_path: Path) -> tuple[str, dict[str, str]]:
+    """Start the loser, and the winner during its push; return what the loser prints, and its outputs for later steps."""
+    done = start_race(remote, winner, loser, hour, form, tmp_path)
     assert done.returncode == 0, done.stderr
     return done.stdout, dict(line.split("=", 1) for line in Path(f"{loser.path}.env").read_text().splitlines())
 

@@ -1,0 +1,103 @@
+"""Whether a run may plan its source commit after that of the last run: an older commit, or one of another branch, would take back what
+was decided since."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gitsched.git.commit_order import compare_commits
+from gitsched.git.remote_refs import find_remote_url, list_remote_refs
+from gitsched.model.errors import GitschedError, Permanent
+from gitsched.model.finding import Finding
+from gitsched.report.lines import abbreviate_oid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gitsched.git.source import SourceRepository
+    from gitsched.reconcile.run import Fetched, RunContext
+
+_HEADS, _TRACKING = "refs/heads/", "refs/remotes/origin/"
+MAX_BRANCHES = 1_000
+"""Branches of a clone, and of its origin, that are searched for the source commit of the last run."""
+
+
+def check_source_order(context: RunContext, fetched: Fetched) -> tuple[Finding, ...]:
+    """Return findings about a source commit that does not have that of the last run in its history. Raise Permanent if the run must not
+    plan it: an older commit without the option --allow-older, and one of another branch without --branch."""
+    settings, source, planned, last = context.settings, context.source, fetched.source, fetched.reconciled
+    order = compare_commits(source, planned.oid, last.source)
+    if order == "later":
+        return ()
+    subject = f"commit {abbreviate_oid(planned.oid)}{f' of branch {fetched.branch}' if fetched.branch else ''}"
+    recorded = f" for branch {last.branch}" if last.branch not in ("", fetched.branch) else ""
+    newest = f"commit {abbreviate_oid(last.source)}, which was reconciled last{recorded}"
+    if order == "earlier" or (order == "unknown" and _is_dated_earlier(source, planned.oid, last.source)):
+        how = "is older than" if order == "earlier" else "is dated before, and may not have,"
+        if not settings.allow_older:
+            raise Permanent(
+                f"{subject} {how} {newest}: a run would take back what came since. If this job was started again, or a later one was "
+                "faster, nothing is to be done; to go back, revert with a new commit, or pass --allow-older"
+            )
+        return (Finding("warning", "source-older", f"{subject} {how} {newest}: what came since is taken back"),)
+    why, verb = _find_conflict(source, fetched), "does not have" if order == "diverged" else "may not have"
+    is_other = fetched.branch != last.branch
+    if why and not (settings.allow_older or (settings.branch is not None and is_other)):
+        choice = f"--branch {fetched.branch or 'NAME'} to reconcile this branch from now on" if is_other else "--allow-older"
+        raise Permanent(f"{subject} {verb} {newest} ({why}): a run would take it back. Merge that commit, or pass {choice}")
+    if order == "unknown":
+        message = (
+            f"it is not known whether {subject} has {newest} in its history: this clone lacks the commits between them, and the "
+            "remote does not send them; fetch the whole history (git fetch --unshallow, or fetch-depth: 0 of actions/checkout)"
+        )
+        return (Finding("info", "source-order-unknown", message),)
+    why = why or _find_branch(source, fetched) or "no branch is known to have it, as after a force-push"
+    return (Finding("warning", "source-diverged", f"{subject} does not have {newest} ({why}): it is taken back"),)
+
+
+def _is_dated_earlier(source: SourceRepository, planned: str, last: str) -> bool:
+    repository = source.repository
+    return repository.has_commit(last) and repository.commit(planned).time < repository.commit(last).time
+
+
+def _find_conflict(source: SourceRepository, fetched: Fetched) -> str:
+    """Return why the planned commit does not replace that of the last run: another commit of the reconciled branch has that, or the planned
+    one is not on this branch; "" otherwise, as after a force-push, or for a branch that was renamed.
+
+    Where the reconciled branch is not known, or does not exist, every branch counts that has the commit of the last run.
+    """
+    planned, reconciled = fetched.source.oid, fetched.reconciled.branch
+    heads = _list_heads(source, reconciled) if reconciled else {}
+    if not heads:
+        return _find_branch(source, fetched)
+    for name, head in heads.items():
+        if head != planned and compare_commits(source, head, fetched.reconciled.source) == "later":
+            return f"it is on {name}"
+    is_on_branch = reconciled == fetched.branch or any(compare_commits(source, head, planned) == "later" for head in heads.values())
+    return "" if is_on_branch else f"branch {reconciled} does not have commit {abbreviate_oid(planned)}"
+
+
+def _find_branch(source: SourceRepository, fetched: Fetched) -> str:
+    """Return which other branch is known to have the source commit of the last run; "" if none is."""
+    planned, last, repository = fetched.source.oid, fetched.reconciled.source, source.repository
+    heads = _list_heads(source, "*").items()
+    return next((f"it is on {name}" for name, head in heads if head != planned and repository.has_ancestor(head, last)), "")
+
+
+def _list_heads(source: SourceRepository, branch: str) -> Mapping[str, str]:
+    """Return the heads of a branch, or of all for `*`, by what a message calls them: those of the remote, and of a local repository. Where
+    the remote does not answer, its branches are those of the last fetch."""
+    repository, local = source.repository, source.url is None
+    url = source.url or find_remote_url(repository, "origin")
+    prefix = _HEADS
+    try:
+        remote = sorted(list_remote_refs(url, [_HEADS + branch], repository=repository).items()) if url is not None else []
+    except GitschedError:
+        prefix, remote = _TRACKING, repository.list_refs(_TRACKING)
+    found: dict[str, str] = {}
+    for start, refs in ((prefix, remote), (_HEADS, repository.list_refs(_HEADS) if local else [])):
+        names = ((ref.removeprefix(start), oid) for ref, oid in refs if ref.startswith(start))
+        place = "origin/" if refs is remote and local else "branch "
+        chosen = [(name, oid) for name, oid in names if branch in ("*", name)][:MAX_BRANCHES]
+        found |= {f"{place}{name}": oid for name, oid in chosen}
+    return found
