@@ -119,3 +119,16 @@ def test_a_second_move_counts_what_was_delivered(fleet: Fleet) -> None:
     fleet.reconcile(4)
     found = read_replicas(fleet)
     assert sum(found.values()) >= 6, found
+
+
+def test_a_copy_stays_while_changes_are_withheld_and_its_replacement_is_not_delivered(fleet: Fleet) -> None:
+    start(fleet)
+    fleet.commit(suspend(), hour=1)
+    fleet.reconcile(1)
+    fleet.commit({"gitsched.yaml": UNGUARDED + "    freeze: audit\n"}, hour=2)
+    fleet.reconcile(2)
+    fleet.commit({"web.yaml": deployment("web", 9)}, hour=3)
+    run = fleet.reconcile(3)
+    assert [move.key.name for move in run.plan.withheld.moves] == ["web"]
+    fleet.reconcile(5)
+    assert read_replicas(fleet) == {"ash": 3, "bru": 3}

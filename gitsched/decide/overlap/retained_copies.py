@@ -300,12 +300,12 @@ class _Retention:
             if cluster not in copies and (copy := self._given.delivered.find(outcome, cluster, count)) is not None:
                 copies[cluster] = copy
         before = {cluster: full if copy.replicas is None else copy.replicas for cluster, copy in copies.items()}
-        if (is_waiting or outcome.key in self._given.undelivered) and _has_counts(outcome):
+        is_quarantined = outcome.key in self._given.quarantined
+        if (is_waiting or outcome.key in self._given.undelivered) and (is_quarantined or _has_counts(outcome)):
             counts = ((name, self._given.delivered.count_replicas(copy, self._given.config)) for name, copy in copies.items())
             before |= {name: count for name, count in counts if count is not None}
         after: dict[str, int] = {}
         wanted: dict[str, int] = {}
-        is_quarantined = outcome.key in self._given.quarantined
         for target in outcome.targets:
             is_cluster = self._given.is_cluster(target.cluster)
             if target.evicting or not (is_cluster or (target.keeps_manifest and not is_quarantined)):
@@ -370,7 +370,8 @@ class _Retention:
 
 
 def _has_counts(outcome: Outcome) -> bool:
-    """Return whether manifests of a workload have its replicas: those of one that an autoscaler scales have the number of the source."""
+    """Return whether manifests of a workload have its replicas: those of one that an autoscaler scales have the number of the source. What
+    a quarantined one has is not planned."""
     return all(target.edits or target.body is not None or target.replicas in (None, outcome.replicas) for target in outcome.targets)
 
 
