@@ -13,6 +13,7 @@ import yaml
 from gitsched.reconcile.review.fleet_status import read_fleet_status
 from gitsched.report.fleet_status import write_fleet_status
 from tests.scenarios.conftest import Fleet
+from tests.scenarios.test_undelivered_replacements import FAILING
 from tests.scenarios.test_waves import codes, report, rollout
 
 SETTINGS = """\
@@ -394,3 +395,40 @@ def test_replicas_alone_do_not_wait(fleet: Fleet) -> None:
     release.commit(web=web("2"))
     release.commit(web=web("2", 8))
     assert release.images == {"ash": "2x2", "bru": "1x6"}, "they change while the content waits"
+
+
+SUSPENDED = policy() + "  suspension: {dispatchingOnClusters: {clusterNames: [ash]}}\n"
+
+
+@pytest.mark.parametrize("strategy", ["mandatory", "per group"])
+@pytest.mark.parametrize(
+    ("blocks", "frees"),
+    [({"policy": SUSPENDED}, {"policy": policy()}), ({"fails": FAILING.replace("bru", "ash")}, {"fails": None})],
+    ids=["suspended", "failing override"],
+)
+def test_a_canary_whose_manifest_does_not_change_is_not_skipped(
+    fleet: Fleet, strategy: str, blocks: dict[str, str | None], frees: dict[str, str | None]
+) -> None:
+    release = Release(fleet, STRATEGIES[strategy])
+    run = release.commit(**blocks)
+    assert (codes(run), run.plan.rollouts) == ([], ()), "nothing changes"
+    for number in ("2", "3"):
+        run = release.commit(web=web(number))
+        assert release.images == dict.fromkeys(NAMES, "1x4")
+        assert codes(run) == ["rollout-blocked"]
+        assert run.plan.rollouts[0].waits_for == "ash, where the manifest does not change"
+    release.reconcile(wait=9)
+    assert release.images == dict.fromkeys(NAMES, "1x4")
+    run = release.commit(**frees)
+    assert (release.images, codes(run)) == (APPROVED | {"ash": "3x4"}, [])
+    release.commit(**blocks)
+    release.report("ash")
+    assert release.images == dict.fromkeys(NAMES, "3x4"), "it has the change already"
+
+
+def test_nothing_waits_for_another_cluster_whose_manifest_does_not_change(fleet: Fleet) -> None:
+    release = Release(fleet, STRATEGIES["one by one"])
+    release.commit(policy=SUSPENDED.replace("[ash]", "[bru]"), web=web("2"))
+    release.report("ash")
+    release.report("cph")
+    assert release.images == {"ash": "2x4", "bru": "1x4", "cph": "2x4", "dub": "2x4"}

@@ -110,7 +110,7 @@ class LostClusters:
         them are lost: a mandatory group, or the first one of those that get a change one after another. `present` are the clusters with
         workloads, `reached` those that the change has reached: a group before them does not count any more."""
         away = sorted(self._states.unavailable.keys() & self._states.labels.keys() - set(present))
-        wanted = set(_list_first_groups(spec)) if away and changes else set()
+        wanted = set(list_first_groups(spec)) if away and changes else set()
         if not wanted:
             return {}
         groups = spec.order(spec.divide({*present, *away}, self._states.labels))
@@ -155,7 +155,7 @@ class LostClusters:
         return not is_target and self.is_known(cluster) and self._policies.may_place(outcome, cluster)
 
 
-def _list_first_groups(spec: RolloutSpec) -> tuple[str | int, ...]:
+def list_first_groups(spec: RolloutSpec) -> tuple[str | int, ...]:
     """Return the names or indices of the groups without which a change must not begin."""
     wanted = spec.strategy.mandatory_groups
     if not wanted and spec.strategy.type == "ProgressivePerGroup" and spec.groups:

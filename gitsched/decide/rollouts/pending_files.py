@@ -16,23 +16,48 @@ from gitsched.model.scheduling import TargetCluster
 
 
 class PendingFiles(NamedTuple):
-    """A workload whose content in a cluster is not the wanted one: what the cluster has until its turn. An overlap keeps the copy there if
-    it is `retained`, so that its turn comes later. `fields` are those of which the approved content is not known."""
+    """A workload whose content in a cluster is not the wanted one: what the cluster has until its turn. Its turn comes later if it is
+    `retained`, because an overlap keeps the copy there, or `blocked`, because the manifest there does not change. `fields` are those of
+    which the approved content is not known."""
 
     held: HeldFiles
     content: FileSet
     retained: bool = False
     fields: tuple[str, ...] = ()
+    blocked: bool = False
+
+    @property
+    def is_postponed(self) -> bool:
+        return self.retained or self.blocked
 
 
 class Comparison(NamedTuple):
     """What clusters wait for: `changes` by cluster, and what other clusters keep in any case. A change `is_new` if a workload differs that
-    had its wanted content before. `unrecorded` are contents that copies keep until they are evicted."""
+    had its wanted content before. `unchanged` are by cluster the contents of manifests that do not change, whatever is decided, as while
+    dispatching is suspended. `unrecorded` are contents that copies keep until they are evicted."""
 
     changes: Mapping[str, list[PendingFiles]]
     kept: tuple[PendingFiles, ...]
     unrecorded: tuple[PendingFiles, ...]
     is_new: bool
+    unchanged: Mapping[str, list[PendingFiles]] = {}
+
+    def block(self, clusters: Collection[str], record: RolloutRecord) -> Comparison:
+        """Return the comparison for `clusters` that must get a change before others do: where a manifest does not change, the cluster waits
+        for the change of the workload, unless it has it already. Others keep what an earlier run has held back."""
+        changes = {name: list(found) for name, found in self.changes.items()}
+        changing = {pending.held.workload for found in self.changes.values() for pending in found}
+        held = {(one.workload, one.cluster) for one in record.held}
+        reached = () if self.is_new else {one.cluster for one in record.changed if not one.skipped}
+        kept = [*self.kept]
+        for name, found in self.unchanged.items():
+            for pending in found:
+                is_known = (pending.held.workload, name) in held
+                if name in clusters and pending.held.workload in changing and (is_known or name not in reached):
+                    changes.setdefault(name, []).append(pending)
+                elif is_known:
+                    kept.append(pending)
+        return self._replace(changes=changes, kept=tuple(kept), unchanged={})
 
 
 class FileComparison:
@@ -60,6 +85,7 @@ class FileComparison:
         changes: dict[str, list[PendingFiles]] = {}
         kept: list[PendingFiles] = []
         unrecorded: list[PendingFiles] = []
+        unchanged: dict[str, list[PendingFiles]] = {}
         is_new = False
         for member in members:
             known, key = held.get(member.outcome.key, {}), member.outcome.key
@@ -68,13 +94,15 @@ class FileComparison:
                 own = known.get(target.cluster)
                 if target.evicting:
                     unrecorded += found.keep_evicted(target)
-                elif target.keeps_manifest or key in self._quarantined:  # what it keeps may be what an earlier run has held back
+                elif key in self._quarantined:  # what it keeps may be what an earlier run has held back
                     kept += [PendingFiles(own, found.list_delivered(target.cluster))] if own is not None else []
+                elif target.keeps_manifest:
+                    unchanged.setdefault(target.cluster, []).append(found.keep(target.cluster))
                 elif (pending := found.compare(target, is_ended=(key, target.cluster) in self._ended)) is not None:
                     pending = pending._replace(retained=(key, target.cluster) in self._retained)
                     changes.setdefault(target.cluster, []).append(pending)
                     is_new = is_new or found.is_new_in(target.cluster)
-        return Comparison(changes, tuple(kept), tuple(unrecorded), is_new)
+        return Comparison(changes, tuple(kept), tuple(unrecorded), is_new, unchanged)
 
 
 class _Workload:
@@ -99,6 +127,11 @@ class _Workload:
         own = self._known.get(cluster)
         return self._delivered.list_delivered(self._files, cluster, own.paths if own is not None else ())
 
+    def keep(self, cluster: str) -> PendingFiles:
+        """Return what a cluster has whose manifest does not change."""
+        content = self.list_delivered(cluster)
+        return PendingFiles(self._hold_until_turn(cluster, content, content), content, blocked=True)
+
     def keep_evicted(self, target: TargetCluster) -> list[PendingFiles]:
         """Return what a copy keeps until it is evicted, if something else is wanted: it gets no change any more. A first run delivers
         what a hub was evicting."""
@@ -112,7 +145,7 @@ class _Workload:
     def compare(self, target: TargetCluster, *, is_ended: bool) -> PendingFiles | None:
         """Return what a target has until its turn, None if that is what it should have. `is_ended`: the overlap has ended that kept a copy
         there."""
-        cluster, own = target.cluster, self._known.get(target.cluster)
+        cluster = target.cluster
         wanted = self._delivered.list_wanted(self._files, cluster)
         delivered, derived = self.list_delivered(cluster), DerivedContent({})
         if self._delivered.are_same(delivered, wanted):
@@ -124,13 +157,17 @@ class _Workload:
             derived = self._reader.derive(self._files, target, approved)
         if self._delivered.are_same(derived.files, wanted):
             return None
-        is_approved = not delivered or not self._is_pending or (own is not None and own.approved)
-        held = self._hold(cluster, derived.files)._replace(approved=is_approved)
+        held = self._hold_until_turn(cluster, delivered, derived.files)
         return PendingFiles(held, derived.files, fields=derived.fields)
 
     def is_new_in(self, cluster: str) -> bool:
         """Return whether a difference in a cluster is one that the rollout has not begun to deliver."""
         return not self._is_pending or (cluster not in self._known and bool(self.list_delivered(cluster)))
+
+    def _hold_until_turn(self, cluster: str, delivered: FileSet, content: FileSet) -> HeldFiles:
+        own = self._known.get(cluster)
+        is_approved = not delivered or not self._is_pending or (own is not None and own.approved)
+        return self._hold(cluster, content)._replace(approved=is_approved)
 
     def _hold(self, cluster: str, content: FileSet) -> HeldFiles:
         outcome = self._files.outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from gitsched.apis.gitsched.rollout import ACCEPT_ANNOTATION, RolloutSpec
-from gitsched.decide.rollouts.rollout_progress import RolloutStep
+from gitsched.decide.rollouts.rollout_progress import BLOCKED, RolloutStep
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, Severity, format_count, format_names, locate_document
 from gitsched.model.rollouts import RolloutCluster
@@ -18,9 +18,20 @@ CLUSTER_FAILED = "rollout-cluster-failed"
 STOPPED = "rollout-stopped"
 CLUSTER_SKIPPED = "rollout-cluster-skipped"
 GROUP_EMPTY = "rollout-group-empty"
+BLOCKED_CLUSTER = "rollout-blocked"
 CONTENT_MIXED = "rollout-content-mixed"
 STEP_CODES = frozenset(
-    (NO_REPORTS, SELECTS_NOTHING, UNUSED_ACCEPTANCE, CLUSTER_FAILED, STOPPED, CLUSTER_SKIPPED, GROUP_EMPTY, CONTENT_MIXED)
+    (
+        NO_REPORTS,
+        SELECTS_NOTHING,
+        UNUSED_ACCEPTANCE,
+        CLUSTER_FAILED,
+        STOPPED,
+        CLUSTER_SKIPPED,
+        GROUP_EMPTY,
+        BLOCKED_CLUSTER,
+        CONTENT_MIXED,
+    )
 )
 """Codes of the findings about the steps of rollouts."""
 
@@ -89,6 +100,12 @@ def _list_gap_findings(spec: RolloutSpec, step: RolloutStep) -> Iterator[Finding
                 f"{one.detail}"
             )
             yield _report_rollout(spec, "info", CLUSTER_SKIPPED, message)
+        if one.state == "waiting" and one.detail.endswith(BLOCKED):
+            message = (
+                f"the Rollout {spec.name} waits for {one.cluster}, which must get the change before others: {one.detail}; resume "
+                "dispatching to it, correct what another finding reports about the manifest, or exclude the cluster in the policy"
+            )
+            yield _report_rollout(spec, "warning", BLOCKED_CLUSTER, message)
     empty = step.empty_groups if clusters and step.status.state != "complete" else ()
     if empty:
         message = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gitsched.apis.gitsched.rollout import ACCEPT_ANNOTATION, RolloutSpec
 from gitsched.decide.incremental.plan_state import PlanTimes
@@ -33,6 +33,8 @@ from gitsched.schedule.rollout import (
     determine_result,
 )
 
+BLOCKED: Final = "does not change there"
+"""Why a cluster waits where dispatching is suspended or an override fails, after the manifests."""
 _CURRENT, _EARLIER = "current", "earlier"
 _REPORTS = {
     SUCCESS: RolloutReport(SUCCESS, datetime.min.replace(tzinfo=EPOCH.tzinfo)),
@@ -134,8 +136,8 @@ def advance(given: StepInput) -> RolloutStep:
         ),
     )
     begun = {name for name in changes if progress.revisions[name].revision == _CURRENT}
-    held = tuple(one.held for name in sorted(changes) for one in changes[name] if one.retained or name not in begun)
-    updated = {name for name in begun if not all(one.retained for one in changes[name])}
+    held = tuple(one.held for name in sorted(changes) for one in changes[name] if one.is_postponed or name not in begun)
+    updated = {name for name in begun if not all(one.is_postponed for one in changes[name])}
     event = _find_event(verdicts.values(), times)
     applied_at = given.choose_start(max((event, *(end for name, end in given.ends.items() if name in updated))))
     left = {name: lost.since for name, lost in given.lost.items() if lost.has_left}
@@ -260,7 +262,7 @@ def _describe(
             if name in delivered:
                 clusters.append(RolloutCluster(name, label, "updated", delivered[name].applied_at))
             elif name in given.changes:
-                detail = "its copies stay for an overlap first" if name in begun else ""
+                detail = _describe_postponement(given.changes[name]) if name in begun else ""
                 clusters.append(RolloutCluster(name, label, "waiting", detail=detail))
             elif verdict is not None:
                 detail = _describe_verdict(verdict, given.reports)
@@ -272,18 +274,27 @@ def _describe(
         clusters = []
     pending = [one for one in clusters if one.state in ("updated", "progressing")]
     postponed = sorted(begun - delivered.keys())
+    blocked = [name for name in postponed if any(one.blocked for one in given.changes[name])]
     is_stopped = holds and not pending and not postponed and bool(failed)
     state: RolloutState = "stopped" if is_stopped else "progressing" if holds or pending else "complete"
     if is_stopped:
         waits = f"{format_names(sorted(failed))} failed"
     elif pending:
         waits = f"reports of {format_names([one.cluster for one in pending])}"
+    elif blocked:
+        waits = f"{format_names(blocked)}, where the manifest does not change"
     elif postponed:
         waits = f"the overlap in {format_names(postponed)}"
     else:
         waits = "a cluster that can begin" if holds else ""
     remedy = _describe_remedy(failed.values()) if is_stopped else ""
     return RolloutStatus(given.spec.name, given.strategy.type, state, waits, tuple(clusters), remedy=remedy)
+
+
+def _describe_postponement(found: Iterable[PendingFiles]) -> str:
+    """Return why a cluster whose turn has come does not get a change yet."""
+    blocked = [str(one.held.workload) for one in found if one.blocked]
+    return f"the manifest of {format_names(blocked)} {BLOCKED}" if blocked else "its copies stay for an overlap first"
 
 
 def _describe_remedy(failed: Iterable[_Verdict]) -> str:

@@ -13,7 +13,7 @@ from gitsched.decide.rollouts.approved_content import ContentReader
 from gitsched.decide.rollouts.approved_files import ApprovedFilesKeeper
 from gitsched.decide.rollouts.cluster_reports import KnownReports
 from gitsched.decide.rollouts.delivered_files import DeliveredFiles, FileSet
-from gitsched.decide.rollouts.lost_clusters import ClusterStates, LostClusters
+from gitsched.decide.rollouts.lost_clusters import ClusterStates, Labels, LostClusters, list_first_groups
 from gitsched.decide.rollouts.pending_files import Comparison, FileComparison
 from gitsched.decide.rollouts.rollout_findings import list_rollout_findings, make_mixed_finding
 from gitsched.decide.rollouts.rollout_progress import RolloutStep, StepInput, advance
@@ -85,8 +85,10 @@ class RolloutSteps:
                 continue
             record = self._records.get(spec.name, RolloutRecord(spec.name, ()))
             found = self._comparison.compare(record, members[spec.name].files)
+            first = _list_first_clusters(spec, members[spec.name].targets.clusters, self._source.states.labels)
+            found = found.block(first, record)
             advance_one = self._hold if spec.broken else self._advance
-            step = advance_one(spec, record, members[spec.name], found)
+            step = _add_kept(advance_one(spec, record, members[spec.name], found), found)
             self._keep(found, step, files)
             steps.append((spec, step))
         return steps
@@ -114,7 +116,7 @@ class RolloutSteps:
     def _hold(self, spec: RolloutSpec, record: RolloutRecord, _members: RolloutMembers, found: Comparison) -> RolloutStep:
         from gitsched.decide.rollouts.broken_rollouts import hold_changes  # most Rollouts are valid
 
-        return _add_kept(hold_changes(spec, record, found.changes), found)
+        return hold_changes(spec, record, found.changes)
 
     def _advance(self, spec: RolloutSpec, record: RolloutRecord, members: RolloutMembers, found: Comparison) -> RolloutStep:
         """Take the next step of a valid rollout."""
@@ -144,7 +146,7 @@ class RolloutSteps:
         lost = {one.cluster for one in step.record.changed if one.lost is not None}
         step = step._replace(record=step.record._replace(lost=tuple(sorted(copy for copy in copies if copy.cluster in lost))))
         kept = () if step.is_over else self._approved.keep(record, step.record, members.files, found.changes)
-        return _add_kept(step._replace(record=step.record._replace(approved=kept)), found)
+        return step._replace(record=step.record._replace(approved=kept))
 
     def _find_ends(self, found: Comparison) -> dict[str, datetime]:
         """Return when the overlaps end that have kept copies in clusters with changes until this run."""
@@ -174,6 +176,13 @@ class RolloutSteps:
         count = self._reader.count_replicas(content, self._source.config)
         if count is not None and count < wanted and not target.evicting:
             self._waiting[outcome.key, cluster] = count
+
+
+def _list_first_clusters(spec: RolloutSpec, clusters: Iterable[str], labels: Labels) -> frozenset[str]:
+    """Return the clusters of the groups without which a change must not begin."""
+    wanted = list_first_groups(spec)
+    groups = spec.divide(clusters, labels) if wanted else ()
+    return frozenset(name for group in groups if group.name in wanted or group.group_index in wanted for name in group.clusters)
 
 
 def _add_kept(step: RolloutStep, found: Comparison) -> RolloutStep:
