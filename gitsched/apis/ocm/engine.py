@@ -12,7 +12,7 @@ from gitsched.apis.ocm import names
 from gitsched.apis.ocm.availability import find_availability_findings, find_reported_unready, find_unavailable, write_cluster_record
 from gitsched.apis.ocm.cel.cluster_expressions import ExpressionCompiler
 from gitsched.apis.ocm.decisions import list_decision_clusters
-from gitsched.apis.ocm.followers import find_record, list_followed, read_followers
+from gitsched.apis.ocm.followers import find_record, read_annotated, read_followers
 from gitsched.apis.ocm.lost_clusters import find_lost, may_choose
 from gitsched.apis.ocm.managed_clusters import ClusterSets, read_managed_clusters
 from gitsched.apis.ocm.manifestworkreplicaset import make_outcome, make_stale_outcome
@@ -24,14 +24,7 @@ from gitsched.apis.ocm.prioritizers import PrioritizerScores
 from gitsched.apis.ocm.rollout import read_previous_rollout, read_reports
 from gitsched.apis.ocm.scheduling import schedule_placements
 from gitsched.apis.ocm.workload_rollout import roll_out_workload
-from gitsched.apis.ocm.workloads import (
-    OcmWorkload,
-    list_manifests,
-    read_placement_annotation,
-    read_replica_set,
-    read_template,
-    template_record,
-)
+from gitsched.apis.ocm.workloads import OcmWorkload, list_manifests, read_placement_annotation, read_replica_set, read_template
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.apis.snapshot import EMPTY_SNAPSHOT, Snapshot, list_previous_records
@@ -360,13 +353,7 @@ class OcmEngine(PolicyEngine):
         return workload if workload is not None and workload.references else None
 
     def _read_annotated(self, template: Document) -> OcmWorkload | None:
-        """Read a template with the Placement of its annotation, and with those of the workloads that it follows; None without any."""
-        own, followed = read_template(template), list_followed(self._followers, template, self.snapshot.templates, self._placements)
-        if not followed:
-            return own
-        references = dict.fromkeys((*(placement for placement, _ in own.references), *followed) if own else followed)
-        record = own.record if own is not None else template_record(template.key, followed[0].namespace)
-        return OcmWorkload(template, record, tuple((placement, {}) for placement in references), None, "")
+        return read_annotated(self._followers, template, self.snapshot.templates, self._placements)
 
     def _make_outcome(self, workload: OcmWorkload) -> Outcome:
         snapshot, previous = self.snapshot, self.snapshot.previous.get(workload.record)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from gitsched.apis.ocm.workloads import read_placement_annotation, template_record
+from gitsched.apis.ocm.workloads import OcmWorkload, read_placement_annotation, read_template, template_record
 from gitsched.apis.snapshot import Snapshot
 from gitsched.kinds.companion_kinds import COMPANION_KINDS
 from gitsched.model.document import Body, Document, Key
@@ -22,6 +22,18 @@ def read_followers(snapshot: Snapshot, placements: Mapping[Key, Document]) -> Co
 
     wanted = has_followers(snapshot.templates, placements.values(), snapshot.config)
     return CompanionFollowers(snapshot.templates, snapshot.config) if wanted else None
+
+
+def read_annotated(
+    followers: CompanionFollowers | None, template: Document, templates: Mapping[Key, Document], placements: Mapping[Key, Document]
+) -> OcmWorkload | None:
+    """Read a template with the Placement of its annotation, and with those of the workloads that it follows; None without any."""
+    own, followed = read_template(template), list_followed(followers, template, templates, placements)
+    if not followed:
+        return own
+    references = dict.fromkeys((*(placement for placement, _ in own.references), *followed) if own else followed)
+    record = own.record if own is not None else template_record(template.key, followed[0].namespace)
+    return OcmWorkload(template, record, tuple((placement, {}) for placement in references), None, "")
 
 
 def list_followed(
