@@ -163,15 +163,9 @@ class KarmadaEngine(PolicyEngine):
         return describe_selection(self.state, template, companions)
 
     def describe_near_selections(self, templates: Iterable[Document], /) -> Mapping[Key, str]:
-        from gitsched.apis.karmada.policy.near_selection import NearSelections  # only for objects that no policy selects
+        from gitsched.apis.karmada.policy.near_selection import describe_near_selections  # only for objects that no policy selects
 
-        documents = list(templates)
-        near = dict(NearSelections(self.state.policies.policies.values()).describe_all(documents))
-        for template in documents if self.state.broken_policies is not None else ():
-            policy, claim = self.state.find_policy(template)
-            if policy is None and claim in self.state.snapshot.quarantined:
-                near[template.key] = f"{claim.title} selects it, has errors and was never valid"
-        return near
+        return describe_near_selections(self.state, templates)
 
     def _reconcile_rebalancers(self) -> None:
         triggers = self.state.reschedule_triggers

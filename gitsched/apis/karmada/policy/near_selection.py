@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
 from gitsched.model.document import Document, Key, read_labels
 from gitsched.model.known_values import find_near
 
+if TYPE_CHECKING:
+    from gitsched.apis.karmada.state import KarmadaState
+
 _MAX_RULES = 200
 """Selectors of one kind with which an object is compared."""
 _MAX_LOOKUPS = 200
 """Objects whose name is compared with those in selectors."""
+
+
+def describe_near_selections(state: KarmadaState, templates: Iterable[Document]) -> Mapping[Key, str]:
+    """Return for each object that a policy nearly selects, or would select if it were valid, which policy and why it does not."""
+    documents = list(templates)
+    near = dict(NearSelections(state.policies.policies.values()).describe_all(documents))
+    for template in documents if state.broken_policies is not None else ():
+        policy, claim = state.find_policy(template)
+        if policy is None and claim in state.snapshot.quarantined:
+            near[template.key] = f"{claim.title} selects it, has errors and was never valid"
+    return near
 
 
 class NearSelections:
