@@ -22,6 +22,7 @@ from gitsched.decide.incremental.companion_changes import update_companions
 from gitsched.decide.incremental.continued_engines import ContinuedEngines, continue_engines
 from gitsched.decide.incremental.incremental_changes import IncrementalChanges
 from gitsched.decide.incremental.missing_changes import update_missing
+from gitsched.decide.incremental.plan_contents import make_workload_row
 from gitsched.decide.incremental.plan_state import (
     NO_COMPANION_ROW,
     NO_OUTPUT,
@@ -32,7 +33,6 @@ from gitsched.decide.incremental.plan_state import (
     StoredOutcomes,
     Totals,
     WorkloadRow,
-    make_workload_row,
 )
 from gitsched.decide.incremental.reference_changes import move_reference_findings, update_references, update_referrers
 from gitsched.decide.incremental.withheld_workloads import NO_RULES, GuardRules, check_guard

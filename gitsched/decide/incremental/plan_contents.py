@@ -13,8 +13,8 @@ from gitsched.decide.incremental.plan_state import (
     CompanionRow,
     ReferenceRow,
     WorkloadRow,
-    make_workload_row,
     sort_findings,
+    strip_outcome,
 )
 from gitsched.decide.registry import apis_by_group, policy_apis, reserved_groups
 from gitsched.decide.workload_decision import TWO_CLAIMS
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gitsched.decide.relations.missing_references import MissingReference
     from gitsched.decide.rendered_tree import RenderedTree
     from gitsched.decide.tenants.tenant_amounts import Amounts
+    from gitsched.decide.workload_files import WorkloadFiles
     from gitsched.model.scheduling import Outcome
     from gitsched.model.template_index import TemplateEntry
 
@@ -220,3 +221,24 @@ def make_companion_rows(companions: CompanionPlacements) -> dict[Key, CompanionR
         )
         for key in {*companions.features, *reported}
     }
+
+
+def make_workload_row(
+    files: WorkloadFiles,
+    source_path: str,
+    references: ReferenceRow = NO_REFERENCE_ROW,
+    companions: CompanionRow = NO_COMPANION_ROW,
+    amounts: Amounts | None = None,
+) -> WorkloadRow:
+    """Return the row of a workload."""
+    paths: dict[int, tuple[str, ...]] = {}  # most clusters have the same manifests
+    return WorkloadRow(
+        strip_outcome(files.outcome),
+        source_path,
+        tuple(files.records),
+        {cluster: paths.setdefault(id(manifests), tuple(manifests)) for cluster, manifests in files.manifests.items()},
+        references,
+        companions,
+        tuple(key for key, _ in files.outcome.records),
+        amounts,
+    )

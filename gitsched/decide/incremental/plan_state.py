@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from gitsched.decide.relations.reference_findings import LocatedFinding
     from gitsched.decide.rendered_tree import RenderedTree
     from gitsched.decide.tenants.tenant_amounts import Amounts
-    from gitsched.decide.workload_files import WorkloadFiles
     from gitsched.kinds.companion_targets import CompanionFeatures
     from gitsched.model.changes import RetainedCopy, WithheldChanges
     from gitsched.model.holds import HeldPlacement
@@ -297,27 +296,6 @@ class StoredOutcomes(Mapping[Key, Outcome]):
 def workload_sort_key(key: Key) -> tuple[str, str, Key]:
     """Return what workloads are sorted by."""
     return key.namespace, key.name, key
-
-
-def make_workload_row(
-    files: WorkloadFiles,
-    source_path: str,
-    references: ReferenceRow = NO_REFERENCE_ROW,
-    companions: CompanionRow = NO_COMPANION_ROW,
-    amounts: Amounts | None = None,
-) -> WorkloadRow:
-    """Return the row of a workload."""
-    paths: dict[int, tuple[str, ...]] = {}  # most clusters have the same manifests
-    return WorkloadRow(
-        strip_outcome(files.outcome),
-        source_path,
-        tuple(files.records),
-        {cluster: paths.setdefault(id(manifests), tuple(manifests)) for cluster, manifests in files.manifests.items()},
-        references,
-        companions,
-        tuple(key for key, _ in files.outcome.records),
-        amounts,
-    )
 
 
 def strip_outcome(outcome: Outcome) -> Outcome:
