@@ -75,6 +75,12 @@ class RolloutRecord(NamedTuple):
         held, lost, approved = ({one.workload for one in part} for part in (self.held, self.lost, self.approved))
         return frozenset(held | lost | approved)
 
+    @property
+    def steps(self) -> tuple[object, ...]:
+        """What the rollout has done so far. One more cluster that succeeded is no step by itself, nor is a delivery without a change."""
+        clusters = [(one.cluster, one.failed, one.skipped, one.lost, one.lost and one.applied_at) for one in self.changed]
+        return self.name, clusters, sorted(self.held), self.lost, self.approved
+
 
 ClusterState = Literal["updated", "progressing", "succeeded", "failed", "accepted", "waiting", "unchanged", "skipped"]
 RolloutState = Literal["complete", "progressing", "stopped"]

@@ -194,6 +194,17 @@ def read_guard_record(value: Mapping[str, Any]) -> GuardRecord:
     )
 
 
+def has_guard_changed(recorded: Mapping[str, Any] | None, guard: GuardRecord, releases: Releases | None) -> bool:
+    """Return whether the output branch has to record other settings of the guard, another freeze, other withheld changes, or a release:
+    also one that releases nothing, so that its trailers do not count again. `recorded` is None in a first run."""
+    record = read_guard_record(recorded or {})
+    if releases is not None and (releases.clusters or not releases.workloads <= {*record.released}):
+        return True
+    if recorded is None or (not recorded and guard == DEFAULT_GUARD):
+        return False
+    return guard.has_changed(record)
+
+
 def _read_rate(value: Mapping[str, Any]) -> MoveRate:
     start = parse_time(value.get("start"))
     if start is None:

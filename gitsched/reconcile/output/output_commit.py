@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gitsched import __version__
 from gitsched.decide.commit_metadata import make_commit_message, make_plain_commit_message, render_metadata_files
-from gitsched.decide.guard.guard_settings import DEFAULT_GUARD, read_guard_record
+from gitsched.decide.guard.guard_settings import has_guard_changed
 from gitsched.decide.incremental.plan_contents import PASSING_CODES, can_continue, has_new_records, make_plan_contents
 from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
 from gitsched.decide.registry import policy_apis
@@ -42,7 +42,6 @@ from gitsched.render.run_metadata import GITATTRIBUTES, RunMetadata
 if TYPE_CHECKING:
     from gitsched.decide.plan_result import Plan
     from gitsched.model.changes import RecordChange
-    from gitsched.model.rollouts import RolloutRecord
 
 _log = logging.getLogger("gitsched.reconcile")
 MAX_UNSTABLE = 100
@@ -57,9 +56,7 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     """Write the output tree of a plan."""
     repository = fetched.output.repository
     plan, tree = planned.plan, _write_output_tree(context, fetched, planned.plan, repository)
-    changed = tree != fetched.output_tree or _has_guard_changed(fetched, plan) or _has_rollouts_changed(fetched, plan)
-    # The next run trusts the Tenants that the output branch records.
-    changed = changed or planned.tenants != (fetched.record.tenants if fetched.record is not None else ())
+    changed = tree != fetched.output_tree or _has_record_changed(fetched, planned)
     records: tuple[RecordChange, ...] = ()
     if isinstance(planned.state, StateUpdate):
         records = compare_recorded(planned.state.cache.header.totals.recorded, plan.recorded)
@@ -84,6 +81,18 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
 
         findings += find_undone_edits(fetched, tree)
     return Written(tree, changed, records, findings=tuple(findings))
+
+
+def _has_record_changed(fetched: Fetched, planned: Planned) -> bool:
+    """Return whether gitsched.json has to record something besides the tree: for the guard, of a rollout, or the Tenants, which the next
+    run trusts."""
+    plan, record = planned.plan, fetched.record
+    rollouts = record.rollouts if record is not None else ()
+    return (
+        has_guard_changed(record.guard if record is not None else None, plan.guard, plan.releases)
+        or [rollout.steps for rollout in rollouts] != [rollout.steps for rollout in plan.rollout_records]
+        or planned.tenants != (record.tenants if record is not None else ())
+    )
 
 
 class NewCommit(NamedTuple):
@@ -194,35 +203,6 @@ def _warn_about_bug(error: Exception, what: str) -> None:
     from gitsched.model.fault import describe_fault  # only after a bug
 
     _log.warning("%s while %s; report this bug", describe_fault(error), what)
-
-
-def _has_guard_changed(fetched: Fetched, plan: Plan) -> bool:
-    """Return whether the output branch has to record other settings of the guard, another freeze, other withheld changes, or a release:
-    also one that releases nothing, so that its trailers do not count again."""
-    recorded, releases = fetched.record.guard if fetched.record is not None else {}, plan.releases
-    if releases is not None and (releases.clusters or not releases.workloads <= {*read_guard_record(recorded).released}):
-        return True
-    if fetched.record is None or (not recorded and plan.guard == DEFAULT_GUARD):
-        return False
-    return plan.guard.has_changed(read_guard_record(recorded))
-
-
-def _has_rollouts_changed(fetched: Fetched, plan: Plan) -> bool:
-    """Return whether the output branch has to record a step of a rollout.
-
-    One more cluster that succeeded is no step by itself, nor is a delivery that does not change the tree.
-    """
-    recorded = fetched.record.rollouts if fetched.record is not None else ()
-    if not (recorded or plan.rollout_records):
-        return False
-    before, after = ([_list_steps(record) for record in records] for records in (recorded, plan.rollout_records))
-    return before != after
-
-
-def _list_steps(record: RolloutRecord) -> tuple[object, ...]:
-    """Return what a rollout has done so far."""
-    clusters = [(one.cluster, one.failed, one.skipped, one.lost, one.lost and one.applied_at) for one in record.changed]
-    return record.name, clusters, sorted(record.held), record.lost, record.approved
 
 
 def _update_caches(
