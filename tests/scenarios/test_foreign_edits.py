@@ -65,7 +65,7 @@ def test_an_edit_of_the_output_branch_is_undone_by_a_commit_on_top(pair: Fleet, 
 
 @pytest.mark.parametrize("edits", [1, 2])
 @pytest.mark.parametrize("reader", ["URL", "shallow checkout", "another repository", "without a remote"])
-def test_edits_are_told_where_the_output_was_fetched_without_its_history(
+def test_edits_are_reported_where_the_output_was_fetched_without_its_history(
     pair: Fleet, tmp_path: Path, reader: str, edits: int
 ) -> None:
     bare = tmp_path / "remote.git"
