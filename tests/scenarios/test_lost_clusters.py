@@ -432,3 +432,26 @@ def test_nothing_waits_for_another_cluster_whose_manifest_does_not_change(fleet:
     release.report("ash")
     release.report("cph")
     assert release.images == {"ash": "2x4", "bru": "1x4", "cph": "2x4", "dub": "2x4"}
+
+
+@pytest.mark.parametrize(
+    ("keeps", "frees"),
+    [
+        ({"policy": policy(placement=ORDERED) + "  suspension: {dispatching: true}\n"}, {"policy": policy(placement=ORDERED)}),
+        ({"fails": FAILING}, {"fails": None}),
+        ({"gitsched": SETTINGS + "    freeze: audit\n", "web": web("2", 0)}, {"gitsched": SETTINGS, "web": web("2")}),
+    ],
+    ids=["suspended", "failing override", "frozen"],
+)
+def test_a_lost_canary_is_not_forgotten_while_the_manifest_of_another_cluster_does_not_change(
+    fleet: Fleet, keeps: dict[str, str | None], frees: dict[str, str | None]
+) -> None:
+    release = Release(fleet, STRATEGIES["mandatory"], ORDERED)
+    release.commit(web=web("2"))
+    release.change("ash", TAINT)
+    release.reconcile(wait=1)
+    assert release.images == {"bru": "1x4"}
+    for files in (keeps, frees, {"note": "# nothing\n"}):
+        run = release.commit(**files)
+        assert release.images == {"bru": "1x4"}
+        assert "rollout-stopped" in codes(run)

@@ -69,12 +69,13 @@ class LostClusters:
         self._source_time = source_time
 
     def find_copies(
-        self, record: RolloutRecord, members: Iterable[WorkloadFiles], changes: Mapping[str, Iterable[PendingFiles]]
+        self, record: RolloutRecord, members: Iterable[WorkloadFiles], waiting: Collection[Key]
     ) -> dict[LostCopy, LostCluster]:
         """Return the copies with a change that clusters have lost, in this run and in earlier ones.
 
-        The members are at least those that an earlier run has recorded, and those that move; `changes` are by cluster what waits. A copy
-        does not count any more when nothing waits, and no cluster has the change without a report: it is rolled out, or reverted.
+        The members are at least those that an earlier run has recorded, and those that move; `waiting` are those that some cluster does not
+        have as it should. A copy does not count any more when nothing waits, and no cluster has the change without a report: it is rolled
+        out, or reverted.
         """
         workloads = {files.outcome.key: files for files in members}
         entries = {one.cluster: one for one in record.changed if not one.succeeded}
@@ -85,7 +86,6 @@ class LostClusters:
             for cluster in sorted(self._moves[key].before)
             if (key, cluster) not in held
         )
-        waiting = {pending.held.workload for found in changes.values() for pending in found}
         unreported = {name for name, one in entries.items() if one.lost is None and not one.skipped}
         found: dict[LostCopy, LostCluster] = {}
         for key, cluster in (*((one.workload, one.cluster) for one in record.lost), *left):

@@ -42,6 +42,10 @@ class Comparison(NamedTuple):
     is_new: bool
     unchanged: Mapping[str, list[PendingFiles]] = {}
 
+    def list_waiting(self) -> set[Key]:
+        """Return the workloads that some cluster does not have as it should."""
+        return {pending.held.workload for found in (*self.changes.values(), self.kept) for pending in found}
+
     def block(self, clusters: Collection[str], record: RolloutRecord) -> Comparison:
         """Return the comparison for `clusters` that must get a change before others do: where a manifest does not change, the cluster waits
         for the change of the workload, unless it has it already. Others keep what an earlier run has held back."""

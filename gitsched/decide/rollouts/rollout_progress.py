@@ -35,6 +35,7 @@ from gitsched.schedule.rollout import (
 
 BLOCKED: Final = "does not change there"
 """Why a cluster waits where dispatching is suspended or an override fails, after the manifests."""
+_UNCHANGED = "what it has does not change now"
 _CURRENT, _EARLIER = "current", "earlier"
 _REPORTS = {
     SUCCESS: RolloutReport(SUCCESS, datetime.min.replace(tzinfo=EPOCH.tzinfo)),
@@ -61,8 +62,9 @@ class RolloutStep(NamedTuple):
 class StepInput(NamedTuple):
     """What a step of a rollout depends on.
 
-    `record` is that of the previous output. `changes` are the workloads of each cluster whose content is not the wanted one, and `is_new`
-    says that the rollout has not begun to deliver one of them. `ends` are by cluster the ends of the overlaps that have kept copies there
+    `record` is that of the previous output. `changes` are the workloads of each cluster whose content is not the wanted one, `kept` the
+    clusters with manifests that an earlier run has held back and that do not change now, and `is_new` says that the rollout has not begun
+    to deliver a change. `ends` are by cluster the ends of the overlaps that have kept copies there
     until this run. `lost` are the lost clusters, `is_known` says whether a cluster has a document, and `head` is the last output commit.
     """
 
@@ -70,6 +72,7 @@ class StepInput(NamedTuple):
     groups: Sequence[RolloutGroup]
     record: RolloutRecord
     changes: Mapping[str, Sequence[PendingFiles]]
+    kept: frozenset[str]
     is_new: bool
     ends: Mapping[str, datetime]
     lost: Mapping[str, LostCluster]
@@ -143,16 +146,17 @@ def advance(given: StepInput) -> RolloutStep:
     left = {name: lost.since for name, lost in given.lost.items() if lost.has_left}
     delivered = {name: ChangedCluster(name, given.head, applied_at, lost=left.get(name)) for name in sorted(updated)}
     kept = {**superseded, **current}
-    is_over = not held and progress.is_complete
+    holds = bool(held or given.kept)
+    is_over = not holds and progress.is_complete
     skipped = {} if is_over else {one.cluster: one._replace(skipped=True) for one in _list_skipped(given)}
     entries = (
         {name: _record(verdict) for name, verdict in kept.items() if not (is_over and name in given.lost)} | delivered | skipped
     )
-    if not held and all(entry.succeeded or entry.skipped for entry in entries.values()):
+    if not holds and all(entry.succeeded or entry.skipped for entry in entries.values()):
         entries = {}
     failed = {name: verdict for name, verdict in current.items() if verdict.is_failure}
     record_after = record._replace(changed=tuple(entries[name] for name in sorted(entries)), held=held)
-    status = _describe(given, delivered, begun, kept, failed, tuple(skipped.values()), holds=bool(held))
+    status = _describe(given, delivered, begun, kept, failed, tuple(skipped.values()), holds=holds)
     status = status._replace(workloads=tuple(sorted({files.workload for files in held})))
     wakeups = [verdict.time for verdict in kept.values() if not verdict.state and verdict.time is not None]
     if spec.strategy.progress_deadline is not None:
@@ -264,6 +268,8 @@ def _describe(
             elif name in given.changes:
                 detail = _describe_postponement(given.changes[name]) if name in begun else ""
                 clusters.append(RolloutCluster(name, label, "waiting", detail=detail))
+            elif name in given.kept:
+                clusters.append(RolloutCluster(name, label, "waiting", detail=_UNCHANGED))
             elif verdict is not None:
                 detail = _describe_verdict(verdict, given.reports)
                 clusters.append(RolloutCluster(name, label, verdict.cluster_state, verdict.changed.applied_at, detail))
@@ -285,8 +291,10 @@ def _describe(
         waits = f"{format_names(blocked)}, where the manifest does not change"
     elif postponed:
         waits = f"the overlap in {format_names(postponed)}"
+    elif holds:
+        waits = f"{format_names(sorted(given.kept))}, where nothing changes now" if given.kept else "a cluster that can begin"
     else:
-        waits = "a cluster that can begin" if holds else ""
+        waits = ""
     remedy = _describe_remedy(failed.values()) if is_stopped else ""
     return RolloutStatus(given.spec.name, given.strategy.type, state, waits, tuple(clusters), remedy=remedy)
 

@@ -88,7 +88,7 @@ class RolloutSteps:
             first = _list_first_clusters(spec, members[spec.name].targets.clusters, self._source.states.labels)
             found = found.block(first, record)
             advance_one = self._hold if spec.broken else self._advance
-            step = _add_kept(advance_one(spec, record, members[spec.name], found), found)
+            step = advance_one(spec, record, members[spec.name], found)
             self._keep(found, step, files)
             steps.append((spec, step))
         return steps
@@ -116,12 +116,12 @@ class RolloutSteps:
     def _hold(self, spec: RolloutSpec, record: RolloutRecord, _members: RolloutMembers, found: Comparison) -> RolloutStep:
         from gitsched.decide.rollouts.broken_rollouts import hold_changes  # most Rollouts are valid
 
-        return hold_changes(spec, record, found.changes)
+        return _add_kept(hold_changes(spec, record, found.changes), found)
 
     def _advance(self, spec: RolloutSpec, record: RolloutRecord, members: RolloutMembers, found: Comparison) -> RolloutStep:
         """Take the next step of a valid rollout."""
         present, states = members.targets.clusters, self._source.states
-        copies = self._lost.find_copies(record, members.files, found.changes)
+        copies = self._lost.find_copies(record, members.files, found.list_waiting())
         known = {(one.workload, one.cluster): one.content for one in record.lost}
         if any(one.content != known.get((one.workload, one.cluster), one.content) for one in copies):
             found = found._replace(is_new=True)
@@ -134,6 +134,7 @@ class RolloutSteps:
                 spec.divide({*present, *(copy.cluster for copy in copies)}, states.labels),
                 record,
                 found.changes,
+                frozenset(one.held.cluster for one in found.kept),
                 found.is_new,
                 self._find_ends(found),
                 self._lost.find_clusters(record, copies),
@@ -143,6 +144,7 @@ class RolloutSteps:
                 next(iter(self._source.given.list_commits()), ""),
             )
         )
+        step = _add_kept(step, found)
         lost = {one.cluster for one in step.record.changed if one.lost is not None}
         step = step._replace(record=step.record._replace(lost=tuple(sorted(copy for copy in copies if copy.cluster in lost))))
         kept = () if step.is_over else self._approved.keep(record, step.record, members.files, found.changes)
