@@ -22,7 +22,7 @@ from gitsched.reconcile.adoption.running_fleet import AdoptionInputs, adopt
 from gitsched.reconcile.cache import document_rows
 from gitsched.reconcile.output import output_commit
 from tests.builders.ocm import bound_global_set, managed_cluster, placed_config_map, placement, to_yaml
-from tests.scenarios.conftest import Fleet, allow_withheld, deployment, policy
+from tests.scenarios.conftest import Fleet, allow_withheld, at_hour, cluster, deployment, policy
 from tests.scenarios.facts_histories import FactsHistory, commit_branch
 from tests.scenarios.histories import History, differs, settings_of
 from tests.scenarios.plain_histories import (
@@ -384,6 +384,24 @@ def test_an_evicted_copy_gets_its_own_manifest_beside_a_retained_one(fleet: Flee
     assert not any(run.plan.complete for run in runs)
 
 
+def test_the_end_of_a_toleration_changes_why_a_workload_has_no_cluster(fleet: Fleet, tmp_path: Path) -> None:
+    more = (
+        "    clusterTolerations: [{key: power, effect: NoExecute, operator: Exists, tolerationSeconds: 600}]\n"
+        "    spreadConstraints: [{spreadByField: cluster, minGroups: 2, maxGroups: 2}]\n"
+    )
+    files = {"ams.yaml": cluster("ams", "power:NoExecute"), "policy.yaml": policy("ams", more=more), "web.yaml": deployment("web")}
+    variants = ThreeVariants(fleet, tmp_path)
+    fleet.commit(files)
+    runs = variants.run(0, "first")
+    assert [run.plan.next_wakeup for run in runs] == [at_hour(1 / 6)] * len(runs)
+    fleet.commit({"new.yaml": deployment("new", namespace="other")}, hour=0.1)
+    variants.run(0.1, "before")
+    fleet.commit({"new.yaml": deployment("new", 3, namespace="other")}, hour=1)
+    runs = variants.run(1, "after")
+    assert not any(run.plan.complete for run in runs)
+    assert all("in the process of eviction" in find_message(run, "unschedulable") for run in runs)
+
+
 def test_a_freeze_withholds_that_an_object_without_replicas_goes_to_more_clusters(fleet: Fleet, tmp_path: Path) -> None:
     spread = "\n".join(CLUSTER % (name, "east", 1, "") + "---" for name in ("ams", "bru"))
     settings = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {guard: {freeze: audit}}\n"
@@ -395,6 +413,11 @@ def test_a_freeze_withholds_that_an_object_without_replicas_goes_to_more_cluster
     fleet.commit({"maps.yaml": placed.replace("ams", "ams, bru")}, hour=2)
     runs = variants.run(2, "frozen")
     assert [(run.plan.complete, len(run.plan.withheld.moves)) for run in runs] == [(False, 1), (False, 1)]
+
+
+def find_message(run: RunResult, code: str) -> str:
+    (finding,) = (finding for finding in run.plan.findings if finding.code == code)
+    return finding.message
 
 
 NEW = {"name": "new", "team": "blue", "lane": "one", "number": 2, "more": ""}

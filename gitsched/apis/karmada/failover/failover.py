@@ -222,13 +222,19 @@ class Failover:
         return annotations
 
     def find_wakeup(self, template: Document, policy: PropagationPolicy, result: ScheduleResult, time: datetime) -> datetime | None:
-        """Return the next deadline of tasks, tolerations and health timers; `time` itself when one has passed already."""
+        """Return the next deadline of tasks, tolerations and health timers; `time` itself when one has passed already.
+
+        A workload that is not placed as it should be is scheduled again in each run, so that tolerations count in clusters without it.
+        """
         ends: list[datetime | None] = []
         if result.eviction_tasks:
             ends.append(drop_expired_tasks(result.eviction_tasks, self._settings.graceful_eviction_timeout, time).wakeup)
         if any(target.name in self._no_execute for target in result.clusters):
             tolerations = read_applied_tolerations(result.applied_placement)
             ends += [self._find_toleration_end(target.name, tolerations, time) for target in result.clusters]
+        if self._no_execute and result.reason not in ("Success", ""):
+            others = ((name, self._find_toleration_end(name, policy.placement.tolerations, time)) for name in self._no_execute)
+            ends += [end for _, end in others if end is not None and end > time]
         ends += [
             max(end, time)
             for _, _, end in self.list_health_timers(template, policy, result.annotations, [t.name for t in result.clusters])
