@@ -25,6 +25,14 @@ _ERRORS_OF_MACHINE = (
     *("function not implemented", "text file busy", "exec format error", "argument list too long", "fatal error: ", "runtime: "),
 )
 """Texts in errors that another run, or another machine, need not have."""
+_QUOTED_INPUT = (
+    (re.compile(r"with config: `.*`", re.DOTALL), "with its configuration"),
+    (re.compile(r"\[patch: .*\]", re.DOTALL), "the patch"),
+    (re.compile(r":? node contents:.*", re.DOTALL), ""),
+    (re.compile(r"literal sources \[.*\]: invalid literal source .*, expected", re.DOTALL), "invalid literal source, expected"),
+    (re.compile(r"unknown anchor '.*?'"), "unknown anchor"),
+)
+"""Parts of errors that quote values of the files, which may be those of Secrets, and what is shown in their place."""
 _MEMORY = "/dev/shm"  # noqa: S108 - mkdtemp makes a directory of this user alone
 _MAX_IN_MEMORY, _ROOM = 4 << 20, 256 << 20
 """Bytes of the files of a run that are kept in memory, and bytes that must be free for it."""
@@ -106,6 +114,9 @@ def _find_memory(size: int) -> str | None:
 
 
 def _shorten_error(text: str, scratch: Path) -> str:
+    """Return an error on one line, without paths of this machine and without values of the files."""
+    for quoted, shown in _QUOTED_INPUT:
+        text = quoted.sub(shown, text)
     lines = [
         line
         for line in text.replace(f"{scratch}/", "").replace(f"{REMOTE}/", "").replace(str(scratch), ".").splitlines()

@@ -57,6 +57,7 @@ MAX_DIFF_LINES = 120
 _MAX_LINES = 2_000
 _MAX_SIZE = 200_000
 _SECRET_PREFIX = "secret-"  # noqa: S105 - how the names of manifests of Secrets begin
+_SECRET, _SECRET_DATA = re.compile(rb"""kind["']?\s*:\s*["']?Secret\b"""), re.compile(rb"""\b(?:data|stringData)["']?\s*:""")
 _NAMESPACE_PREFIX = "_/namespace-"
 
 ReadBlob = Callable[[str], bytes]
@@ -161,6 +162,8 @@ def _compare_manifest(entry: ManifestChange, source: str | None, read: ReadBlob)
     data = [b"" if blob is None else read(blob) for blob in (source, entry.after)]
     if any(len(text) > _MAX_SIZE for text in data):
         return entry._replace(note="too large for a diff")
+    if any(_SECRET.search(text) and _SECRET_DATA.search(text) for text in data):
+        return entry._replace(note="contains a Secret, content not shown")
     old, new = (text.decode("utf-8", "replace").splitlines() for text in data)
     if max(len(old), len(new)) > _MAX_LINES:
         return entry._replace(note="too long for a diff")

@@ -11,7 +11,7 @@ from jsonschema.exceptions import best_match, relevance
 from referencing import Registry
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
-from gitsched.model.document import Body, is_secret_field
+from gitsched.model.document import Body, is_secret_value
 from gitsched.model.finding import Issue, Pointer
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def explain_errors(body: Body, schema: Body, compiled: Compiled) -> list[Issue]:
         found = []
     if not found:
         found = [
-            Issue("error", "invalid-field", _redact_message(error.message, error.instance_path), tuple(error.instance_path))
+            Issue("error", "invalid-field", _redact_message(error.message, body, error.instance_path), tuple(error.instance_path))
             for error in islice(compiled.iter_errors(body), MAX_ISSUES)
         ]
     return found[:MAX_ISSUES]
@@ -50,9 +50,9 @@ def _iterate_issues(body: Body, schema: Body) -> Iterator[Issue]:
         missing = [error for error in errors if error.validator == "required"]
         if len(missing) == len(errors):
             for error in missing:
-                yield _make_issue(error)
+                yield _make_issue(error, body)
         else:
-            yield _make_issue(_find_closest(max(errors, key=relevance)))
+            yield _make_issue(_find_closest(max(errors, key=relevance)), body)
 
 
 def _path_sort_key(pointer: Pointer) -> tuple[tuple[int, str], ...]:
@@ -69,34 +69,36 @@ def _find_closest(error: _Error) -> _Error:
     return best_match(iter(error.context)) or error
 
 
-def _make_issue(error: _Error) -> Issue:
+def _make_issue(error: _Error, body: Body) -> Issue:
     entry = _MESSAGES.get(str(error.validator))
     pointer = tuple(error.absolute_path)
     name = f"'{pointer[-1]}'" if pointer and isinstance(pointer[-1], str) else f"entry {pointer[-1]}" if pointer else "the document"
     if entry is None:
-        return Issue("error", "invalid-field", f"{name}: {_redact_message(_shorten(error.message), pointer)}", pointer)
+        return Issue("error", "invalid-field", f"{name}: {_redact_message(_shorten(error.message), body, pointer)}", pointer)
     code, describe = entry
-    return Issue("error", code, f"{name} {describe(error)}", pointer)
+    return Issue("error", code, f"{name} {describe(error, body)}", pointer)
 
 
-def _describe_type(error: _Error) -> str:
+def _describe_type(error: _Error, body: Body) -> str:
     types = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
     hint = _QUOTE_HINTS[type(error.instance)] if "string" in types and type(error.instance) in _QUOTE_HINTS else ""
     meant = [kind for kind in types if kind != "null"] or types  # null is allowed as the absence of a value
-    return f"must be {' or '.join(_TYPE_NAMES.get(str(kind), str(kind)) for kind in meant)}, not {_format_instance(error)}{hint}"
+    return (
+        f"must be {' or '.join(_TYPE_NAMES.get(str(kind), str(kind)) for kind in meant)}, not {_format_instance(error, body)}{hint}"
+    )
 
 
-def _describe_values(error: _Error) -> str:
+def _describe_values(error: _Error, body: Body) -> str:
     from difflib import get_close_matches
 
     allowed = [value for value in error.validator_value if value is not None] or [None]  # null is the absence of a value
     texts = [value for value in allowed if isinstance(value, str)]
     matches = get_close_matches(error.instance[:100], texts, n=1) if isinstance(error.instance, str) else []
     hint = f"; did you mean {_format_value(matches[0])}?" if matches else ""
-    return f"must be {_join_values(allowed)}, not {_format_instance(error)}{hint}"
+    return f"must be {_join_values(allowed)}, not {_format_instance(error, body)}{hint}"
 
 
-def _describe_missing(error: _Error) -> str:
+def _describe_missing(error: _Error, _: Body) -> str:
     missing = [name for name in error.validator_value if isinstance(error.instance, dict) and name not in error.instance]
     # one error for each missing name; only the messages differ
     name = next((name for name in missing if error.message.startswith(f"{name!r} ")), missing[0] if missing else "?")
@@ -107,15 +109,15 @@ def _describe_minimum(error: _Error, unit: str) -> str:
     return "must not be empty" if error.validator_value == 1 else f"must have at least {error.validator_value} {unit}"
 
 
-def _describe_alternatives(error: _Error) -> str:
+def _describe_alternatives(error: _Error, body: Body) -> str:
     if not error.context:
-        return f"matches more than one of its schemas: {_format_instance(error)}"
-    return f"matches none of its schemas: {'; or '.join(dict.fromkeys(_describe_error(inner) for inner in error.context))}"
+        return f"matches more than one of its schemas: {_format_instance(error, body)}"
+    return f"matches none of its schemas: {'; or '.join(dict.fromkeys(_describe_error(inner, body) for inner in error.context))}"
 
 
-def _describe_error(error: _Error) -> str:
+def _describe_error(error: _Error, body: Body) -> str:
     entry = _MESSAGES.get(str(error.validator))
-    return entry[1](error) if entry else _redact_message(_shorten(error.message), error.absolute_path)
+    return entry[1](error, body) if entry else _redact_message(_shorten(error.message), body, error.absolute_path)
 
 
 _QUOTE_HINTS = {bool: "; quote it (YAML reads y, n, yes, no, on and off as booleans)", int: "; quote it", float: "; quote it"}
@@ -132,31 +134,31 @@ _TYPE_NAMES = {
 }
 
 
-def _describe_pattern(error: _Error) -> str:
+def _describe_pattern(error: _Error, body: Body) -> str:
     if error.schema.get("contentEncoding") == "base64":
-        return f"must be base64, not {_format_instance(error)}; plain text belongs into stringData of a Secret"
+        return f"must be base64, not {_format_instance(error, body)}; plain text belongs into stringData of a Secret"
     examples = [str(example) for example in error.schema.get("examples") or () if isinstance(example, str)]
     hint = f"; write it like {' or '.join(examples[:2])}" if examples else ""
-    return f"has a wrong format: {_format_instance(error)} does not match {error.validator_value}{hint}"
+    return f"has a wrong format: {_format_instance(error, body)} does not match {error.validator_value}{hint}"
 
 
-_MESSAGES: dict[str, tuple[str, Callable[[_Error], str]]] = {
+_MESSAGES: dict[str, tuple[str, Callable[[_Error, Body], str]]] = {
     "type": ("wrong-type", _describe_type),
     "enum": ("value-not-allowed", _describe_values),
-    "const": ("value-not-allowed", lambda e: f"must be {_format_value(e.validator_value)}, not {_format_instance(e)}"),
+    "const": ("value-not-allowed", lambda e, body: f"must be {_format_value(e.validator_value)}, not {_format_instance(e, body)}"),
     "required": ("missing-field", _describe_missing),
     "pattern": ("wrong-format", _describe_pattern),
-    "minimum": ("out-of-range", lambda e: f"must be at least {e.validator_value}, not {_format_instance(e)}"),
-    "maximum": ("out-of-range", lambda e: f"must be at most {e.validator_value}, not {_format_instance(e)}"),
-    "exclusiveMinimum": ("out-of-range", lambda e: f"must be more than {e.validator_value}, not {_format_instance(e)}"),
-    "exclusiveMaximum": ("out-of-range", lambda e: f"must be less than {e.validator_value}, not {_format_instance(e)}"),
-    "minLength": ("out-of-range", lambda e: _describe_minimum(e, "characters")),
-    "maxLength": ("out-of-range", lambda e: f"must have at most {e.validator_value} characters, not {len(e.instance)}"),
-    "minItems": ("out-of-range", lambda e: _describe_minimum(e, "entries")),
-    "maxItems": ("out-of-range", lambda e: f"must have at most {e.validator_value} entries, not {len(e.instance)}"),
-    "minProperties": ("out-of-range", lambda e: _describe_minimum(e, "members")),
-    "maxProperties": ("out-of-range", lambda e: f"must have at most {e.validator_value} members, not {len(e.instance)}"),
-    "uniqueItems": ("invalid-field", lambda _: "contains duplicate entries"),
+    "minimum": ("out-of-range", lambda e, body: f"must be at least {e.validator_value}, not {_format_instance(e, body)}"),
+    "maximum": ("out-of-range", lambda e, body: f"must be at most {e.validator_value}, not {_format_instance(e, body)}"),
+    "exclusiveMinimum": ("out-of-range", lambda e, body: f"must be more than {e.validator_value}, not {_format_instance(e, body)}"),
+    "exclusiveMaximum": ("out-of-range", lambda e, body: f"must be less than {e.validator_value}, not {_format_instance(e, body)}"),
+    "minLength": ("out-of-range", lambda e, _: _describe_minimum(e, "characters")),
+    "maxLength": ("out-of-range", lambda e, _: f"must have at most {e.validator_value} characters, not {len(e.instance)}"),
+    "minItems": ("out-of-range", lambda e, _: _describe_minimum(e, "entries")),
+    "maxItems": ("out-of-range", lambda e, _: f"must have at most {e.validator_value} entries, not {len(e.instance)}"),
+    "minProperties": ("out-of-range", lambda e, _: _describe_minimum(e, "members")),
+    "maxProperties": ("out-of-range", lambda e, _: f"must have at most {e.validator_value} members, not {len(e.instance)}"),
+    "uniqueItems": ("invalid-field", lambda *_: "contains duplicate entries"),
     "anyOf": ("invalid-field", _describe_alternatives),
     "oneOf": ("invalid-field", _describe_alternatives),
 }
@@ -167,15 +169,17 @@ def _join_values(values: list[Any]) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
 
 
-def _redact_message(message: str, pointer: Iterable[str | int]) -> str:
-    """Redact a message of the validator, which contains the value, for a secret field."""
-    return f"is wrong: {_REDACTED}" if is_secret_field(pointer) else message
+def _redact_message(message: str, body: Body, pointer: Iterable[str | int]) -> str:
+    """Redact a message of the validator, which contains the value, for a secret one."""
+    return f"is wrong: {_REDACTED}" if is_secret_value(body, pointer) else message
 
 
-def _format_instance(error: _Error) -> str:
-    """Format the invalid value, redacted for a secret field."""
-    is_secret = is_secret_field(error.absolute_path) or (isinstance(error.schema, dict) and error.schema.get("writeOnly") is True)
-    return _REDACTED if is_secret else _format_value(error.instance)
+def _format_instance(error: _Error, body: Body) -> str:
+    """Format the invalid value, redacted for a secret one. Only here do findings of schemas get values of documents."""
+    is_secret = is_secret_value(body, error.absolute_path) or (
+        isinstance(error.schema, dict) and error.schema.get("writeOnly") is True
+    )
+    return _REDACTED if is_secret and not isinstance(error.instance, dict | list) else _format_value(error.instance)
 
 
 def _format_value(value: Any) -> str:

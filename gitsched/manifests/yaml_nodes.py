@@ -109,11 +109,16 @@ def _is_same_float32(text: str, single: float) -> bool:
 
 
 _CORE_TAG = "tag:yaml.org,2002:"
+_UNSUPPORTED_TAGS = frozenset(("binary", "map", "omap", "pairs", "seq", "set", "str", "timestamp", "bool", "float", "int", "null"))
+"""Tags of YAML that messages name; any other one may be the text of a password, without quotes."""
 _RESERVED_KEYS = frozenset(RESERVED_SCALARS) | {"<<"}
 
 
 class Constructor:
-    """Builds `value`, the value of a document's node. `errors` collects invalid nodes; each has a placeholder value."""
+    """Builds `value`, the value of a document's node. `errors` collects invalid nodes; each has a placeholder value.
+
+    Messages contain keys and no values: any value can be that of a Secret, and findings are committed.
+    """
 
     __slots__ = ("errors", "line", "value", "warnings")
 
@@ -176,10 +181,9 @@ class Constructor:
             self._add_error("number-out-of-range", "the number is too large for Kubernetes; quote it if it is a text", node)
             return text
         if value.__class__ is float and not isfinite(value):
-            self._add_error("not-in-json", f"{text} is a number that JSON cannot hold; quote it if it is a text", node)
+            self._add_error("not-in-json", "JSON has no infinite numbers and no nan; quote it if it is a text", node)
             return text
         if tag and tag != _CORE_TAG + "timestamp" and not _matches_tag(tag[len(_CORE_TAG) :], value):
-            # Without the text: it can be a value of a Secret, and findings are committed.
             self._add_error("wrong-tag", f"the value is not a valid {tag[len(_CORE_TAG) :]}, as its tag requires", node)
             return text
         return text if tag == _CORE_TAG + "timestamp" else value
@@ -187,9 +191,10 @@ class Constructor:
     def _check_tag(self, node: Any, core: str) -> None:
         if node.tag == _CORE_TAG + core:
             return
-        tag = "!!" + node.tag[len(_CORE_TAG) :] if node.tag.startswith(_CORE_TAG) else node.tag
-        hint = "; write base64 text without the tag" if tag == "!!binary" else ""
-        self._add_error("unsupported-tag", f"the tag {_shorten(tag)} has no meaning in a Kubernetes object{hint}", node)
+        name = node.tag[len(_CORE_TAG) :] if node.tag.startswith(_CORE_TAG) else ""
+        hint = "; write base64 text without the tag" if name == "binary" else "; quote it if it is a text that begins with !"
+        shown = f"the tag !!{name}" if name in _UNSUPPORTED_TAGS else "the tag of this value"
+        self._add_error("unsupported-tag", f"{shown} has no meaning in a Kubernetes object{hint}", node)
 
     def construct_key(self, key: Any) -> str | None:
         if key.__class__ is ScalarNode:

@@ -234,9 +234,21 @@ def mentions_config_map_data(text: str) -> bool:
     return "data:" in text and any(f"{key}:" in text for key in _config_map_data)
 
 
-def is_secret_field(path: Iterable[str | int]) -> bool:
-    """Return whether a path of members goes through one whose content is never written or shown."""
-    return not _secret_fields.isdisjoint(map(str, path))
+SECRET_VALUES: Final = frozenset(("data", "stringData"))
+"""Members of Secrets whose content is never shown, of whatever type it is."""
+
+
+def is_secret_value(body: Any, path: Iterable[str | int]) -> bool:
+    """Return whether a path of members and indices leads to content that is never written or shown: a secret field of a policy API, or the
+    data of a Secret, also of one that another object contains."""
+    for part in path:
+        if part in _secret_fields or (part in SECRET_VALUES and isinstance(body, dict) and body.get("kind") == "Secret"):
+            return True
+        try:
+            body = body[part]
+        except (KeyError, IndexError, TypeError):  # a part that is missing
+            body = None
+    return False
 
 
 def is_known_group(group: str) -> bool:

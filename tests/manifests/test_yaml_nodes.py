@@ -121,11 +121,11 @@ def test_a_key_that_turns_into_a_boolean_is_a_warning(word: str, name: str) -> N
 @each_row(
     ("text", "code", "message"),
     [
-        (".nan", "not-in-json", ".nan is a number that JSON cannot hold"),
-        ("-.inf", "not-in-json", "-.inf is a number"),
+        (".nan", "not-in-json", "JSON has no infinite numbers and no nan"),
+        ("-.inf", "not-in-json", "JSON has no infinite numbers"),
         ("!!binary aGk=", "unsupported-tag", "write base64 text without the tag"),
-        ("!!python/object:os.system x", "unsupported-tag", "!!python/object:os.system has no meaning"),
-        ("!secret x", "unsupported-tag", "the tag !secret has no meaning"),
+        ("!!python/object:os.system x", "unsupported-tag", "the tag of this value has no meaning"),
+        ("!secret x", "unsupported-tag", "the tag of this value has no meaning"),
         ("!!set {a: null}", "unsupported-tag", "the tag !!set"),
         ("!!omap [a: 1]", "unsupported-tag", "the tag !!omap"),
         ("!!int x", "wrong-tag", "the value is not a valid int"),
