@@ -63,10 +63,8 @@ def validate_source_document(
     """
     result = validate_document(body, ignored, strictness)
     key = get_schema_key(body)
-    if not _may_be_built_in(key[0]):
-        return result
     if key[0] not in load_built_in_kinds().groups:
-        misspelled = load_built_in_kinds().check_group(key)
+        misspelled = load_built_in_kinds().check_group(key) if key[0] not in apis_by_group else ()
         return result._replace(issues=(*result.issues, *misspelled)) if misspelled else result
     try:
         found = load_built_in_kinds().find_issues(key, body)
@@ -80,11 +78,6 @@ def validate_source_document(
     known = {issue.pointer for issue in result.issues}
     issues = (issue if strictness != "strict" else issue.as_error() for issue in found if issue.pointer not in known)
     return ValidationResult(result.body, (*result.issues, *issues))
-
-
-def _may_be_built_in(group: str) -> bool:
-    """Return whether a group may be one of Kubernetes: those of custom resources are domains."""
-    return "." not in group or group.endswith(".k8s.io")
 
 
 def find_non_json_value(body: Any) -> Issue | None:

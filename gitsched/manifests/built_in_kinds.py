@@ -14,8 +14,39 @@ if TYPE_CHECKING:
     from gitsched.model.document import Body
 
 _SEVERITIES: Mapping[str, Severity] = {"missing-field": "warning"}
+_CHECKED_GROUPS = frozenset(("", "apps", "autoscaling", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"))
+"""Groups for whose kinds a missing field is an error: every API server refuses the object. In other groups it may have a default."""
+_NO_SELECTOR = "'spec' lacks 'selector', which is required"
+"""A warning in every group: versions of the API before apps/v1 set a selector, so that many manifests of today's objects have none."""
+_REQUIRED: Mapping[tuple[str, str], tuple[str, ...]] = {
+    **{("apps", kind): ("spec",) for kind in ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")},
+    **{("", kind): ("spec",) for kind in ("PersistentVolume", "PersistentVolumeClaim", "Pod", "ReplicationController", "Service")},
+    ("", "PodTemplate"): ("template",),
+    **{("batch", kind): ("spec",) for kind in ("CronJob", "Job")},
+    ("autoscaling", "HorizontalPodAutoscaler"): ("spec",),
+    ("networking.k8s.io", "Ingress"): ("spec",),
+}
+"""Members that API servers refuse to be absent or null; the OpenAPI document does not list most of them as required, because they default
+to an empty object, in which required fields are missing. Source: the validation of each kind in kubernetes/pkg/apis."""
+_RECENTLY_SERVED = frozenset(
+    (
+        *(("admissionregistration.k8s.io", version) for version in ("v1alpha1", "v1beta1")),
+        *(("authentication.k8s.io", version) for version in ("v1alpha1", "v1beta1")),
+        *(("certificates.k8s.io", version) for version in ("v1alpha1", "v1beta1")),
+        *(("coordination.k8s.io", version) for version in ("v1alpha1", "v1alpha2")),
+        *(("flowcontrol.apiserver.k8s.io", version) for version in ("v1beta2", "v1beta3")),
+        *(("networking.k8s.io", version) for version in ("v1alpha1", "v1beta1")),
+        *(("resource.k8s.io", version) for version in ("v1alpha2", "v1alpha3", "v1beta1", "v1beta2")),
+        *(("scheduling.k8s.io", version) for version in ("v1alpha1", "v1alpha2")),
+        *(("storage.k8s.io", version) for version in ("v1alpha1", "v1beta1")),
+        *(("storagemigration.k8s.io", version) for version in ("v1alpha1", "v1beta1")),
+    )
+)
+"""Groups with versions that releases since Kubernetes 1.28 have served for some kinds, so that clusters may have them. Other versions
+before those of the OpenAPI document were removed earlier."""
 _VERSION = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
-_KIND_SIMILARITY = 0.85
+_STABLE = 3
+_KIND_SIMILARITY, _GROUP_SIMILARITY = 0.85, 0.9
 _REMOVED_GROUPS = frozenset(("extensions",))
 _REMOVED_KINDS = {
     "PodSecurityPolicy": "Pod Security Admission, with labels of the Namespace, takes its place",
@@ -35,21 +66,32 @@ class BuiltInKinds:
             self._versions.setdefault((group, kind), []).append(api_version)
             self._groups.setdefault(kind, []).append(group)
         self.groups = frozenset(group for group, _, _ in names) | _REMOVED_GROUPS
+        self._by_lower = {kind.lower(): kind for kind in self._groups}
         self._schemas: dict[tuple[str, str, str], ObjectSchema] = {}
 
     def check_group(self, key: tuple[str, str, str]) -> list[Issue]:
-        """Report a misspelled group without a dot, such as `app` of a Deployment; nothing about kinds that Kubernetes does not have."""
+        """Report a misspelled group, such as `app` of a Deployment; nothing about kinds that Kubernetes does not have."""
         group, version, kind = key
-        groups = self._groups.get(kind)
-        if not groups or "." in group or group in self.groups:
+        groups = self._groups.get(self._by_lower.get(kind.lower(), ""))
+        if not groups or group in self.groups:
             return []
         from difflib import get_close_matches  # rarely needed
 
-        if not get_close_matches(group[:100], [name.partition(".")[0] or "core" for name in groups], n=1):
-            return []
-        right = " or ".join(_join(name, max(self._versions[name, kind], key=_rank_version)) for name in groups)
-        message = f"Kubernetes {self._version} has no {kind} in {_join(group, version)[:100]}: write {right}"
-        return [Issue("error", "unknown-kind", message, ("apiVersion",))]
+        if "." in group:  # of a custom resource, unless it is nearly the same
+            matches = get_close_matches(group[:100], [name for name in groups if "." in name], n=1, cutoff=_GROUP_SIMILARITY)
+        else:
+            matches = get_close_matches(group[:100], [name.partition(".")[0] or "core" for name in groups], n=1)
+        return [self._suggest(group, version, kind, "apiVersion")] if matches else []
+
+    def _suggest(self, group: str, version: str, kind: str, member: str) -> Issue:
+        """Return the error that a kind, which another group or other letters has, is not in this group."""
+        right = self._by_lower[kind.lower()]
+        versions = " or ".join(_join(name, max(self._versions[name, right], key=_rank_version)) for name in self._groups[right])
+        shown = f"kind {kind[:60]!r}" if kind != right else kind
+        advice = f"write {right}" if kind != right and group in self._groups[right] else f"write {versions}"
+        advice += f" {right}" if kind != right and group not in self._groups[right] else ""
+        message = f"Kubernetes {self._version} has no {shown} in {_join(group, version)[:100]}: {advice}"
+        return Issue("error", "unknown-kind", message, (member,))
 
     def find_issues(self, key: tuple[str, str, str], body: Body) -> list[Issue]:
         """Return the issues of an object with this group, version and kind."""
@@ -59,37 +101,40 @@ class BuiltInKinds:
             if name is None:
                 return self._check_kind(*key)
             described = f"is unknown to Kubernetes {self._version}, which refuses or drops it"
-            schema = self._schemas[key] = ObjectSchema(make_object_schema(name, self.definitions), described, _SEVERITIES)
-        found = schema.find_issues(body)
+            object_schema = make_object_schema(name, self.definitions, _REQUIRED.get((key[0], key[2]), ()))
+            severities = {} if key[0] in _CHECKED_GROUPS else _SEVERITIES
+            schema = self._schemas[key] = ObjectSchema(object_schema, described, severities)
+        found = [
+            issue._replace(severity="warning") if issue.message == _NO_SELECTOR else issue for issue in schema.find_issues(body)
+        ]
         return found or _check_pod_labels(body) if key[0] == "apps" else found
 
     def _check_kind(self, group: str, version: str, kind: str) -> list[Issue]:
-        """Report a kind or version that this version of Kubernetes does not have, unless it may be newer."""
-        written = f"{group}/{version}" if group else version
+        """Report a kind or version that this version of Kubernetes does not have, unless a newer one may have it."""
+        written = _join(group, version)
         versions = self._versions.get((group, kind))
         if versions is not None:
             newest = max(versions, key=_rank_version)
-            if _rank_version(version) > _rank_version(newest):
+            if _may_follow(version, newest):
                 return []
+            code: str = "removed-version" if _rank_version(version) < _rank_version(newest) else "unknown-version"
+            severity: Severity = "warning" if (group, version) in _RECENTLY_SERVED else "error"
             message = f"Kubernetes {self._version} has no {kind} in {written[:100]}: write {_join(group, newest)}"
-            return [Issue("warning", "removed-version", message, ("apiVersion",))]
+            return [Issue(severity, code, message, ("apiVersion",))]
         if kind in _REMOVED_KINDS:
             message = f"Kubernetes {self._version} has no {kind}: {_REMOVED_KINDS[kind]}"
-            return [Issue("warning", "removed-version", message, ("kind",))]
-        groups = self._groups.get(kind)
+            return [Issue("error", "removed-version", message, ("kind",))]
+        groups = self._groups.get(self._by_lower.get(kind.lower(), ""))
         if groups:
-            right = " or ".join(_join(name, max(self._versions[name, kind], key=_rank_version)) for name in groups)
-            message = f"Kubernetes {self._version} has no {kind} in {written[:100]}: write {right}"
-            if group in _REMOVED_GROUPS:
-                return [Issue("warning", "removed-version", message, ("apiVersion",))]
-            return [Issue("error", "unknown-kind", message, ("apiVersion",))]
-        known = [name for known_group, known_version, name in self._names if (known_group, known_version) == (group, version)]
+            issue = self._suggest(group, version, kind, "apiVersion" if kind in self._groups else "kind")
+            return [issue._replace(code="removed-version") if group in _REMOVED_GROUPS else issue]
+        known = {name.lower(): name for known_group, _, name in self._names if known_group == group}
         from difflib import get_close_matches  # rarely needed
 
-        matches = get_close_matches(kind[:100], known, n=1, cutoff=_KIND_SIMILARITY)
+        matches = get_close_matches(kind[:100].lower(), known, n=1, cutoff=_KIND_SIMILARITY)
         if not matches:
             return []
-        message = f"Kubernetes {self._version} has no kind {kind[:60]!r} in {written[:100]}; did you mean {matches[0]}?"
+        message = f"Kubernetes {self._version} has no kind {kind[:60]!r} in {written[:100]}; did you mean {known[matches[0]]}?"
         return [Issue("error", "unknown-kind", message, ("kind",))]
 
 
@@ -112,10 +157,21 @@ def _join(group: str, version: str) -> str:
     return f"{group}/{version}" if group else version
 
 
+def _may_follow(version: str, newest: str) -> bool:
+    """Return whether a newer Kubernetes may serve a version of a kind whose newest one is alpha or beta: the next one, or a stable one.
+
+    A kind with a stable version keeps it, so that any other one is a mistake.
+    """
+    (level, major, minor), (known, known_major, known_minor) = _rank_version(version), _rank_version(newest)
+    if known == _STABLE or major != known_major:
+        return False
+    return level == _STABLE or (level == known and minor == known_minor + 1) or (level > known and minor == 1)
+
+
 def _rank_version(version: str) -> tuple[int, int, int]:
     """Return the rank of a version as Kubernetes orders them: stable ones before beta before alpha; any other text comes first."""
-    match = _VERSION.fullmatch(version)
+    match = _VERSION.fullmatch(version[:20])
     if match is None:
-        return (4, 0, 0)
+        return (_STABLE + 1, 0, 0)
     major, stage, minor = match.groups()
-    return ({"alpha": 1, "beta": 2}.get(stage or "", 3), int(major), int(minor or 0))
+    return ({"alpha": 1, "beta": 2}.get(stage or "", _STABLE), int(major), int(minor or 0))

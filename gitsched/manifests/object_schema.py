@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,8 @@ MAX_PATTERN_SIZE = 1 << 20
 """Memory in bytes that one compiled pattern of a schema may take."""
 
 
-def make_object_schema(name: str, definitions: Mapping[str, Body]) -> Body:
-    """Return a JSON Schema of the definition `name`, with the definitions that it refers to."""
+def make_object_schema(name: str, definitions: Mapping[str, Body], required: Sequence[str] = ()) -> Body:
+    """Return a JSON Schema of the definition `name`, with the definitions that it refers to. The members in `required` are objects."""
     needed: dict[str, Body] = {}
     waiting = [name]
     while waiting:
@@ -33,6 +33,11 @@ def make_object_schema(name: str, definitions: Mapping[str, Body]) -> Body:
         if current not in needed:
             needed[current] = definitions[current]
             waiting += _list_names(definitions[current])
+    if required:
+        whole = needed[name]
+        present = {member: {**whole["properties"][member], "type": "object"} for member in required}
+        listed = list(dict.fromkeys((*whole.get("required", ()), *required)))
+        needed[name] = {**whole, "properties": {**whole["properties"], **present}, "required": listed}
     return {"$ref": f"{DEFINITIONS}{name}", "$defs": needed}
 
 
@@ -73,7 +78,7 @@ class ObjectSchema:
         pruned, unknown = self._pruner.prune(body)
         issues = [issue for issue in unknown if _find_value(body, issue.pointer) is not None]  # null is the absence of a value
         if not self._compiled.is_valid(pruned):
-            is_fragment = self._is_fragment(body)
+            is_fragment = self._is_fragment(body, unknown)
             issues += [
                 issue._replace(severity=self._severities.get(issue.code, "error"))
                 for issue in explain_errors(pruned, self._explained, self._compiled)
@@ -81,11 +86,21 @@ class ObjectSchema:
             ]
         return issues[:MAX_ISSUES]
 
-    def _is_fragment(self, body: Body) -> bool:
-        """Return whether an object lacks what it is for, such as the pod template of a Deployment: then it is probably a patch."""
-        spec = body.get("spec")
-        lacking = {*self._list_required(), *self._list_required("spec")} & _MAIN_FIELDS
-        return any(name not in (body if name == "spec" else as_object(spec)) for name in lacking)
+    def _is_fragment(self, body: Body, unknown: Iterable[Issue]) -> bool:
+        """Return whether an object lacks what it is for, such as the pod template of a Deployment: then it is probably a patch.
+
+        A patch has something to change in `spec`, and no misspelled name in place of what is lacking.
+        """
+        if any(not body.get(name) for name in self._list_required() if name in _MAIN_FIELDS):
+            return False
+        spec = as_object(body.get("spec"))
+        lacking = {name.lower(): name for name in self._list_required("spec") if name in _MAIN_FIELDS and name not in spec}
+        if not lacking:
+            return False
+        from difflib import get_close_matches  # rarely needed
+
+        written = (str(issue.pointer[-1])[:100].lower() for issue in unknown if len(issue.pointer) == 2)
+        return not any(get_close_matches(name, lacking, n=1) for name in written)
 
     def _list_required(self, *path: str) -> list[str]:
         """Return the required members of the object, or of the one at a path."""

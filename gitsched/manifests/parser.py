@@ -151,7 +151,9 @@ def _shift_spans(text: SourceSpans) -> SourceSpans:
     return SourceSpans(text.whole_file, text.start + 1, text.end + 1, cuts, editable, insertions)
 
 
-_IDENTITY_ERRORS = frozenset(("invalid-metadata", "invalid-name", "invalid-namespace", "invalid-type-meta", "unknown-kind"))
+_IDENTITY_ERRORS = frozenset(
+    ("invalid-metadata", "invalid-name", "invalid-namespace", "invalid-type-meta", "removed-version", "unknown-kind")
+)
 """Codes of errors about what identifies an object."""
 DOCUMENT_MARKER = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)[^\r\n]*(?:\r\n|\r|\n|\Z)", re.MULTILINE)
 

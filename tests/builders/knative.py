@@ -30,7 +30,7 @@ def node(name: str, zone: str, *, cordoned: bool = False, taints: Iterable[str] 
 
 def pod(ordinal: int, node_name: str | None, marked: bool = False) -> str:
     """Return the adapter's Pod with an ordinal; `marked` sets the annotation unschedulable."""
-    spec = f"{{nodeName: {node_name}}}" if node_name else "{}"
+    spec = f"{{nodeName: {node_name}}}" if node_name else "{priority: 0}"
     annotations = f", annotations: {{{MARK}: 'true'}}" if marked else ""
     return (
         f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {ADAPTER}-{ordinal}, namespace: {NAMESPACE}{annotations}}}\nspec: {spec}\n"

@@ -50,6 +50,9 @@ kind: Secret
 metadata: {name: token}
 data: {token: aHVudGVyMg==}
 """
+INGRESS = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\nspec: {rules: [{host: example.com}]}\n"
+SLICE = "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: web}\naddressType: IPv4\n"
+STORAGE = "apiVersion: storagemigration.k8s.io/v1beta1\nkind: StorageVersionMigration\nmetadata: {name: web}\n"
 PORTS = "[{containerPort: 80}]"
 
 MISTAKES = [
@@ -64,11 +67,23 @@ MISTAKES = [
     (DEPLOYMENT, "replicas: 3", "replica: 3", ["8:3 warning unknown-field the field 'replica' is unknown to Kubernetes 1.36"]),
     (DEPLOYMENT, "image: nginx", "imagee: nginx", ["16:11 warning unknown-field"]),
     (DEPLOYMENT, "selector: {", "# {", ["7:1 warning missing-field 'spec' lacks 'selector', which is required"]),
-    (DEPLOYMENT, "apps/v1", "extensions/v1beta1", ["1:13 warning removed-version Kubernetes 1.36 has no Deployment in extensions/v1beta1"]),
+    (DEPLOYMENT, "- name: web", "- tty: true", ["15:11 error missing-field entry 0 lacks 'name', which is required"]),
+    (DEPLOYMENT, "apps/v1", "extensions/v1beta1", ["1:13 error removed-version Kubernetes 1.36 has no Deployment in extensions/v1beta1"]),
+    (DEPLOYMENT, "apps/v1", "apps/v1beta1", ["1:13 error removed-version Kubernetes 1.36 has no Deployment in apps/v1beta1: write"]),
+    (DEPLOYMENT, "apps/v1", "apps/v11", ["1:13 error unknown-version Kubernetes 1.36 has no Deployment in apps/v11: write apps/v1"]),
+    (DEPLOYMENT, "apps/v1", "apps/one", ["1:13 error unknown-version"]),
     (DEPLOYMENT, "apps/v1", "v1", ["1:13 error unknown-kind Kubernetes 1.36 has no Deployment in v1: write apps/v1"]),
     (DEPLOYMENT, "kind: Deployment", "kind: Deploymnet", ["2:7 error unknown-kind"]),
-    (DEPLOYMENT, "apps/v1", "apps/v3", []),  # of a newer Kubernetes
+    (DEPLOYMENT, "kind: Deployment", "kind: DEPLOYMENT", ["2:7 error unknown-kind Kubernetes 1.36 has no kind 'DEPLOYMENT' in"]),
+    (DEPLOYMENT, "apps/v1\nkind: Deployment", "batch/v1\nkind: deployment", ["2:7 error unknown-kind"]),
     (DEPLOYMENT, "kind: Deployment", "kind: Unheard", []),  # of a newer Kubernetes
+    (INGRESS, "networking.k8s.io", "networkng.k8s.io", ["1:13 error unknown-kind Kubernetes 1.36 has no Ingress in"]),
+    (INGRESS, "networking.k8s.io/v1", "networking.internal.knative.dev/v1alpha1", []),  # a custom resource
+    (INGRESS, "networking.k8s.io/v1", "networking.k8s.io/v1beta1", ["1:13 warning removed-version"]),  # a cluster may have the group
+    (SLICE, "v1", "v2", ["1:13 error unknown-version"]),
+    (STORAGE, "v1beta1", "v1", []),  # of a newer Kubernetes
+    (STORAGE, "v1beta1", "v1beta2", []),
+    (STORAGE, "v1beta1", "v1beta11", ["1:13 error unknown-version"]),
     (DEPLOYMENT, "replicas: 3", "replicas: ${REPLICAS}", []),  # Flux substitutes it
     (DEPLOYMENT, "apps/v1", "apps.openshift.io/v1", []),  # a custom resource
     (SECRET, "aHVudGVyMg==", "hunter2", ["4:15 error wrong-format 'token' must be base64, not a value that is not shown; plain text"]),
@@ -102,6 +117,31 @@ def test_an_object_without_its_main_part_is_taken_for_a_patch() -> None:
     patch = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 2}\n"
     assert find(patch) == []
     assert len(find(patch.replace("2", "two"))) == 1
+    assert [row.split()[1:3] for row in find(patch.replace("replicas: 2", "tempalte: {}"))] == [
+        ["warning", "missing-field"],
+        ["error", "missing-field"],
+        ["warning", "unknown-field"],
+    ]
+
+
+EMPTY = {
+    "apps/v1": "DaemonSet Deployment ReplicaSet StatefulSet",
+    "batch/v1": "CronJob Job",
+    "v1": "PersistentVolume PersistentVolumeClaim Pod PodTemplate ReplicationController Service",
+    "networking.k8s.io/v1": "Ingress",
+    "autoscaling/v2": "HorizontalPodAutoscaler",
+}
+
+
+@pytest.mark.parametrize("spec", ["", "spec: null", "spec:", "spce: {template: {}}"])
+def test_an_object_without_its_spec_is_an_error(spec: str) -> None:
+    for version, kinds in EMPTY.items():
+        for kind in kinds.split():
+            text = spec.replace("spec", "template").replace("spce", "tempalte") if kind == "PodTemplate" else spec
+            found = find(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: web}}\n{text}\n")
+            assert [row for row in found if " error " in row], (version, kind)
+    for kind in ("ConfigMap", "Secret", "ServiceAccount", "Namespace", "LimitRange", "ResourceQuota"):
+        assert not find(f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: web}}\n")
 
 
 def test_unknown_fields_stay_in_the_manifest_and_strict_makes_them_errors() -> None:

@@ -15,12 +15,12 @@ WEB = "apiVersion: %s\nkind: Deployment\nmetadata: {name: web, namespace: shop, 
 
 def test_a_finding_about_an_annotation_does_not_depend_on_a_namesake_in_another_group(fleet: Fleet, tmp_path: Path) -> None:
     clusters = {f"managed/{name}.yaml": managed(name, "live") for name in ("ash", "bru")}
-    new, old = WEB % ("apps/v1", MISSPELT, 1), WEB % ("extensions/v1beta1", MISSPELT, 1)
+    new, old = WEB % ("apps/v1", MISSPELT, 1), WEB % ("apps.example.com/v1", MISSPELT, 1)
     variants = ThreeVariants(fleet, tmp_path)
     fleet.commit({**clusters, "sets.yaml": SETS, "placement.yaml": PLACEMENT % (1, 1), "new.yaml": new, "old.yaml": old})
     variants.run(0, "first")
     variants.run(0, "second")
-    steps = (({"new.yaml": WEB % ("apps/v1", MISSPELT, 2)}, 2), ({"old.yaml": WEB % ("extensions/v1beta1", "{}", 1)}, 1))
+    steps = (({"new.yaml": WEB % ("apps/v1", MISSPELT, 2)}, 2), ({"old.yaml": WEB % ("apps.example.com/v1", "{}", 1)}, 1))
     for hour, (changes, count) in enumerate(steps, 1):
         fleet.commit(changes, hour=hour)
         for run in variants.run(hour, f"hour {hour}"):

@@ -201,7 +201,7 @@ BOT = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "bot",
 EXTERNAL = {"apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret", "metadata": {"name": "es", "namespace": "shop"}}
 LOGIN = pod("login")
 LOGIN["spec"]["template"]["spec"]["imagePullSecrets"] = [{"name": "login"}]
-SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "shop"}}
+SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "shop"}, "spec": {"ports": [{"port": 80}]}}
 SERVING = {**SERVICE["metadata"], "annotations": {"service.beta.openshift.io/serving-cert-secret-name": "login"}}  # type: ignore[dict-item]
 CONTROLLER = pod("controller")
 CONTROLLER["spec"]["template"]["spec"]["containers"] = [{"name": "c", "args": ["--write=conf"]}]

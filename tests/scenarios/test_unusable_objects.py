@@ -1,0 +1,36 @@
+"""An object that no API server accepts keeps its last valid version, whichever way the commit is planned."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import UNGUARDED, Fleet, cluster, deployment, policy
+
+CHANGES = {
+    # what takes the place of what, and the code of the error
+    "other letters": ("kind: Deployment", "kind: DEPLOYMENT", "unknown-kind"),
+    "an unknown version": ("apps/v1", "apps/v11", "unknown-version"),
+    "a removed version": ("apps/v1", "apps/v1beta1", "removed-version"),
+    "a removed group": ("apps/v1", "extensions/v1beta1", "removed-version"),
+    "a misspelled group": ("apps/v1", "aps/v1", "unknown-kind"),
+    "a misspelled spec": ("\nspec:", "\nspce:", "missing-field"),
+    "an empty spec": ("\nspec:", "\nspec: {}\nstatus:", "missing-field"),
+    "a spec of another type": ("\nspec:", "\nspec: [1]\nstatus:", "wrong-type"),
+    "a misspelled template": ("\nspec:", "\nspec:\n  tempalte: {}", "missing-field"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_object_that_no_api_server_accepts_keeps_its_last_valid_version(fleet: Fleet, change: str) -> None:
+    fixed = {"gitsched.yaml": UNGUARDED, "ash.yaml": cluster("ash"), "policy.yaml": policy("")}
+    fleet.commit({**fixed, "bad.yaml": deployment("bad"), "good.yaml": deployment("good")})
+    fleet.reconcile()
+    before = fleet.read("clusters/ash/default/deployment-bad.yaml")
+    old, new, code = CHANGES[change]
+    fleet.commit({"bad.yaml": deployment("bad", 3).replace(old, new, 1), "good.yaml": deployment("good", 3)}, hour=1)
+    complete = fleet.preview(1, cache=fleet.cache / "empty")
+    run = fleet.reconcile(1)
+    assert run.tree == complete.tree
+    assert code in {finding.code for finding in run.plan.findings if finding.severity == "error"}
+    assert fleet.read("clusters/ash/default/deployment-bad.yaml") == before
+    assert fleet.load("clusters/ash/default/deployment-good.yaml")["spec"]["replicas"] == 3
