@@ -64,7 +64,7 @@ def _generate(generator: Body, files: RepositoryFiles, depth: int) -> Iterator[P
             case "matrix":
                 rows: list[Parameters] = [{}]
                 for other in _generate_each(spec, files, depth):
-                    rows = [_combine(left, right) for left in rows for right in other][: MAX_PARAMETERS + 1]
+                    rows = list(islice((_combine(left, right) for left in rows for right in other), MAX_PARAMETERS + 1))
                 yield from rows
             case "merge":
                 yield from _merge(spec, files, depth)

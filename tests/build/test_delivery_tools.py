@@ -77,7 +77,7 @@ def test_any_document_gives_a_recipe(spec: dict[str, Any], path: str) -> None:
     for source in list_sources(application):
         assert make_argo_recipe(application, source, COMMIT, lambda _: None).directory == path
     generated = {"metadata": {"name": "a"}, "spec": spec}
-    assert isinstance(list_applications(generated, GeneratorInput(COMMIT, (), lambda _: True)), list)
+    assert isinstance(list_applications(generated, GeneratorInput(COMMIT, (), lambda _: True)).applications, list)
 
 
 def test_flux_lists_yaml_files_and_directories_with_a_kustomization() -> None:

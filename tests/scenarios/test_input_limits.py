@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.build.application_sets import GeneratorInput, list_applications
+from gitsched.build.application_sets import (
+    MAX_APPLICATIONS,
+    MAX_STEPS,
+    MAX_STEPS_OF_ALL,
+    GeneratorInput,
+    list_applications,
+)
 from gitsched.build.remote_base import RemoteBase, RemotePolicy
 from gitsched.git import open_repository
 from gitsched.git.signatures import verify_commit
@@ -57,14 +63,80 @@ def test_an_application_set_has_a_limited_number_of_applications(fleet: Fleet, m
     elements = [{"name": f"app-{number}"} for number in range(9)]
     spec: dict[str, Any] = {"generators": [{"list": {"elements": elements}}], "template": {"metadata": {"name": "{{name}}"}}}
     body = {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": {"name": "all"}, "spec": spec}
-    assert len(list_applications(body, GeneratorInput(NO_FILES, (), lambda url: True))) == 4, (
-        "one more, so that the caller reports it"
-    )
+    made = list_applications(body, GeneratorInput(NO_FILES, (), lambda url: True))
+    assert (len(made.applications), made.is_complete) == (3, False)
     origin = {"repoURL": "https://git.example.com/r.git", "path": "{{name}}"}
     body["spec"]["template"]["spec"] = {"source": origin, "project": "p", "destination": {}}
     fleet.commit({"set.yaml": yaml.safe_dump(body), "app-0/kustomization.yaml": "resources: []\n", "all.yaml": policy()})
     found = [finding for finding in fleet.preview().plan.findings if finding.code == "applications-limit"]
     assert [finding.location and finding.location.path for finding in found] == ["set.yaml"]
+
+
+def make_list(name: str, count: int) -> dict[str, Any]:
+    return {"list": {"elements": [{name: str(number)} for number in range(count)]}}
+
+
+HOSTILE_GENERATORS: dict[str, list[dict[str, Any]]] = {
+    "a matrix": [{"matrix": {"generators": [make_list("a", 2_000), make_list("b", 2_000)]}}],
+    "a matrix of which nothing is selected": [
+        {
+            "matrix": {"generators": [make_list("a", 2_000), make_list("b", 2_000)]},
+            "selector": {"matchLabels": {"a": "none"}},
+        }
+    ],
+    "the same Application again and again": [{"matrix": {"generators": [make_list("x", 2_000), make_list("y", 2_000)]}}],
+    "many in a matrix": [{"matrix": {"generators": [make_list("a", 1)] * 500}}],
+    "nested": [{"matrix": {"generators": [{"matrix": {"generators": [make_list("a", 500)] * 3}}, make_list("b", 500)]}}],
+    "one key for all": [{"merge": {"mergeKeys": ["c"], "generators": [make_list("a", 2_000), make_list("b", 2_000)]}}],
+    "directories again and again": [
+        {
+            "matrix": {
+                "generators": [
+                    make_list("a", 2_000),
+                    {"git": {"repoURL": "x", "directories": [{"path": f"**/{number}/**/*x*{{{{a}}}}"} for number in range(50)]}},
+                ]
+            }
+        }
+    ],
+    "a text that grows": [{"list": {"elements": [{"a": "x" * 50_000}]}, "selector": {}}] * 1_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_GENERATORS)
+def test_an_application_set_takes_a_limited_number_of_steps(name: str) -> None:
+    template = {"metadata": {"name": "{{a}}" * (1_000 if "grows" in name else 1)}}
+    body = {
+        "kind": "ApplicationSet",
+        "metadata": {"name": "all"},
+        "spec": {"generators": HOSTILE_GENERATORS[name], "template": template},
+    }
+    files = SimpleNamespace(entries={f"{number}/{number}x/file": ("0" * 40, 0o100644) for number in range(500)})
+    source = GeneratorInput(files, (), lambda url: True)  # type: ignore[arg-type]
+    made = list_applications(body, source)
+    assert not made.is_complete
+    assert len(made.applications) <= MAX_APPLICATIONS
+    assert source.steps <= MAX_STEPS * 1.1
+
+
+def test_a_merge_takes_steps_in_proportion_to_its_generators() -> None:
+    generators = [make_list("a", 900), {"list": {"elements": [{"a": str(number), "b": "x"} for number in range(2_000)]}}]
+    spec = {
+        "generators": [{"merge": {"mergeKeys": ["a"], "generators": generators}}],
+        "template": {"metadata": {"name": "{{a}}{{b}}"}},
+    }
+    source = GeneratorInput(NO_FILES, (), lambda url: True)
+    made = list_applications({"kind": "ApplicationSet", "metadata": {"name": "all"}, "spec": spec}, source)
+    assert [made.applications[number]["metadata"]["name"] for number in (0, 899)] == ["0x", "899x"]
+    assert (len(made.applications), made.is_complete) == (900, True)
+    assert source.steps < 100_000
+
+
+def test_application_sets_that_take_all_steps_leave_some_to_each_of_the_others() -> None:
+    source = GeneratorInput(NO_FILES, (), lambda url: True)
+    source.steps = MAX_STEPS_OF_ALL
+    spec = {"generators": [make_list("a", 500)], "template": {"metadata": {"name": "{{a}}"}}}
+    made = list_applications({"kind": "ApplicationSet", "metadata": {"name": "all"}, "spec": spec}, source)
+    assert (len(made.applications), made.is_complete) == (500, True)
 
 
 def test_a_workload_with_too_many_dependencies_is_reported(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
+from itertools import islice
 
 from gitsched.apis.gitsched.bundle import parse_bundle
 from gitsched.apis.gitsched.config import Config
@@ -14,6 +15,7 @@ from gitsched.build.application_sets import (
     APPLICATION_SET,
     CLUSTER_LABEL,
     MAX_APPLICATIONS,
+    MAX_STEPS,
     GeneratorInput,
     list_applications,
     list_unread_generators,
@@ -24,6 +26,7 @@ from gitsched.build.path_recipe import PathRecipe, find_kustomization
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.git import TreeEntry
 from gitsched.git.remote_refs import find_remote_url
+from gitsched.manifests.glob import GlobToken, matches_glob, parse_glob
 from gitsched.manifests.sourceignore import SourceIgnore
 from gitsched.model.document import Body, Origin, as_object, read_labels
 from gitsched.model.finding import Finding, locate_origin
@@ -39,6 +42,10 @@ _ARTIFACT = "ExternalArtifact"
 FOREIGN_SOURCE = "foreign-source"
 """The code of the finding about options of a document that reads another repository or branch."""
 _EXPRESSION = re.compile(r"\{\{.*?\}\}")
+_UNKNOWN_NAME = "\0"
+"""Stands for an expression in a path."""
+MAX_COMPARISONS = 2_000_000
+"""Comparisons of directories with the paths of one ApplicationSet that are not known."""
 UNKNOWN_PATH = "unknown-path"
 """The code of the finding about directories that only Argo CD knows."""
 MISSING_PATH = "missing-path"
@@ -122,16 +129,14 @@ class ToolPathReader:
         elif kind == (ARGO_GROUP, APPLICATION):
             yield from self._read_application(document)
         elif kind == (ARGO_GROUP, APPLICATION_SET):
-            source = GeneratorInput(self._commit, self._clusters, self._is_generator_url)
             unknown: dict[str, None] = {}
-            applications = list_applications(document.body, source)
-            if len(applications) > MAX_APPLICATIONS:
-                applications = applications[:MAX_APPLICATIONS]
+            made = list_applications(document.body, self._generator_input)
+            if not made.is_complete:
                 self._report_limit(document)
-            for body in applications:
+            for body in made.applications:
                 yield from self._read_application(make_raw_document(body, document.origin), unknown)
             if unknown:
-                self._report_unknown(document, unknown, list_unread_generators(document.body, source))
+                self._report_unknown(document, unknown, list_unread_generators(document.body, self._generator_input))
 
     def read_printed(self, documents: Sequence[RawDocument]) -> Iterator[ReconciledPath]:
         """Yield the directories that documents reconcile which a build prints, with findings about what is not read of them."""
@@ -223,9 +228,10 @@ class ToolPathReader:
         return self._is_own_url(url, next((path for path in sorted(self._commit.directories) if path != "."), "."))
 
     @cached_property
-    def _clusters(self) -> tuple[Body, ...]:
+    def _generator_input(self) -> GeneratorInput:
         name, value = CLUSTER_LABEL
-        return tuple(secret.body for secret in self._secrets if read_labels(secret.body).get(name) == value)
+        clusters = tuple(secret.body for secret in self._secrets if read_labels(secret.body).get(name) == value)
+        return GeneratorInput(self._commit, clusters, self._is_generator_url)
 
     def _make_flux_recipe(self, document: RawDocument, artifact: bool, commit: CommitFiles) -> PathRecipe:
         if self._exclusions is None:
@@ -260,25 +266,38 @@ class ToolPathReader:
 
     def _report_unknown(self, document: RawDocument, paths: Iterable[str], reasons: Sequence[str]) -> None:
         """Report an ApplicationSet that may build directories of the commit of which only Argo CD knows the names."""
-        patterns = [_EXPRESSION.sub("[^/]+", re.escape(path).replace(r"\{\{", "{{").replace(r"\}\}", "}}")) for path in paths]
-        matching = [name for name in sorted(self._commit.directories) if any(re.fullmatch(pattern, name) for pattern in patterns)]
+        matching = self._find_directory(dict.fromkeys(_EXPRESSION.sub(_UNKNOWN_NAME, path) for path in paths))
         if not matching or self._is_changed(document):
             return
         name = f"{document.namespace}/{document.name}" if document.namespace else document.name
         why = f", because {' and '.join(reasons)}" if reasons else ""
         text = (
-            f"ApplicationSet {name} builds directories such as {matching[0]}{why}: gitsched does not know with which options, and places "
+            f"ApplicationSet {name} builds directories such as {matching}{why}: gitsched does not know with which options, and places "
             "their objects as files have them. Write Applications, or list generators, for these directories; or name this file in "
             "source.deliveryTools.ignore"
         )
         location = locate_origin(document.origin) if document.origin else None
         self.findings.append(Finding("warning", UNKNOWN_PATH, text, location))
 
+    def _find_directory(self, paths: Iterable[str]) -> str | None:
+        """Return the first directory whose path is one of `paths`, with any text in place of each unknown name."""
+        names = sorted(self._commit.directories)
+        patterns: dict[int, list[list[list[GlobToken] | None]]] = {}
+        for path in islice(paths, max(1, MAX_COMPARISONS // max(1, len(names)))):
+            parts = [re.sub(r"([*?\[\\])", r"\\\1", part).replace(_UNKNOWN_NAME, "?*") for part in path.split("/")]
+            patterns.setdefault(len(parts), []).append([parse_glob(part) for part in parts])
+        for name in names:
+            parts = name.split("/")
+            for pattern in patterns.get(len(parts), ()):
+                if all(tokens is not None and matches_glob(tokens, part) for tokens, part in zip(pattern, parts, strict=True)):
+                    return name
+        return None
+
     def _report_limit(self, document: RawDocument) -> None:
         name = f"{document.namespace}/{document.name}" if document.namespace else document.name
         text = (
-            f"ApplicationSet {name} makes more than {MAX_APPLICATIONS} Applications: the rest is not read, and what it builds is placed "
-            "as files have it; divide it into several"
+            f"ApplicationSet {name} makes more than {MAX_APPLICATIONS:,} Applications, or combines more than {MAX_STEPS:,} values for "
+            "them: the rest is not read, and what it builds is placed as files have it; divide it into several"
         )
         self.findings.append(
             Finding("warning", "applications-limit", text, locate_origin(document.origin) if document.origin else None)
