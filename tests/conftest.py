@@ -20,6 +20,7 @@ from pygit2.enums import ConfigLevel
 import gitsched.decide.registry  # noqa: F401 - registers the policy APIs, as every command does
 from gitsched.build import scratch
 from tests.builders.remembered_builds import remember_builds
+from tests.in_process import keep_logging
 from tests.metrics.conftest import Server
 from tests.programs import explain_missing
 from tests.search_depth import count_examples
@@ -114,7 +115,7 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.Mo
 
 @pytest.fixture(scope="session", autouse=True)
 def _builds() -> Iterator[None]:
-    """Build the same files once; tests/build are about the processes."""
+    """Build the same files once, but in tests/build."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scratch, "run_isolated", remember_builds(scratch.run_isolated))
         yield
@@ -125,6 +126,13 @@ def local_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The operator allows metrics providers and forges on this machine."""
     monkeypatch.setenv("GITSCHED_METRICS_HOSTS", "127.0.0.1,localhost")
     monkeypatch.setenv("GITSCHED_STATUSES_HOSTS", "127.0.0.1")
+
+
+@pytest.fixture(autouse=True)
+def _logging() -> Iterator[None]:
+    """Restore the log after a command that ran in this process and wrote it to the outputs of its test."""
+    with keep_logging():
+        yield
 
 
 @pytest.fixture(autouse=True)

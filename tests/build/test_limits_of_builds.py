@@ -68,6 +68,7 @@ RANDOM = b"{{ randAlphaNum 8 }}"
         (gzip.compress(b"a" * 200 + RANDOM), "helm-build"),
         (gzip.compress(b"a" * 90) + gzip.compress(b"a" * 90 + RANDOM), "helm-build"),
     ],
+    ids=["one part", "two parts", "more after it", "too long", "too long together"],  # a header of gzip has the time
 )
 def test_an_archive_is_searched_in_full_or_not_rendered(packed: bytes, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gitsched.build.template_calls._MAX_ARCHIVE", 110)

@@ -101,7 +101,9 @@ try:
 except Temporary as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", script], capture_output=True, text=True, check=True
+    )  # -B: nor bytecode in part
     assert f"cannot write objects to {bare}" in done.stdout
     assert not list((bare / "objects/pack").iterdir())
 

@@ -139,6 +139,23 @@ def test_application_sets_that_take_all_steps_leave_some_to_each_of_the_others()
     assert (len(made.applications), made.is_complete) == (500, True)
 
 
+@pytest.mark.parametrize(("limit", "found"), [(1_000, ["set.yaml"]), (1, [])])
+def test_unknown_paths_of_an_application_set_are_compared_to_a_limit(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, limit: int, found: list[str]
+) -> None:
+    monkeypatch.setattr("gitsched.reconcile.builds.tool_paths.MAX_COMPARISONS", limit)
+    url = "https://git.example.com/r.git"
+    sources = [{"repoURL": url, "path": path} for path in ("none/{{name}}", "apps/{{name}}-[x]")]
+    spec = {"generators": [{"clusters": {}}], "template": {"metadata": {"name": "a"}, "spec": {"sources": sources}}}
+    body = {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": {"name": "all"}, "spec": spec}
+    spec = {"source": {"deliveryTools": {"repositories": [url]}}}
+    settings = {"apiVersion": "gitsched.io/v1alpha1", "kind": "Config", "metadata": {"name": "gitsched"}, "spec": spec}
+    files = {"set.yaml": yaml.safe_dump(body), "apps/web-[x]/web.yaml": deployment("web"), "all.yaml": policy()}
+    fleet.commit({**files, "gitsched.yaml": yaml.safe_dump(settings)})
+    unknown = [finding for finding in fleet.preview().plan.findings if finding.code == "unknown-path"]
+    assert [finding.location and finding.location.path for finding in unknown] == found
+
+
 def test_a_workload_with_too_many_dependencies_is_reported(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("dependency_index", "dependencies_distributor"):
         monkeypatch.setattr(f"gitsched.apis.karmada.dependencies.{module}.MAX_REACHED", 2)

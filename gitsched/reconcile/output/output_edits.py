@@ -19,6 +19,7 @@ MAX_EDITS = 100
 """Commits of people since the last run that are examined."""
 MAX_NOTED_COMMITS = 10_000
 """Commits with a note among which the original of an amended commit is searched."""
+_UNKNOWN_FILES = "files that cannot be named without its parents, which were not fetched,"
 MAX_NAMED_PATHS, MAX_AUTHOR_LENGTH = 5, 100
 
 
@@ -39,7 +40,7 @@ def find_undone_edits(fetched: Fetched, tree: str) -> list[Finding]:
             findings.append(Finding("warning", "output-edited", message, is_change=True))
             break
         if not is_complete:
-            findings.append(_make_finding(commit, "files that cannot be named without its parents, which were not fetched,"))
+            findings.append(_report_edit(commit, _UNKNOWN_FILES))
             break
         repository = fetched.output.repository
         undone = [
@@ -52,7 +53,7 @@ def find_undone_edits(fetched: Fetched, tree: str) -> list[Finding]:
             and repository.find_entry(tree, path) != entry
         ]
         if undone:
-            findings.append(_make_finding(commit, format_names(undone, MAX_NAMED_PATHS)))
+            findings.append(_report_edit(commit, format_names(undone, MAX_NAMED_PATHS)))
     return findings
 
 
@@ -94,7 +95,7 @@ def _find_original(repository: Repository, rewritten: Commit) -> Commit | None:
     return None
 
 
-def _make_finding(commit: Commit, names: str) -> Finding:
+def _report_edit(commit: Commit, names: str) -> Finding:
     author = f"{commit.name} <{commit.email}>" if commit.is_rewritten else commit.author
     message = (
         f"commit {abbreviate_oid(commit.oid)} of {author[:MAX_AUTHOR_LENGTH]} ({format_time(commit.time)}) changed {names} on the "

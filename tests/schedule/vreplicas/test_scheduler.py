@@ -28,7 +28,7 @@ DEFAULT = SchedulingStrategy(DEFAULT_SCHEDULER_PROFILE, DEFAULT_DESCHEDULER_PROF
 
 
 def strategies() -> st.SearchStrategy[SchedulingStrategy]:
-    return st.builds(SchedulingStrategy, profiles(), st.just(DEFAULT_DESCHEDULER_PROFILE), max_fill_up=st.booleans())
+    return st.builds(SchedulingStrategy, profiles(), st.just(DEFAULT_DESCHEDULER_PROFILE), st.booleans(), st.just(False))
 
 
 def run(adapter: AdapterStatefulSet, sources: Iterable[Vpod], strategy: SchedulingStrategy) -> dict[str, VreplicasByOrdinal]:
