@@ -7,7 +7,7 @@ For Deployments, StatefulSets and Jobs that a PropagationPolicy of Karmada selec
 - a cluster gets a version that no cluster outside of the mandatory groups of a Rollout had only if the clusters of these groups reported
   that it is healthy, and no other cluster gets a version while more clusters than `maxFailures` report that it is not;
 - no Job asks for more completions than the source, apart from copies that are being evicted, and these do not change, unless dispatching is
-  suspended.
+  suspended or an override for all workloads may fail.
 
 `python -m tests.scenarios.delivered_invariants REPOSITORY [OUTPUT_BRANCH]` prints what is wrong.
 """
@@ -40,8 +40,8 @@ class Copy(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """A workload of the source: where its policy may place it, None for all clusters, whether its replicas are divided, and whether
-    dispatching is suspended somewhere."""
+    """A workload of the source: where its policy may place it, None for all clusters, whether its replicas are divided, and whether some
+    manifests are kept, because dispatching is suspended or an override for all workloads may fail."""
 
     kind: str
     name: str
@@ -49,7 +49,7 @@ class Workload(NamedTuple):
     completions: int | None
     clusters: frozenset[str] | None
     is_divided: bool
-    is_suspended: bool
+    is_kept: bool
 
     @property
     def path(self) -> str:
@@ -135,8 +135,8 @@ class Reader:
         kinds: dict[str, list[Body]] = {}
         for body in bodies:
             kinds.setdefault(body["kind"], []).append(body)
-        policies = kinds.get("PropagationPolicy", [])
-        workloads = (_read_workload(body, policies) for kind in FILE_NAMES for body in kinds.get(kind, ()))
+        policies, overrides = kinds.get("PropagationPolicy", []), kinds.get("OverridePolicy", [])
+        workloads = (_read_workload(body, policies, overrides) for kind in FILE_NAMES for body in kinds.get(kind, ()))
         clusters = kinds.get("Cluster", [])
         return Source(
             {one.path: one for one in workloads if one is not None},
@@ -161,7 +161,7 @@ class Reader:
         return [body for body in yaml.load_all(found.data, yaml.CSafeLoader) if body]
 
 
-def _read_workload(body: Body, policies: Iterable[Body]) -> Workload | None:
+def _read_workload(body: Body, policies: Iterable[Body], overrides: Iterable[Body]) -> Workload | None:
     """Return what a policy says about a workload; None if none selects it."""
     kind, name, spec = body["kind"], body["metadata"]["name"], body["spec"]
     for one in policies:
@@ -172,8 +172,8 @@ def _read_workload(body: Body, policies: Iterable[Body]) -> Workload | None:
             named = [each.get("clusterNames") for each in terms]
             clusters = None if None in named else frozenset(each for names in named for each in names)
             is_divided = placement.get("replicaScheduling", {}).get("replicaSchedulingType", "Duplicated") == "Divided"
-            is_suspended = "suspension" in one["spec"]
-            return Workload(kind, name, spec.get(COUNTS[kind], 1), spec.get("completions"), clusters, is_divided, is_suspended)
+            is_kept = "suspension" in one["spec"] or any("resourceSelectors" not in each["spec"] for each in overrides)
+            return Workload(kind, name, spec.get(COUNTS[kind], 1), spec.get("completions"), clusters, is_divided, is_kept)
     return None
 
 
@@ -272,6 +272,8 @@ class Invariants:
                     self._healthy.setdefault((path, version), set()).add(name)
             eligible = [name for name in source.clusters if workload.clusters is None or name in workload.clusters]
             canaries = [name for name in eligible if not rollout.canaries.isdisjoint(source.clusters[name].items())]
+            if not canaries:  # nothing waits for one that is removed
+                self._released.setdefault(path, set()).update(copy.version for copy in (*old.values(), *new.values()))
             for name, copy in new.items():
                 version = copy.version
                 if name in canaries or (name in old and old[name].version == version):
@@ -316,7 +318,7 @@ def _check_completions(
 ) -> Iterator[str]:
     wanted = workload.completions or 0
     before, total = (sum(one.completions or 0 for name, one in copies.items() if name in bound) for copies in (old, new))
-    if total > max(wanted, before) and not workload.is_suspended:
+    if total > max(wanted, before) and not workload.is_kept:
         yield f"{workload.path}: {total} completions of {wanted}: {_show(new)}"
     for name, one in new.items():
         if name not in bound and name in old and one.completions != old[name].completions:

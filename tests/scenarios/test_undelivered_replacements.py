@@ -132,3 +132,33 @@ def test_a_copy_stays_while_changes_are_withheld_and_its_replacement_is_not_deli
     assert [move.key.name for move in run.plan.withheld.moves] == ["web"]
     fleet.reconcile(5)
     assert read_replicas(fleet) == {"ash": 3, "bru": 3}
+
+
+def test_a_copy_that_was_not_delivered_as_decided_overlaps_when_it_may_change(fleet: Fleet) -> None:
+    start(fleet)
+    weights = ", ".join(
+        f"{{targetCluster: {{clusterNames: [{name}]}}, weight: {weight}}}" for name, weight in (("ash", 1), ("bru", 5))
+    )
+    rule = policy("ash,bru", scheduling="Divided").replace(
+        "Weighted", f"Weighted, weightPreference: {{staticWeightList: [{weights}]}}"
+    )
+    fleet.commit({"policy.yaml": rule + "  suspension: {dispatching: true}\n"}, hour=1)
+    fleet.reconcile(1)
+    assert read_replicas(fleet) == {"ash": 3, "bru": 3}
+    fleet.commit({"policy.yaml": rule}, hour=2)
+    fleet.reconcile(2)
+    assert read_replicas(fleet) == {"ash": 3, "bru": 5}
+    fleet.reconcile(2 + 11 * MINUTE)
+    assert read_replicas(fleet) == {"ash": 1, "bru": 5}
+
+
+def test_what_a_suspended_cluster_has_of_full_copies_counts(fleet: Fleet) -> None:
+    start(fleet, "ash,bru", "Duplicated", 2)
+    for number, replicas in enumerate((2, 6), 1):
+        fleet.commit({"policy.yaml": policy("ash,bru", more=SUSPENDED), "web.yaml": deployment("web", replicas)}, hour=number)
+        fleet.reconcile(number)
+    assert read_replicas(fleet) == {"ash": 6, "bru": 2}
+    fleet.commit({"policy.yaml": policy("bru", more=SUSPENDED)}, hour=3)
+    fleet.reconcile(3)
+    fleet.reconcile(5)
+    assert read_replicas(fleet) == {"ash": 6, "bru": 2}, "bru has 2 of 6"

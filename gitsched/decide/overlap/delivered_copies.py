@@ -34,10 +34,11 @@ class DeliveredCopies(NamedTuple):
         paths = self._list_delivered(self._list_paths(outcome, cluster))
         return RetainedCopy(outcome.key, cluster, replicas, paths) if paths else None
 
-    def count_replicas(self, copy: RetainedCopy, config: Config) -> int | None:
-        """Return the replicas of the manifests of a copy, which are those of its decision unless these were not delivered; None if no
-        manifest has replicas."""
-        return count_copy_replicas((body for path in copy.paths if (body := self.read_manifest(path)) is not None), config)
+    def count_replicas(self, copy: RetainedCopy, config: Config) -> RetainedCopy:
+        """Return the copy with the replicas of its manifests, which are those of its decision unless these were not delivered."""
+        bodies = [body for path in copy.paths if (body := self.read_manifest(path)) is not None]
+        count = count_copy_replicas(bodies, config)
+        return copy if count is None else copy._replace(replicas=count)
 
     def has_any(self, outcome: Outcome, cluster: str) -> bool:
         """Return whether anything of a workload is delivered in a cluster, also what would run twice."""

@@ -299,11 +299,10 @@ class _Retention:
         for cluster, count in replicas.items():
             if cluster not in copies and (copy := self._given.delivered.find(outcome, cluster, count)) is not None:
                 copies[cluster] = copy
-        before = {cluster: full if copy.replicas is None else copy.replicas for cluster, copy in copies.items()}
         is_quarantined = outcome.key in self._given.quarantined
         if (is_waiting or outcome.key in self._given.undelivered) and (is_quarantined or _has_counts(outcome)):
-            counts = ((name, self._given.delivered.count_replicas(copy, self._given.config)) for name, copy in copies.items())
-            before |= {name: count for name, count in counts if count is not None}
+            copies = {name: self._given.delivered.count_replicas(copy, self._given.config) for name, copy in copies.items()}
+        before = {cluster: full if copy.replicas is None else copy.replicas for cluster, copy in copies.items()}
         after: dict[str, int] = {}
         wanted: dict[str, int] = {}
         for target in outcome.targets:
