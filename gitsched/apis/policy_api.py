@@ -345,6 +345,9 @@ class PolicyAPI:
     serializable: bool = False
     """Whether the engine can be stored and continue in another process: it keeps nothing of its snapshot that `update` does not replace."""
     recorded_decisions: RecordDescription | None = None
+    preferred_targets: str = ""
+    """What the annotation `gitsched.io/preferred-clusters` names: "workload" for the clusters of a workload, else the kind of target of the
+    recorded decisions that are about the annotated document; "" for an API that does not read it."""
 
     load_starter: Callable[[], StarterFiles] | None = None
     load_hub_objects: Callable[[], HubObjects] | None = None

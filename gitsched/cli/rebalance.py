@@ -1,4 +1,4 @@
-"""gitsched rebalance: write a request to schedule workloads again, and show what it would move."""
+"""gitsched rebalance: write a request to schedule workloads again, or to bring them back, and show what it would move."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from gitsched.cli import exit_codes, options, output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from gitsched.model.document import Key
     from gitsched.model.labels import Selector
+    from gitsched.reconcile import RunSettings
     from gitsched.reconcile.reschedule import RescheduleFile
+    from gitsched.reconcile.restored_placements import RestorationFiles
     from gitsched.simulate.left_data import LeftData
     from gitsched.simulate.reschedule_request import RescheduledWorkload
 
@@ -47,6 +50,7 @@ def _read_labels(_ctx: click.Context, _parameter: click.Parameter, value: str | 
     epilog=options.show_examples(
         ("Schedule one workload again", "rebalance deploy/web -n shop"),
         ("Write a request for all displaced workloads to a file", "rebalance --all-displaced --write"),
+        ("Bring all workloads back to where they were at a commit", "rebalance --to HEAD~2 --write"),
     ),
 )
 @click.argument("workloads", metavar="[KIND/NAME]...", nargs=-1, shell_complete=options.complete_with("workloads"))
@@ -60,6 +64,12 @@ def _read_labels(_ctx: click.Context, _parameter: click.Parameter, value: str | 
 @click.option("-l", "--selector", "labels", metavar="SELECTOR", callback=_read_labels, help="All workloads with these labels.")
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="With -l, in all namespaces.")
 @click.option("--all-displaced", "displaced", is_flag=True, help="All workloads that would run on other clusters if scheduled now.")
+@click.option(
+    "--to",
+    "revision",
+    metavar="COMMIT",
+    help="Bring the workloads, or all that are elsewhere now, back to their clusters at this commit of the source or the output branch.",
+)
 @click.option(
     "--no-companions", is_flag=True, help="Leave out Services, ConfigMaps and other objects that belong to the workloads."
 )
@@ -86,6 +96,7 @@ def command(
     labels: Selector | None,
     everywhere: bool,
     displaced: bool,
+    revision: str | None,
     no_companions: bool,
     ttl: timedelta | None,
     write: bool,
@@ -98,11 +109,17 @@ def command(
 ) -> int:
     """Write a WorkloadRebalancer for the named workloads, for those with labels, or for all displaced ones, and show what it would move.
 
+    With --to COMMIT, also annotate the workloads with the clusters that they had then (gitsched.io/preferred-clusters): the patch goes to
+    stdout, or with --write to the files of the worktree.
+
     The document goes to stdout and the moves to stderr; with --write the document goes to a file. Commit it to carry the request out.
     KIND is written as for kubectl; KIND/NAMESPACE/NAME replaces -n. Uncommitted changes of the worktree are taken into account. The same
     request has the same name; after it has been handled, the next one has another.
     """
-    if sum((bool(workloads), labels is not None, displaced)) != 1:
+    chosen_ways = sum((bool(workloads), labels is not None, displaced))
+    if revision is not None and (displaced or chosen_ways > 1):
+        raise click.UsageError("--to is for all workloads that are elsewhere now, for named ones, or for -l SELECTOR")
+    if revision is None and chosen_ways != 1:
         raise click.UsageError("name workloads as KIND/NAME, or use either -l SELECTOR or --all-displaced")
     if everywhere and (namespace is not None or labels is None):
         raise click.UsageError("--all-namespaces is for -l, without -n")
@@ -123,14 +140,22 @@ def command(
     root = find_worktree_root(location)
     if write and root is None:
         raise Permanent(f"{location} is not a worktree, so the request cannot be written to a file")
-    scope = "" if everywhere else namespace or ("" if displaced else "default")
+    takes_all = displaced or (revision is not None and labels is None)
+    scope = "" if everywhere else namespace or ("" if takes_all else "default")
     settings = RunSettings(
         location=location, worktree=root is not None, output=output_repository, observations="recorded", trusted=False, **chosen
     )
     with output.show_progress("Planning") as progress:
         settings = settings._replace(progress=progress)
-        answer = make_reschedule_file(settings, WorkloadSelection(tuple(named), labels, displaced, scope), ttl, not no_companions)
-    found, held = answer
+        selection = WorkloadSelection(tuple(named), labels, displaced, scope)
+        if revision is not None:
+            from gitsched.reconcile.restored_placements import make_restoration_files
+
+            files = make_restoration_files(settings, revision, selection, ttl, not no_companions)
+        else:
+            found, held = make_reschedule_file(settings, selection, ttl, not no_companions)
+    if revision is not None:
+        return _show_restoration(settings, files, revision, form, root if write else None, path)
     if found is None:
         none = "No workload is displaced: each one would run on the same clusters if it were scheduled now."
         click.echo(none if not held else f"There is nothing to request.\n{describe_held(held)}".rstrip(), err=True)
@@ -148,6 +173,36 @@ def command(
     )
     if not is_read(settings, found.request.document.key):
         raise Permanent(f"{target} is not read: .sourceignore or source.paths hides it; choose another file with --file")
+    return exit_codes.DONE
+
+
+def _show_restoration(
+    settings: RunSettings, files: RestorationFiles, revision: str, form: str, root: Path | None, path: str | None
+) -> int:
+    """Show what brings workloads back, and write it to the worktree below `root` unless that is None."""
+    from gitsched.cli.restoration import describe_restoration, format_patch, serialize_restoration
+    from gitsched.reconcile.reschedule import write_reschedule_file
+    from gitsched.reconcile.restored_placements import describe_withheld, write_edits
+    from gitsched.report.lines import escape_unprintable
+
+    text, requests = describe_restoration(files, revision), files.requests
+    if path is not None:
+        requests = tuple(request._replace(path=path) for request in requests)
+    edits = (*requests, *files.edits)
+    if root is None:
+        if edits or form != "text":
+            output.show_document(form, format_patch(edits), lambda: serialize_restoration(files))
+        click.echo(text, err=True, nl=False)
+        return exit_codes.DONE
+    lines = []
+    for request in requests:
+        wrote = write_reschedule_file(root, request.path, request.after)
+        lines.append(f"{'wrote' if wrote else 'unchanged:'} {escape_unprintable(request.path)}\n")
+    write_edits(root, files.edits)
+    lines += [f"annotated {escape_unprintable(edit.path)}\n" for edit in files.edits]
+    withheld = describe_withheld(settings, files.restoration.requests) if edits else ""
+    lines += [text, f"{withheld}\n" if withheld else ""]
+    output.show_as(form, lambda _: "".join(lines), lambda: {**serialize_restoration(files), "withheld": withheld})
     return exit_codes.DONE
 
 
@@ -202,6 +257,7 @@ def _list_keys(keys: Iterable[Key]) -> str:
 
 def serialize_request(found: RescheduleFile, held: Sequence[LeftData]) -> dict[str, Any]:
     """Return a request and its effect as data, with the workloads that it leaves out because they are `held`."""
+    from gitsched.cli.restoration import serialize_left
     from gitsched.report.serialization import API_VERSION
 
     request = found.request
@@ -211,14 +267,10 @@ def serialize_request(found: RescheduleFile, held: Sequence[LeftData]) -> dict[s
         "document": request.document.body,
         "workloads": [
             {"workload": row.key.title, "role": row.role, "before": dict(row.before), "after": dict(row.after)}
-            | ({"leaves": _serialize_left(row.left)} if row.left is not None else {})
+            | ({"leaves": serialize_left(row.left)} if row.left is not None else {})
             for row in request.workloads
         ],
-        "held": [{"workload": left.key.title, **_serialize_left(left)} for left in held],
+        "held": [{"workload": left.key.title, **serialize_left(left)} for left in held],
         "notIncluded": [key.title for key in request.shared],
         "remarks": list(request.remarks),
     }
-
-
-def _serialize_left(left: LeftData) -> dict[str, Any]:
-    return {"clusters": list(left.clusters), "data": list(left.data), "adopted": left.adopted}

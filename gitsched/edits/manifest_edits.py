@@ -42,6 +42,12 @@ def edit_file(text: str, before: Body, after: Body) -> NewBlob:
     return edit_manifest(text, PatchedBlob(Origin("", "", 0, -1, 1, 1, spans), before, after)).file
 
 
+def edit_document(text: str, spans: SourceSpans, item: int, before: Body, after: Body) -> str:
+    """Return the text of a file, edited so that the value of one of its documents is `after`. Raise NotEditable."""
+    edited = _edit_text(text, PatchedBlob(Origin("", "", 0, item, 1, 1, spans), before, after))
+    return edited if spans.whole_file else f"{text[: spans.start]}{edited}{text[spans.end :]}"
+
+
 def read_manifest(text: str) -> Body | None:
     """Return the object of a file that holds one document; None if it is malformed."""
     tree = _compose(text)

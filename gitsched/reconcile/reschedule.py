@@ -43,7 +43,7 @@ from gitsched.simulate.reschedule_request import (
 )
 
 DIRECTORY = "rebalance"
-_HEADER = "# Written by `gitsched rebalance`. `gitsched tidy --write` removes it after it has expired.\n"
+HEADER = "# Written by `gitsched rebalance`. `gitsched tidy --write` removes it after it has expired.\n"
 
 
 class WorkloadSelection(NamedTuple):
@@ -91,7 +91,7 @@ def make_reschedule_file(
         return known
     planned = plan_source(context, fetched, settings.now)
     plan = planned.plan
-    decisions = _decide_without_requests(context, fetched, planned)
+    decisions = decide_without_requests(context, fetched, planned)
     baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations)
     selected = _select(baseline, selection)
     if not selected.keys:
@@ -129,11 +129,11 @@ def _make_from_state(
 
 def _make_file(request: RescheduleRequest, config: Config, catalog: Catalog) -> RescheduleFile:
     key = request.document.key
-    path = f"{_choose_directory(config)}{key.name}.yaml"
-    return RescheduleFile(request, _HEADER + dump(request.document.body), path, key in catalog.api_documents_by_key)
+    path = f"{choose_directory(config)}{key.name}.yaml"
+    return RescheduleFile(request, HEADER + dump(request.document.body), path, key in catalog.api_documents_by_key)
 
 
-def _decide_without_requests(context: RunContext, fetched: Fetched, planned: Planned) -> DecisionSet:
+def decide_without_requests(context: RunContext, fetched: Fetched, planned: Planned) -> DecisionSet:
     """Return the decisions of a plan as if no request were pending, so that the same request is made again."""
     decisions = planned.plan.decisions
     pending = {key for engine in decisions.engines if isinstance(engine, Rescheduling) for key in engine.list_pending_requests()}
@@ -235,7 +235,7 @@ def _find_named(baseline: Baseline, known: Iterable[Key], kind: str, namespace: 
     return key
 
 
-def _choose_directory(config: Config) -> str:
+def choose_directory(config: Config) -> str:
     """Return the directory of requests, below the first directory that the source is read from."""
     first = next(iter(config.source.paths), "")
     return f"{first.rstrip('/')}/{DIRECTORY}/" if first and not first.endswith((".yaml", ".yml", ".json")) else f"{DIRECTORY}/"

@@ -15,7 +15,7 @@ from gitsched.simulate.baseline import Baseline, ClusterEvent, SimulationResult,
 from gitsched.simulate.left_data import LeftData, find_left_data
 from gitsched.simulate.scenario import edit_catalog
 
-_AFTER_PLAN = timedelta(seconds=1)
+AFTER_PLAN = timedelta(seconds=1)
 """The time between carrying out the plan and the request."""
 
 Replicas = Mapping[str, int | None]
@@ -161,7 +161,7 @@ def _simulate(baseline: Baseline, document: Document, only: Collection[Key] | No
 
 
 def _after_plan(baseline: Baseline) -> Baseline:
-    return baseline._replace(time=add_duration(baseline.time, _AFTER_PLAN))
+    return baseline._replace(time=add_duration(baseline.time, AFTER_PLAN))
 
 
 def _is_moved(before: Outcome, after: Outcome) -> bool:

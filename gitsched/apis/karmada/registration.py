@@ -134,4 +134,5 @@ API = PolicyAPI(
     explained_kinds=("Cluster", "WorkloadRebalancer"),
     absence_codes=frozenset({"karmada-selects-nothing", "karmada-cluster-unknown"}),
     serializable=True,
+    preferred_targets="workload",
 )

@@ -116,6 +116,7 @@ API = PolicyAPI(
     topology=TOPOLOGY,
     serializable=True,
     recorded_decisions=RecordDescription(None, _describe_record),
+    preferred_targets="pod",
     shared_workloads=SharedWorkloads(_list_shared_kinds, _count_vreplicas),
     load_starter=_load_starter,
     export=Export("Print what only an API server can take, as patches.", _EXPORT_HELP, _export_patches),

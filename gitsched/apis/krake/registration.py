@@ -155,6 +155,7 @@ API = PolicyAPI(
     topology=TOPOLOGY,
     serializable=True,
     recorded_decisions=RecordDescription(frozenset({APPLICATION, CLUSTER, MAGNUM_CLUSTER}), _describe_record),
+    preferred_targets="workload",
     load_starter=_load_starter,
     load_hub_objects=_load_hub_objects,
     export=Export(

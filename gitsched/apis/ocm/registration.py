@@ -199,4 +199,5 @@ API = PolicyAPI(
     explained_kinds=("Placement",),
     serializable=True,
     recorded_decisions=RecordDescription(frozenset({(GROUP, PLACEMENT_DECISION)}), _describe_record),
+    preferred_targets="cluster",
 )

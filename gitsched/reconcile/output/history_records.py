@@ -14,6 +14,7 @@ from gitsched.model.commit import Commit
 from gitsched.model.document import Body, Key, as_object, parse_api_group
 from gitsched.model.errors import GitschedError
 from gitsched.model.history import HistoryFilter, PlacementMove
+from gitsched.model.scheduling import RecordedDecision
 from gitsched.render.format_versions import FORMAT_VERSION, upgrade_record
 from gitsched.render.output_files import PLACEMENTS, STATUS, cluster_path
 from gitsched.render.placement_records import PlacementRecord, read_placement_key, read_placement_record
@@ -58,6 +59,22 @@ class CommitRecords:
             if found is not None and (found.damage or self._filter.selects_clusters(found.move.before, found.move.after)):
                 moves.append(found)
         return tuple(moves), max(len(paths) - MAX_MOVES, 0)
+
+    def list_placements(self, commit: Commit) -> Iterator[str]:
+        """Yield the paths below placements/ of the records of a commit."""
+        tree = self._find_placements(commit)
+        return (entry.path for entry in self._output.repository.entries(tree)) if tree is not None else iter(())
+
+    def read_placement(self, commit: Commit, path: str) -> PlacementRecord | None:
+        """Return one record of a commit by its path below placements/; None if there is none."""
+        return self._read_record(self._find_placements(commit), path)
+
+    def read_recorded(self, commit: Commit) -> tuple[RecordedDecision, ...]:
+        """Return all recorded decisions of a commit."""
+        tree = self._find_tree(commit.tree, STATUS)
+        listed = (entry.path for entry in self._output.repository.entries(tree)) if tree is not None else ()
+        paths = [path for path in select_described(listed) if self._is_readable(tree, path)]
+        return describe_records(self._read_bodies(tree, paths, self._read_version(commit)))
 
     def _find_placements(self, commit: Commit | None) -> str | None:
         return self._find_tree(commit.tree, PLACEMENTS) if commit is not None else None

@@ -56,12 +56,17 @@ def format_amount(resource: str, count: int) -> str:
 
 
 def describe_selection(request: Request, fleet: Fleet, ranked: RankedCandidates, chosen: list[int]) -> list[str]:
-    """Say which of the feasible clusters the spread constraints select, in order of preference; nothing without constraints."""
+    """Say which of the feasible clusters the workload prefers, and which the spread constraints select, in order of preference; nothing
+    without either."""
+    after = "" if request.fresh or not request.previous else ", after those that it has"
+    preferred = ", ".join(fleet.names[i] for i in ranked.preferred)
+    first = [f"Preferred clusters come first{after}: {preferred}"] if preferred else []
     if not request.spread_constraints:
-        return []
+        return first
     spreads = {spread.field: spread for spread in request.spread_constraints}
     names = ", ".join(fleet.names[i] for i in chosen)
-    lines = [f"Spread over {_describe_spread(spreads[field])}: {names}" for field in (CLUSTER_FIELD,) if field in spreads]
+    spread = [f"Spread over {_describe_spread(spreads[field])}: {names}" for field in (CLUSTER_FIELD,) if field in spreads]
+    lines = [*first, *spread]
     if REGION_FIELD in spreads:
         cluster = spreads.get(CLUSTER_FIELD) or SpreadConstraint(CLUSTER_FIELD, 0, 0)
         selected = {name for i in chosen for name in fleet.candidates[i].fields.get(REGION_FIELD, ())[:1]}

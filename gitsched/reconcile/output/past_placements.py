@@ -1,0 +1,98 @@
+"""Read where workloads were placed after an earlier run: the output commit that a revision means, and its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gitsched.git import Repository
+from gitsched.model.commit import Commit
+from gitsched.model.document import Key
+from gitsched.model.errors import Permanent
+from gitsched.model.history import HistoryFilter
+from gitsched.model.scheduling import RecordedDecision
+from gitsched.reconcile.fetch import read_run_record
+from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
+from gitsched.reconcile.run import Fetched, RunContext
+from gitsched.render.commit_message import SOURCE_TRAILER
+from gitsched.render.format_versions import FORMAT_VERSION
+from gitsched.render.output_files import PLACEMENTS, placement_path
+from gitsched.render.placement_records import PlacementRecord
+from gitsched.report.lines import abbreviate_oid
+
+MAX_COMMITS = 20_000
+"""Output commits among which that of a revision is searched, from the newest on."""
+
+
+class PastPlacements(NamedTuple):
+    """The placements of one output commit. `source` is the source commit that it was planned from, None if it is not available. `recorded`
+    are the decisions that only records show."""
+
+    commit: Commit
+    source: Commit | None
+    recorded: tuple[RecordedDecision, ...]
+    paths: frozenset[str]
+    records: CommitRecords
+
+    def find(self, workload: Key) -> PlacementRecord | None:
+        """Return where a workload was; None if it was not placed."""
+        path = placement_path(workload).removeprefix(f"{PLACEMENTS}/")
+        return self.records.read_placement(self.commit, path) if path in self.paths else None
+
+
+def read_past_placements(context: RunContext, fetched: Fetched, revision: str) -> PastPlacements:
+    """Return the placements after the run that a revision means: a commit of the output branch, or one of the source.
+
+    A source commit means the newest output commit that was planned from it, or from the nearest earlier source commit that changed
+    anything. Raise Permanent if there is none.
+    """
+    output, head, source = fetched.output.repository, fetched.output_head, context.source.repository
+    if head is None:
+        raise Permanent(f"there is no output branch {fetched.output.branch} yet, so nothing was placed at {revision}")
+    commit = _find_commit(source, output, head, fetched.output.branch, revision)
+    branch = HistoryBranch(fetched.output.branch, output, commit.oid, fetched.prefix)
+    record = read_run_record(output, commit.tree, fetched.prefix)
+    records = CommitRecords(branch, HistoryFilter(), lambda _: record.format_version if record is not None else FORMAT_VERSION)
+    planned = dict(commit.trailers).get(SOURCE_TRAILER, "")
+    return PastPlacements(
+        commit,
+        source.commit(planned) if planned and source.has_commit(planned) else None,
+        records.read_recorded(commit),
+        frozenset(records.list_placements(commit)),
+        records,
+    )
+
+
+def _find_commit(source: Repository, output: Repository, head: str, branch: str, revision: str) -> Commit:
+    named = source.resolve(revision) or source.resolve(f"refs/remotes/origin/{revision}")
+    own = output.resolve(revision)
+    if named is None and own is None:
+        raise Permanent(f"neither the source nor the output branch {branch} has a commit {revision!r}")
+    nearest: Commit | None = None
+    searched = 0
+    for commit in _list_first_parents(output, head):
+        searched += 1
+        if commit.oid in (named, own):
+            return commit
+        planned = dict(commit.trailers).get(SOURCE_TRAILER, "")
+        if nearest is None and named and planned and source.has_ancestor(named, planned):
+            nearest = commit
+    if nearest is None:
+        reason = " (the clone is shallow: `git fetch --unshallow` fetches the rest)" if output.is_shallow else ""
+        if searched == MAX_COMMITS:
+            reason = f" (the newest {MAX_COMMITS:,} commits of the output branch are searched)"
+        raise Permanent(
+            f"no commit of the output branch {branch} was planned from {abbreviate_oid(named or own or revision)} or from a commit before "
+            f"it{reason}; `gitsched history` lists the commits of the output branch"
+        )
+    return nearest
+
+
+def _list_first_parents(output: Repository, head: str) -> Iterator[Commit]:
+    oid = head
+    for _ in range(MAX_COMMITS):
+        commit = output.commit(oid)
+        yield commit
+        if not commit.parents or not output.has_commit(commit.parents[0]):
+            return
+        oid = commit.parents[0]
