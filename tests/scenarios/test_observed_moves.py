@@ -26,6 +26,7 @@ from tests.builders.ocm import add_on, addon_scores, bound_global_set, label_pre
 from tests.metrics.conftest import Server
 
 from .conftest import Fleet, at_hour, cluster
+from .facts_histories import commit_branch
 from .test_guard import SETTINGS, labelled, select
 from .test_krake import Prometheus
 from .test_rollouts import SETS, managed
@@ -91,6 +92,15 @@ def observe_score(fleet: Fleet, _prometheus: Prometheus) -> float:
     return 1
 
 
+def make_expiring_placements(movable: Iterable[str], pinned: Iterable[str], prometheus: Prometheus) -> Files:
+    expiring = addon_scores("first", {"cpu": 90}, valid_until=format_time(at_hour(1)))
+    return {**make_placements(movable, pinned, prometheus), "scores.yaml": to_yaml(expiring, addon_scores("second", {"cpu": 10}))}
+
+
+def wait_for_the_end(_fleet: Fleet, _prometheus: Prometheus) -> float:
+    return 1 + 1e-6
+
+
 def make_deployments(movable: Iterable[str], pinned: Iterable[str], _prometheus: Prometheus) -> Files:
     files = {f"apps/{name}.yaml": labelled(name, "movable") for name in movable}
     files |= {f"apps/{name}.yaml": labelled(name, "pinned") for name in pinned}
@@ -110,6 +120,7 @@ def recover(fleet: Fleet, _prometheus: Prometheus) -> float:
 
 KRAKE = Case(make_applications, observe_metric)
 OCM = Case(make_placements, observe_score)
+EXPIRY = Case(make_expiring_placements, wait_for_the_end)
 KARMADA = Case(make_deployments, recover, "karmada: {failback: {AfterStabilization: 10m}}")
 CASES = pytest.mark.parametrize(
     "case",
@@ -265,18 +276,21 @@ def test_edits_are_made_at_once_beside_moves_that_wait(fleet: Fleet, prometheus:
     assert fleet.where("shop/configmap-new") == ["second"]
 
 
-def test_a_punctual_run_writes_what_a_run_on_time_writes(make_fleet: Callable[[str], Fleet], prometheus: Prometheus) -> None:
+@pytest.mark.parametrize("case", [pytest.param(OCM, id="a score"), pytest.param(EXPIRY, id="the end of a score")])
+def test_a_punctual_run_writes_what_a_run_on_time_writes(
+    make_fleet: Callable[[str], Fleet], prometheus: Prometheus, case: Case
+) -> None:
     outputs = []
     for name, late in (("on-time", 0.0), ("punctual", 1 / 120), ("late", 1.0)):
         fleet = make_fleet(name)
-        OCM.place(fleet, prometheus)
-        hour = OCM.observe(fleet, prometheus)
+        case.place(fleet, prometheus)
+        hour = case.observe(fleet, prometheus)
         fleet.reconcile(hour + late / 2)
         run = fleet.reconcile(hour + PERIOD + late)
         assert (moved(run), waiting(run)) == (MOVABLE[2:4], MOVABLE[4:]), "one period, however many have passed"
         outputs.append((fleet.files(), run.plan.next_wakeup))
     assert outputs[0] == outputs[1]
-    assert outputs[2][1] == at_hour(hour + 2 * PERIOD + 1), "the period starts with the late run"
+    assert outputs[2][1] == at_hour(hour + 2 * PERIOD + 1).replace(microsecond=0), "the period starts with the late run"
 
 
 def test_those_that_wait_come_before_new_ones(fleet: Fleet, prometheus: Prometheus) -> None:
@@ -291,6 +305,20 @@ def test_those_that_wait_come_before_new_ones(fleet: Fleet, prometheus: Promethe
     run = fleet.reconcile(hour + 2 * PERIOD)
     assert (moved(run), waiting(run)) == (["a0", "m0"], ["m1", "m2", "m3", "m4", "m5", "m6", "m7"])
     assert moved(fleet.reconcile(hour + 3 * PERIOD)) == ["m1", "m2"]
+
+
+def test_scores_of_a_facts_branch_move_the_workloads_of_a_tenant_by_period(fleet: Fleet, prometheus: Prometheus) -> None:
+    rules = "{paths: [apps], namespaces: [shop], clusters: {names: [first, second]}}"
+    tenant = f"apiVersion: gitsched.io/v1alpha1\nkind: Tenant\nmetadata: {{name: shop}}\nspec: {rules}\n"
+    files = make_placements(MOVABLE, PINNED, prometheus)
+    commit_branch(fleet, "facts", {"scores.yaml": files.pop("scores.yaml")}, 0)
+    settings = SETTINGS.format("source: {facts: {branch: facts}}")
+    fleet.commit({**files, "gitsched.yaml": settings, "tenants/shop.yaml": tenant})
+    fleet.reconcile()
+    commit_branch(fleet, "facts", scores(10, 90), 1)
+    for number in range(0, 8, 2):
+        run = fleet.reconcile(1 + number / 2 * PERIOD)
+        assert (moved(run), waiting(run), run.plan.withheld.moves) == (MOVABLE[number : number + 2], MOVABLE[number + 2 :], ())
 
 
 def test_evictions_are_limited_if_settings_say_so(fleet: Fleet, prometheus: Prometheus) -> None:

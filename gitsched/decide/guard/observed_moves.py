@@ -22,6 +22,7 @@ from gitsched.model.time import EPOCH, add_duration, choose_start
 if TYPE_CHECKING:
     from gitsched.decide.decisions import DecisionSet
     from gitsched.model.document import Key
+    from gitsched.model.scheduling import Outcome
 
 _LARGE_PART: Final = 0.5
 """Where observations alone would move a larger part of the fleet, the moves count as those of an edit."""
@@ -131,7 +132,7 @@ def _order_decisions(
     return sorted(
         _WaitingDecision(
             all(str(move.key) not in rate.waiting for move in moves),
-            min((decisions.outcomes[move.key].time for move in moves), default=EPOCH),
+            min((_find_event(decisions.outcomes[move.key], decisions) for move in moves), default=EPOCH),
             key.namespace,
             key.name,
             key,
@@ -139,6 +140,12 @@ def _order_decisions(
         )
         for key, moves in followed.items()
     )
+
+
+def _find_event(outcome: Outcome, decisions: DecisionSet) -> datetime:
+    """Return the time of the event that led to an outcome: its own, or a later deadline of its API, such as the end of a score."""
+    deadlines = (engine.time for engine in decisions.engines if engine.name == outcome.api and engine.time is not None)
+    return max((outcome.time, *deadlines))
 
 
 def _list_scopes(move: Move) -> Iterator[_Scope]:
