@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple, get_args
 
-from gitsched.apis.gitsched.config import GROUP, KIND, parse_config
+from gitsched.apis.gitsched.config import GROUP, KIND, VERSION, parse_config
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.garbage_collection import gc_paused
@@ -130,7 +130,8 @@ def schedule(
     if config is None:
         config, findings = _read_config(configs)
     else:
-        findings = [_make_unread_config_finding(body, "the argument `config` contains the settings") for body in configs]
+        findings = _list_argument_findings(config)
+        findings += [_make_unread_config_finding(body, "the argument `config` contains the settings") for body in configs]
     try:
         settings = parse_config(config, upstream=upstream_defaults)
     except ValueError as error:
@@ -258,6 +259,17 @@ def _read_config(configs: list[Body]) -> tuple[Mapping[str, Any], list[Finding]]
     findings += [_make_unread_config_finding(body, f"only the first {KIND} among the documents is") for body in configs[1:]]
     valid = not any(finding.severity == "error" for finding in findings)
     return (configs[0].get("spec") or {}) if valid else {}, findings
+
+
+def _list_argument_findings(config: Mapping[str, Any]) -> list[Finding]:
+    """Return the warnings about settings that are given as an argument. Permanent for one that no gitsched.yaml may have."""
+    body = {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, "metadata": {"name": "gitsched"}, "spec": dict(config)}
+    usable, unusable = _check_documents([body])
+    findings = [*unusable, *(finding for checked in usable for finding in list_document_findings(checked.body))]
+    invalid = next((finding for finding in findings if finding.severity == "error"), None)
+    if invalid is not None:
+        raise Permanent(f"`config`: {invalid.without_severity}")
+    return findings
 
 
 def _make_unread_config_finding(body: Body, reason: str) -> Finding:

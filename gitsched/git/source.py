@@ -117,10 +117,24 @@ class LocalSource(SourceRepository):
             oid = self._repository.resolve(f"{_BRANCH_PREFIX}{name}") or self._repository.resolve(f"refs/remotes/origin/{name}")
         self.requested_branches.update({name or ""} - {""})
         if oid is None:
+            self._report_damage("HEAD" if branch is None else f"{_BRANCH_PREFIX}{name}", name)
             unborn = branch is None and not self._repository.is_bare
             hint = ": create a commit first; `gitsched plan --worktree` reads files that are not committed" if unborn else ""
             raise Permanent(f"{self._repository.root} has no commit on {'HEAD' if branch is None else name}{hint}")
         return BranchHead(oid, name)
+
+    def _report_damage(self, ref: str, name: str | None) -> None:
+        """Raise Permanent if a ref names a commit that cannot be read, or its file nothing."""
+        file, root = Path(self._repository.common_dir, f"{_BRANCH_PREFIX}{name}"), self._repository.root
+        target = self._repository.resolve_ref(ref)
+        cure = f"`git -C {root} fsck` says what is damaged; clone the repository again, or copy what is missing from another clone"
+        if target is not None:
+            raise Permanent(
+                f"commit {target} of {ref} in {root} cannot be read: it is damaged or missing, as are all objects if a repository in "
+                f"objects/info/alternates is gone; {cure}"
+            )
+        if name and file.is_file():
+            raise Permanent(f"{file} holds no commit id, perhaps since the machine stopped while git wrote it; {cure}")
 
     def fetch_commit(self, oid: str) -> bool:
         if self._repository.has(oid) or not self._repository.is_shallow:

@@ -42,6 +42,28 @@ def test_a_repository_without_a_commit_is_reported(gitsched: Run, tmp_path: Path
     assert gitsched("plan", "--worktree", at=place).returncode == 0
 
 
+@pytest.mark.parametrize("damage", ["commit", "alternates", "ref"])
+def test_a_damaged_source_is_not_taken_for_one_without_commits(
+    gitsched: Run, fleet: Path, git: Callable[..., str], tmp_path: Path, damage: str
+) -> None:
+    place, oid = fleet, git("rev-parse", "HEAD", at=fleet)
+    if damage == "commit":
+        file = fleet / ".git" / "objects" / oid[:2] / oid[2:]
+        file.chmod(0o600)
+        file.write_bytes(b"")
+    elif damage == "alternates":
+        place = tmp_path / "shared"
+        git("clone", "-q", "--shared", str(fleet), str(place), at=tmp_path)
+        (place / ".git" / "objects" / "info" / "alternates").write_text("/nowhere/objects\n")
+    else:
+        (fleet / ".git" / "refs" / "heads" / "main").write_text("")
+    done = gitsched("plan", at=place)
+    message = done.stderr.splitlines()[-1]
+    assert done.returncode == 1
+    assert (f"commit {oid}" if damage != "ref" else "refs/heads/main holds no commit id") in message
+    assert f"git -C {place} fsck" in message
+
+
 def test_a_checked_out_output_branch_is_reported(gitsched: Run, fleet: Path, git: Callable[..., str]) -> None:
     gitsched("reconcile")
     git("checkout", "-q", "placements", at=fleet)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from gitsched.metrics.queries import InvalidMetricValue
 from gitsched.model.allow_list import METRICS, AllowList, parse_host_rule, parse_token_rule
 from gitsched.model.cluster_report import ClusterReport, UnhealthyWorkload, read_cluster_report, write_cluster_report
 from gitsched.model.document import Key
-from gitsched.model.errors import GitschedError
+from gitsched.model.errors import GitschedError, Permanent
 from gitsched.model.known_values import find_near
 from gitsched.model.time import parse_duration
 from gitsched.report.manifests import list_manifest_lines
@@ -140,6 +141,20 @@ def test_a_value_of_another_type_is_a_type_error_without_its_place_where_it_is_n
         deep = [deep]
     with pytest.raises(TypeError, match=rf"^`{place}(\[0\])?` is .*: a document consists of"):
         gitsched.schedule([{"kind": "a", "data": deep}])
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({1: 2}, "spec: the key 1 must be a string"),
+        ({"guard": {"fleet": 5}}, "spec.guard.fleet: "),
+        ({"karmada": []}, "spec.karmada: "),
+        ({"output": {"branch": {}}}, "spec.output.branch: "),
+    ],
+)
+def test_settings_that_no_file_may_have_are_refused(config: Any, message: str) -> None:
+    with pytest.raises(Permanent, match=re.escape(message)):
+        gitsched.schedule([], config=config)
 
 
 def test_a_report_of_a_cluster_has_a_limited_size() -> None:
