@@ -24,7 +24,7 @@ from gitsched.reconcile.output import output_commit
 from tests.builders.ocm import bound_global_set, managed_cluster, placed_config_map, placement, to_yaml
 from tests.scenarios.conftest import Fleet, allow_withheld, at_hour, cluster, deployment, policy
 from tests.scenarios.facts_histories import FactsHistory, commit_branch
-from tests.scenarios.histories import History, differs, settings_of
+from tests.scenarios.histories import History, differs, prefer, settings_of
 from tests.scenarios.plain_histories import (
     CLUSTER,
     DEPLOYMENT,
@@ -307,6 +307,36 @@ def test_the_run_after_the_first_decision_is_incremental(
     second = variants.run(1, "second")
     assert not any(run.after or run.plan.complete for run in second)
     assert not any(run.update.incremental.decided.outcomes for run in second if run.update is not None)
+
+
+def test_preferred_clusters_are_planned_from_the_last_state(fleet: Fleet, tmp_path: Path) -> None:
+    """A cluster that nothing runs on changes what is reported about a workload that names it."""
+    spread = "  placement:\n    spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]\n"
+    files: Files = {f"clusters/{name}.yaml": cluster(name) for name in ("ash", "bru", "cph")}
+    files |= {f"apps/{name}.yaml": deployment(name) for name in ("one", "two", "three", "four", "five")}
+    fleet.commit(files | {"policies/all.yaml": policy("").replace("  placement:\n", spread)})
+    variants, found, complete = ThreeVariants(fleet, tmp_path), [], []
+    steps: tuple[Files, ...] = (
+        {"apps/six.yaml": prefer(deployment("six"), "default", "cph,bru")},
+        {"apps/one.yaml": prefer(deployment("one"), "default", "bru")},
+        {"clusters/bru.yaml": cluster("bru", "power:NoSchedule")},
+        {"clusters/bru.yaml": None},
+        {"clusters/bru.yaml": cluster("bru")},
+        {"clusters/cph.yaml": None},
+    )
+    variants.run(0, "first")
+    for hour, changes in enumerate(steps, 1):
+        fleet.commit(changes, hour=hour)
+        runs = variants.run(hour, str(list(changes)))
+        complete.append([run.plan.complete for run in runs])
+        findings = (one for one in runs[0].plan.findings if one.code.startswith("preferred-clusters-"))
+        found.append(sorted((one.resource[2] if one.resource else "", one.code.rpartition("-")[2]) for one in findings))
+    assert [any(each) for each in complete] == [False, False, False, False, True, False], (
+        "only a cluster that comes back needs more"
+    )
+    unknown = [("one", "unknown"), ("six", "unknown")]
+    unused = [("one", "unused")]
+    assert found == [[], unused, [*unused, ("six", "unused")], unknown, unused, [*unused, ("six", "unknown")]]
 
 
 def test_metrics_that_change_are_planned_from_the_last_state(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
