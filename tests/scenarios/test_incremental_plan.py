@@ -311,10 +311,10 @@ def test_the_run_after_the_first_decision_is_incremental(
 
 def test_preferred_clusters_are_planned_from_the_last_state(fleet: Fleet, tmp_path: Path) -> None:
     """A cluster that nothing runs on changes what is reported about a workload that names it."""
-    spread = "  placement:\n    spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]\n"
     files: Files = {f"clusters/{name}.yaml": cluster(name) for name in ("ash", "bru", "cph")}
     files |= {f"apps/{name}.yaml": deployment(name) for name in ("one", "two", "three", "four", "five")}
-    fleet.commit(files | {"policies/all.yaml": policy("").replace("  placement:\n", spread)})
+    # Nothing else schedules a workload again whose replicas are divided.
+    fleet.commit(files | {"policies/all.yaml": policy("", scheduling="Divided").replace("Weighted", "Aggregated")})
     variants, found, complete = ThreeVariants(fleet, tmp_path), [], []
     steps: tuple[Files, ...] = (
         {"apps/six.yaml": prefer(deployment("six"), "default", "cph,bru")},
@@ -336,7 +336,7 @@ def test_preferred_clusters_are_planned_from_the_last_state(fleet: Fleet, tmp_pa
     )
     unknown = [("one", "unknown"), ("six", "unknown")]
     unused = [("one", "unused")]
-    assert found == [[], unused, [*unused, ("six", "unused")], unknown, unused, [*unused, ("six", "unknown")]]
+    assert found == [[], unused, [*unused, ("six", "unused")], unknown, unused, [*unused, ("six", "unknown"), ("six", "unused")]]
 
 
 def test_metrics_that_change_are_planned_from_the_last_state(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
