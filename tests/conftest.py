@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import itertools
+import logging
 import os
 import sysconfig
 from collections.abc import Iterator
@@ -20,7 +21,6 @@ from pygit2.enums import ConfigLevel
 import gitsched.decide.registry  # noqa: F401 - registers the policy APIs, as every command does
 from gitsched.build import scratch
 from tests.builders.remembered_builds import remember_builds
-from tests.in_process import keep_logging
 from tests.metrics.conftest import Server
 from tests.programs import explain_missing
 from tests.search_depth import count_examples
@@ -129,10 +129,11 @@ def local_servers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _logging() -> Iterator[None]:
-    """Restore the log after a command that ran in this process and wrote it to the outputs of its test."""
-    with keep_logging():
-        yield
+def _logging() -> None:
+    """Reset the log after commands that ran in this process and wrote it to the outputs of their tests."""
+    logger = logging.getLogger("gitsched")
+    logger.handlers, logger.propagate = [], True
+    logger.setLevel(logging.NOTSET)
 
 
 @pytest.fixture(autouse=True)

@@ -39,7 +39,7 @@ def can_run(arguments: Sequence[str]) -> bool:
 def run(arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], files: Sequence[IO[bytes]]) -> int:
     """Run a command and return its exit code; `files` are its standard input, output and error output."""
     with ExitStack() as stack:
-        for context in (_change_directory(cwd), _change_environment(environment), _replace_streams(files), keep_logging()):
+        for context in (_change_directory(cwd), _change_environment(environment), _replace_streams(files), _keep_logging()):
             stack.enter_context(context)
         if _checked != (path := [os.environ.get("PATH")]):
             process._check_version.cache_clear()
@@ -108,8 +108,7 @@ def _get_errors(name: str) -> str | None:
 
 
 @contextmanager
-def keep_logging() -> Iterator[None]:
-    """Restore where the log of gitsched goes."""
+def _keep_logging() -> Iterator[None]:
     logger = logging.getLogger("gitsched")
     before = logger.handlers, logger.level, logger.propagate
     try:

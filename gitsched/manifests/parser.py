@@ -34,12 +34,12 @@ from gitsched.manifests.parsed_file import (
 from gitsched.manifests.source_spans import find_spans, make_item_spans
 from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents, is_small, read_text
 from gitsched.manifests.yaml_errors import SYNTAX_ERROR, ParseError
-from gitsched.manifests.yaml_nodes import Constructor, list_item_nodes, locate_field, locate_node
+from gitsched.manifests.yaml_nodes import Constructor, list_item_nodes, locate_node
 from gitsched.model.document import Body, SourceSpans, mentions_config_map_data
 from gitsched.model.finding import INTERNAL_ERROR, Issue, Severity, ValidationResult
 from gitsched.model.system_errors import is_bug
 
-__all__ = ["FileIssue", "ParsedDocument", "ParsedFile", "locate_field", "parse_file", "reject_large_file"]
+__all__ = ["FileIssue", "ParsedDocument", "ParsedFile", "parse_file", "reject_large_file"]
 
 
 def parse_file(

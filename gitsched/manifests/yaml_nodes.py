@@ -6,7 +6,7 @@ import re
 import struct
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from itertools import takewhile
+from itertools import islice, takewhile
 from math import isfinite
 from sys import intern
 from typing import TYPE_CHECKING, Any, Final
@@ -362,24 +362,19 @@ def locate_node(
     return tree.line + located.start_mark.line + 1, located.start_mark.column + 1
 
 
-def locate_field(data: bytes, index: int, item: int, pointer: Pointer) -> tuple[int, int] | None:
-    """Return line and column, from 1, of a field in document `index` (item `item` of a List, or -1) of a file that was parsed
-    before.
+class FieldLocator:
+    """Finds fields in a file that was parsed before. Each of its documents is composed once, and only up to the last one that is needed."""
 
-    None when the file has no such document; the nearest existing ancestor when the document has no such field.
-    """
-    found = locate_fields(data, index, item, [pointer])
-    return found[0] if found else None
+    def __init__(self, data: bytes) -> None:
+        trees = compose_documents(join_surrogates(data.decode("utf-8-sig", "replace")), DEFAULT_LIMITS)
+        self._trees = (tree for tree in trees if isinstance(tree, YamlDocument))
+        self._composed: list[YamlDocument] = []
 
-
-def locate_fields(data: bytes, index: int, item: int, pointers: Iterable[Pointer]) -> list[tuple[int, int]]:
-    """Return line and column of several fields as `locate_field` does; [] when the file has no such document."""
-    text = data.decode("utf-8-sig", "replace")
-    found = -1
-    for tree in compose_documents(join_surrogates(text), DEFAULT_LIMITS):
-        if isinstance(tree, YamlDocument):
-            found += 1
-            if found == index:
-                prefix: Pointer = ("items", item) if item >= 0 else ()
-                return [locate_node(tree, tree.node, (*prefix, *pointer)) for pointer in pointers]
-    return []
+    def locate(self, index: int, item: int, pointers: Iterable[Pointer]) -> list[tuple[int, int]]:
+        """Return line and column, from 1, of fields in document `index` (item `item` of a List, or -1), each that of the nearest existing
+        ancestor when the document has no such field; [] when the file has no such document."""
+        self._composed += islice(self._trees, max(0, index + 1 - len(self._composed)))
+        if index >= len(self._composed):
+            return []
+        tree, prefix = self._composed[index], ("items", item) if item >= 0 else ()
+        return [locate_node(tree, tree.node, (*prefix, *pointer)) for pointer in pointers]

@@ -45,7 +45,7 @@ from gitsched.reconcile.run import (
     make_result,
 )
 from gitsched.reconcile.source.loaded_source import load
-from gitsched.reconcile.source.source_locations import locate_plan_findings
+from gitsched.reconcile.source.source_locations import RuleLocations, locate_plan_findings
 from gitsched.render.run_metadata import NOTHING_BUILT
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ def plan_source(
     source = made_from.source
 
     def complete(plan: Plan, state: CompleteState | None = None) -> Planned:
-        plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
+        plan = locate_plan_findings(plan, RuleLocations(context.source.repository)) if plan.has_rule_findings else plan
         kept_files = {path: file.commit for path, file in source.last_valid.items()}
         return Planned(
             plan, plan.totals.config, state, source.builds, kept_files, setting_changes, tenants=source.tenants, facts=facts

@@ -11,7 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.manifests.parser import ParsedDocument, ParsedFile, locate_field, parse_file
+from gitsched.manifests.parser import ParsedDocument, ParsedFile, parse_file
+from gitsched.manifests.yaml_nodes import FieldLocator
 from gitsched.model.document import SERVER_OWNED, SourceSpans, remove_server_owned
 from tests.tables import each_row
 
@@ -242,10 +243,10 @@ PLACES = dedent("""\
     ],
 )
 def test_fields_are_located(pointer: tuple[str | int, ...], place: tuple[int, int]) -> None:
-    assert locate_field(PLACES.encode(), 0, 0, pointer) == place
+    assert FieldLocator(PLACES.encode()).locate(0, 0, [pointer]) == [place]
 
 
 def test_a_field_in_a_later_document_is_located_after_an_invalid_one() -> None:
-    text = PLACES + "---\nkind: a: b\n---\n" + indent(HEAD, "  ")
-    assert locate_field(text.encode(), 1, -1, ("metadata", "name")) == (22, 11)
-    assert locate_field(text.encode(), 2, -1, ()) is None
+    locator = FieldLocator((PLACES + "---\nkind: a: b\n---\n" + indent(HEAD, "  ")).encode())
+    assert locator.locate(1, -1, [("metadata", "name")]) == [(22, 11)]
+    assert locator.locate(2, -1, [()]) == []

@@ -26,7 +26,7 @@ from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.run import RunContext, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.loaded_source import load
-from gitsched.reconcile.source.source_locations import locate_finding_rules
+from gitsched.reconcile.source.source_locations import RuleLocations, locate_finding_rules
 from gitsched.reconcile.source.source_reader import SourceReader
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.yaml import dump
@@ -86,7 +86,7 @@ def produce_scores(settings: RunSettings, *, write: bool = True) -> ScoreRun:
     measured, findings = _measure_all(source, settings)
     facts = open_facts(context, source.config, settings.push)
     branch = source.config.source.facts.branch
-    located = locate_finding_rules(findings, context.source.repository)
+    located = locate_finding_rules(findings, RuleLocations(context.source.repository))
     if facts is None or not branch:
         files = _make_files(context, source.config, measured, fetched.source.tree)
         return ScoreRun(tuple(files), located, "")

@@ -32,7 +32,7 @@ from gitsched.reconcile.review.allowances import list_allowed_changes, read_rele
 from gitsched.reconcile.review.guard_input import make_guard_input
 from gitsched.reconcile.run import Facts, Fetched, Planned, RunContext, StateUpdate
 from gitsched.reconcile.source.loaded_source import load
-from gitsched.reconcile.source.source_locations import locate_plan_findings
+from gitsched.reconcile.source.source_locations import RuleLocations, locate_plan_findings
 from gitsched.reconcile.source.source_reader import SourceReader
 
 if TYPE_CHECKING:
@@ -97,10 +97,10 @@ def plan_incrementally(
             return None
         setting_changes = reported.changes
     if plan.has_rule_findings:
-        locations = dict(header.rule_locations)
-        plan = locate_plan_findings(plan, context.source.repository, locations)
+        locations = RuleLocations(context.source.repository, header.rule_locations)
+        plan = locate_plan_findings(plan, locations)
         rules = {finding.field for finding in made.plan.findings}
-        cache.header = header._replace(rule_locations={rule: found for rule, found in locations.items() if rule in rules})
+        cache.header = header._replace(rule_locations={rule: found for rule, found in locations.found.items() if rule in rules})
     builds, reading_rules, settled = header.builds, header.reading_rules, header.settled
     if tree_diff is not None:
         builds, reading_rules, trees, settled = tree_diff.builds, tree_diff.reading_rules, tree_diff.trees, tree_diff.settled

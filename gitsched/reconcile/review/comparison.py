@@ -245,14 +245,11 @@ def _add_causes(
     if not (moves or records):
         return moves, records
     found = find_causes(moves, records, inputs.changes, inputs.policy_names, inputs.read_decided(), context.settings.progress)
-    repository = context.source.repository
-    locations: RuleLocations = {}
+    locations = RuleLocations(context.source.repository)
     return (
-        tuple(move._replace(causes=locate_causes(move.causes, repository, locations)) for move in found.moves),
+        tuple(move._replace(causes=locate_causes(move.causes, locations)) for move in found.moves),
         tuple(
-            record._replace(
-                causes=locate_causes(record.causes, repository, locations), reason="" if record.causes else _NO_DOCUMENT_CHANGED
-            )
+            record._replace(causes=locate_causes(record.causes, locations), reason="" if record.causes else _NO_DOCUMENT_CHANGED)
             for record in found.records
         ),
     )

@@ -11,7 +11,7 @@ from gitsched.model.document import Body, as_object
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_origin
 from gitsched.model.urls import strip_credentials
 from gitsched.reconcile.run import Fetched, RunContext
-from gitsched.reconcile.source.source_locations import locate_finding_rules
+from gitsched.reconcile.source.source_locations import RuleLocations, locate_finding_rules
 from gitsched.reconcile.source.source_reader import SourceReader, make_origin
 from gitsched.reconcile.source.unread_entries import REGULAR_FILE_MODES
 
@@ -50,7 +50,7 @@ def find_contact_changes(context: RunContext, fetched: Fetched, documents: Itera
     if len(findings) > MAX_FINDINGS:
         more = f"{len(findings) - MAX_FINDINGS} more changes of whom documents have gitsched contact are not shown"
         findings = [*findings[:MAX_FINDINGS], Finding("warning", SENSITIVE_CONTACT, more, is_change=True)]
-    return locate_finding_rules(findings, repository)
+    return locate_finding_rules(findings, RuleLocations(repository))
 
 
 def list_contacts(body: Body) -> Iterator[tuple[Contact, Pointer]]:

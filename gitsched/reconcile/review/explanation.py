@@ -198,7 +198,7 @@ def _complete(
         from gitsched.report.held import add_waiting  # few moves are limited
 
         found = add_waiting(found, waiting, plan.withheld.next_period)
-    return locate_explanation(found, context.source.repository)
+    return locate_explanation(found, RuleLocations(context.source.repository))
 
 
 def _add_related_objects(found: Explanation, details: PlanDetails, key: Key) -> Explanation:
@@ -268,7 +268,7 @@ def explain_workloads(
     """Explain the workloads with these outcomes of a complete plan, for the HTML report."""
     decisions = plan.decisions
     found: dict[Key, Explanation] = {}
-    locations: RuleLocations = {}
+    locations = RuleLocations(repository)
     own = decisions.catalog.api_documents_by_key
     assert plan.details is not None, "only a complete plan has all references"
     references = explain_references(decisions, plan.details.delivered, plan.details.missing)
@@ -285,7 +285,7 @@ def explain_workloads(
                 targeted_by=related.targeted_by,
                 copies=_list_copies(plan, key),
             )
-            found[key] = locate_explanation(explanation, repository, locations)
+            found[key] = locate_explanation(explanation, locations)
     return found
 
 

@@ -15,7 +15,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.finding import FieldOrigin, Finding, Location, Pointer
 from gitsched.reconcile.run import Fetched, RunContext, SettingReport
 from gitsched.reconcile.source.config_file import read_config_document
-from gitsched.reconcile.source.source_locations import locate_finding_rules
+from gitsched.reconcile.source.source_locations import RuleLocations, locate_finding_rules
 from gitsched.reconcile.source.source_reader import make_origin
 
 _TOP = Location(FILE, 1, 1)
@@ -43,7 +43,7 @@ def report_settings(context: RunContext, fetched: Fetched, config: Config, *, re
         if refuses:
             raise Permanent(message)
         findings.append(Finding("warning", "source-unsigned", f"{message}. A run refuses it", is_change=True))
-    return SettingReport(tuple(changes), locate_finding_rules(findings, context.source.repository))
+    return SettingReport(tuple(changes), locate_finding_rules(findings, RuleLocations(context.source.repository)))
 
 
 def check_signature(context: RunContext, fetched: Fetched) -> None:

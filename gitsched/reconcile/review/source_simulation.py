@@ -178,12 +178,12 @@ def _run_on_source(
 
 def _locate_change_causes(change: ResilienceChange, repository: Repository) -> ResilienceChange:
     """Return the change with the line of each cause."""
-    locations: RuleLocations = {}
-    return change._replace(impact_changes=tuple(_locate_impact(entry, repository, locations) for entry in change.impact_changes))
+    locations = RuleLocations(repository)
+    return change._replace(impact_changes=tuple(_locate_impact(entry, locations) for entry in change.impact_changes))
 
 
-def _locate_impact(change: ImpactChange, repository: Repository, locations: RuleLocations) -> ImpactChange:
-    causes = locate_causes(change.causes, repository, locations)
+def _locate_impact(change: ImpactChange, locations: RuleLocations) -> ImpactChange:
+    causes = locate_causes(change.causes, locations)
     proved = [cause for cause in causes if cause.proved]
     cause = "; ".join(list_cause_texts(proved, lambda cause: cause.location.text if cause.location else cause.text))
     return change._replace(causes=causes, cause=cause)

@@ -12,7 +12,7 @@ from gitsched.model.document import parse_api_group
 from gitsched.model.finding import Severity
 from gitsched.reconcile.cache.caches import SourceFile, TreeCache
 from gitsched.reconcile.cache.reading_rules import ReadingRules
-from gitsched.reconcile.source.source_locations import locate_finding_rules
+from gitsched.reconcile.source.source_locations import RuleLocations, locate_finding_rules
 
 
 def add_custom_resource_findings(cache: TreeCache, repository: Repository) -> TreeCache:
@@ -26,7 +26,7 @@ def add_custom_resource_findings(cache: TreeCache, repository: Repository) -> Tr
     result = check_custom_resources(tree.documents, frozenset(reserved_groups), severity)
     if not result.paths:
         return cache
-    findings = locate_finding_rules(result.findings, repository)
+    findings = locate_finding_rules(result.findings, RuleLocations(repository))
     paths = cache.source_paths
     if cache.reading_rules is None:
         paths = [path for path in paths if path not in result.paths]

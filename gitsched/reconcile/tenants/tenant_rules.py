@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gitsched.git import Repository
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.model.document import Body, Origin, as_object, get_field
 from gitsched.model.finding import Pointer
+
+if TYPE_CHECKING:
+    from gitsched.manifests.yaml_nodes import FieldLocator
 
 RulePositions = Mapping[str, tuple[int, int]]
 """Line and column of fields, by their dotted path in the document."""
@@ -23,15 +26,20 @@ _MAX_ENTRIES: Final = 100
 def make_rule_locator(repository: Repository) -> LocateRules:
     """Return a function that returns the positions of the rules of a Tenant; none where its text is not known."""
 
+    last: tuple[str, FieldLocator] | None = None
+
     def locate(body: Body, origin: Origin | None) -> RulePositions:
+        nonlocal last
         if origin is None or origin.root or not repository.has(origin.blob):
             return {}
         if repository.blob_size(origin.blob) > DEFAULT_LIMITS.size:
             return {}
-        from gitsched.manifests.yaml_nodes import locate_fields  # loads PyYAML, and most sources have no tenants
+        if last is None or last[0] != origin.blob:
+            from gitsched.manifests.yaml_nodes import FieldLocator  # loads PyYAML, and most sources have no tenants
 
+            last = origin.blob, FieldLocator(repository.blob(origin.blob))
         pointers = list(_list_pointers(as_object(body.get("spec"))))
-        found = locate_fields(repository.blob(origin.blob), origin.index, origin.item, pointers)
+        found = last[1].locate(origin.index, origin.item, pointers)
         return {".".join(map(str, pointer)): position for pointer, position in zip(pointers, found, strict=False)}
 
     return locate
