@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gitsched.apis.capabilities import DocumentPair
-from gitsched.apis.gitsched.tenancy import Tenancy, TenantPaths, fold_path, is_below
+from gitsched.apis.gitsched.tenancy import Tenancy, TenantPaths, fold_path
 from gitsched.apis.gitsched.tenant import Tenant, parse_tenant, read_closed_tenant
 from gitsched.decide.catalog import RawDocument
 from gitsched.decide.incremental.continued_views import SourceOwners
@@ -82,10 +82,11 @@ def read_tenants(
     if len(candidates) > MAX_TENANTS:
         text = f"the source has {len(candidates)} Tenants: only the first {MAX_TENANTS} count; remove the others"
         findings.append(Finding("error", "tenant-invalid", text))
+    known_paths, paths, known_names = _PathIndex(known), _PathIndex(known), {tenant.name: tenant for tenant in reversed(known)}
     for document, tenant in _order(parsed, known):
         path = document.origin.path if document.origin is not None else ""
-        outer = next((other for other in (*known, *own) if other.name != tenant.name and _contains(other, path)), None)
-        if outer is not None or any(_contains(other, path) for other in known):
+        outer = paths.find(path, other_than=tenant.name)
+        if outer is not None or known_paths.find(path) is not None:
             if outer is not None or tenant not in known:
                 whose = outer.title if outer is not None else f"Tenant {tenant.name}"
                 text = f"this Tenant has no effect: it is in a path of {whose}; define Tenants outside of the paths of all tenants"
@@ -96,7 +97,7 @@ def read_tenants(
             findings.append(_make_finding(document, "tenant-invalid", text))
             continue
         names.add(tenant.name)
-        if not tenant.closed and _contains(tenant, path):
+        if not tenant.closed and _PathIndex([tenant]).find(path) is not None:
             reason = "it is in one of its own paths, where its tenant could change it"
             tenant = read_closed_tenant(document.body, tenant.location, reason)._replace(fields=tenant.fields)
             text = f"{tenant.title} allows nothing: {reason}; move it to another directory"
@@ -108,7 +109,8 @@ def read_tenants(
                 findings.append(_make_finding(document, "tenant-invalid", text))
             taken.setdefault(folded, tenant)
         own.append(tenant)
-        findings += _describe_change(document, tenant, known)
+        paths.add(tenant)
+        findings += _describe_change(document, tenant, known_names.get(tenant.name))
         if not tenant.closed:
             records.append(_write_record(document, tenant))
     kept = {str(record.get("name")): record for record in trusted}
@@ -151,20 +153,39 @@ def _parse(document: RawDocument) -> Tenant:
 
 def _order(parsed: list[tuple[RawDocument, Tenant]], known: Sequence[Tenant]) -> list[tuple[RawDocument, Tenant]]:
     """Return Tenants whose file is in no path of a Tenant first: only these decide whether others count."""
-    every = [*known, *(tenant for _, tenant in parsed)]
+    paths = _PathIndex([*known, *(tenant for _, tenant in parsed)])
 
     def is_inside(document: RawDocument) -> bool:
-        return document.origin is not None and any(_contains(tenant, document.origin.path) for tenant in every)
+        return document.origin is not None and paths.find(document.origin.path) is not None
 
     return sorted(parsed, key=lambda entry: (is_inside(entry[0]), entry[1].name))
 
 
-def _contains(tenant: Tenant, path: str) -> bool:
-    return any(is_below(fold_path(path), fold_path(directory)) for directory in tenant.paths)
+class _PathIndex:
+    """Tenants by their paths."""
+
+    def __init__(self, tenants: Iterable[Tenant] = ()) -> None:
+        self._by_path: dict[str, list[tuple[int, Tenant]]] = {}
+        self._count = 0
+        for tenant in tenants:
+            self.add(tenant)
+
+    def add(self, tenant: Tenant) -> None:
+        self._count += 1
+        for directory in tenant.paths:
+            self._by_path.setdefault(fold_path(directory), []).append((self._count, tenant))
+
+    def find(self, path: str, other_than: str | None = None) -> Tenant | None:
+        """Return the first Tenant, but the one of a name, in one of whose paths a file is."""
+        parts = fold_path(path).split("/")
+        found = [
+            next(((number, tenant) for number, tenant in self._by_path.get(directory, ()) if tenant.name != other_than), None)
+            for directory in (".", *("/".join(parts[:count]) for count in range(1, len(parts) + 1)))
+        ]
+        return min(filter(None, found), key=lambda entry: entry[0], default=(0, None))[1]
 
 
-def _describe_change(document: RawDocument, tenant: Tenant, known: Sequence[Tenant]) -> list[Finding]:
-    before = next((other for other in known if other.name == tenant.name), None)
+def _describe_change(document: RawDocument, tenant: Tenant, before: Tenant | None) -> list[Finding]:
     if before is not None and before.has_rules_of(tenant):
         return []
     if before is None:
