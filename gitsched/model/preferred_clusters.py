@@ -10,7 +10,9 @@ from gitsched.model.finding import FieldOrigin, Finding, Severity, locate_docume
 
 PREFERRED_CLUSTERS: Final = "gitsched.io/preferred-clusters"
 """The annotation: names of clusters, separated by commas, the most preferred one first."""
-INVALID, UNKNOWN, UNUSED = "preferred-clusters-invalid", "preferred-clusters-unknown", "preferred-clusters-unused"
+INVALID = "preferred-clusters-invalid"
+UNKNOWN = "preferred-clusters-unknown"
+UNUSED = "preferred-clusters-unused"
 """Codes of the findings about the annotation."""
 MAX_PREFERRED = 1_000
 _MAX_SHOWN = 100

@@ -1056,6 +1056,7 @@ OTHER_TEXTS = {
     "leave its objects on the hub": "what a hub has",
     "leave their ManifestWorks": "what a hub has",
     "Magnum with the project": "a running Magnum",
+    "has no effect, because": "preferred clusters: tests/apis/test_preferred_clusters.py",
     "and the source has 1 consumer": "a misspelled field: tests/scenarios/mistakes.yaml",
 }
 """Parts of texts that no case prints, with the reason."""
