@@ -19,7 +19,12 @@ from tests.cli.conftest import CLUSTER, POLICY, TAINT, WORKLOAD, Run
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {selector: {app: web}}\n"
 POD = "  template: {metadata: {labels: {app: web}}}\n"
-JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: web, namespace: shop}\n"
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: web, namespace: shop}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: web, image: web}]}}}
+"""
 
 
 @pytest.fixture

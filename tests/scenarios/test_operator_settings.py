@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,8 @@ def test_a_required_signature_takes_effect_with_the_commit_that_requires_it(
     assert "source-unsigned" in {finding.code for finding in pair.preview(1).plan.findings}
     sign(pair, tmp_path, "ann")
     pair.reconcile(1)
-    assert pair.git("log", "-1", "--format=%N", "--notes=hydrator.metadata", "placements").count(pair.git("rev-parse", "HEAD")) == 1
+    note = json.loads(pair.git("log", "-1", "--format=%N", "--notes=hydrator.metadata", "placements"))
+    assert note["drySha"] == note["reconciled"]["placements"]["source"] == pair.git("rev-parse", "HEAD")
     pair.commit({"apps/web.yaml": None}, hour=2)
     with pytest.raises(Permanent, match="it has no signature"):
         pair.reconcile(2)

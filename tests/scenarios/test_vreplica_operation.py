@@ -163,7 +163,8 @@ def test_placed_and_removed_vreplicas_are_reported(fleet: Fleet) -> None:
 def test_nodes_and_pods_are_not_reported_as_unplaced_workloads(fleet: Fleet) -> None:
     events = VreplicaFleet(fleet)
     assert fleet.reconcile(1).plan.unclaimed == 0
-    events.fleet.commit({"other.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: other, namespace: shop}\n"}, hour=2)
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: other, namespace: shop}\nspec: {containers: [{name: web, image: web}]}\n"
+    events.fleet.commit({"other.yaml": pod}, hour=2)
     assert fleet.reconcile(2).plan.unclaimed == 1
 
 

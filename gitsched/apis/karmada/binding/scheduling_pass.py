@@ -184,7 +184,7 @@ def _find_wakeup(
     time: datetime,
 ) -> datetime | None:
     """Return the next deadline; `time` itself where one has passed already."""
-    end = failover.find_wakeup(template, policy, result, time) if failover is not None else None
+    end = failover.find_wakeup(template, policy, result, time, state.snapshot.now) if failover is not None else None
     if not result.failback_timers:
         return end
     ends = (end, failback.find_failback_time(state.settings.failback, result.failback_timers))

@@ -221,10 +221,13 @@ class Failover:
             annotations |= {PRESERVED_STATE: preserved} if preserved else {}
         return annotations
 
-    def find_wakeup(self, template: Document, policy: PropagationPolicy, result: ScheduleResult, time: datetime) -> datetime | None:
+    def find_wakeup(
+        self, template: Document, policy: PropagationPolicy, result: ScheduleResult, time: datetime, now: datetime
+    ) -> datetime | None:
         """Return the next deadline of tasks, tolerations and health timers; `time` itself when one has passed already.
 
         A workload that is not placed as it should be is scheduled again in each run, so that tolerations count in clusters without it.
+        Of those that end before `now` the last one counts, with which all others have ended.
         """
         ends: list[datetime | None] = []
         if result.eviction_tasks:
@@ -233,8 +236,9 @@ class Failover:
             tolerations = read_applied_tolerations(result.applied_placement)
             ends += [self._find_toleration_end(target.name, tolerations, time) for target in result.clusters]
         if self._no_execute and result.reason not in ("Success", ""):
-            others = ((name, self._find_toleration_end(name, policy.placement.tolerations, time)) for name in self._no_execute)
-            ends += [end for _, end in others if end is not None and end > time]
+            others = [self._find_toleration_end(name, policy.placement.tolerations, time) for name in sorted(self._no_execute)]
+            coming = [end for end in others if end is not None and end > time]
+            ends.append(max((end for end in coming if end <= now), default=min(coming, default=None)))
         ends += [
             max(end, time)
             for _, _, end in self.list_health_timers(template, policy, result.annotations, [t.name for t in result.clusters])
