@@ -224,7 +224,8 @@ class Outcome(NamedTuple):
     `released` are clusters that must lose their copy at once, whether or not another cluster has one. `held` says why
     a stateful workload keeps its clusters although its policy chooses others; None if it does not. `absent` are clusters without a
     document from which it is still being evicted; assignments to such clusters are findings. `has_preference`: it names clusters that it
-    prefers, so what is reported about it may depend on any cluster.
+    prefers, so what is reported about it may depend on any cluster. `waiting` are clusters that it is decided for and that have nothing of
+    it until their turn in a rollout of its API.
     """
 
     key: Key
@@ -250,6 +251,7 @@ class Outcome(NamedTuple):
     held: HeldPlacement | None = None
     absent: frozenset[str] = frozenset()
     has_preference: bool = False
+    waiting: frozenset[str] = frozenset()
 
     @property
     def clusters(self) -> frozenset[str]:

@@ -139,11 +139,11 @@ def test_an_object_removed_from_the_manifests_stays_in_clusters_with_the_old_rev
 
 
 def test_a_cluster_that_is_no_longer_chosen_loses_the_objects(shop: Any) -> None:
-    shop.commit({"web.yaml": replica_set("green", "{type: ProgressivePerGroup}")})
+    shop.commit({"web.yaml": replica_set("green", "{type: All}")})
     shop.reconcile()
     shop.commit({"clusters/ash.yaml": managed("ash", "canary", taint("broken"))}, hour=1)
     shop.reconcile(hour=1)
-    assert set(colours(shop)) == {"bru"}
+    assert set(colours(shop)) == {"bru", "cph", "dub"}
 
 
 def test_an_invalid_manifestworkreplicaset_keeps_its_clusters(shop: Any) -> None:
@@ -249,3 +249,18 @@ def test_what_replaces_a_lost_cluster_has_the_earlier_revision_until_its_turn(sh
     shop.commit({"web.yaml": replica_set("green", PER_GROUP)}, hour=4)
     assert rollout_codes(shop.reconcile(hour=4)) == []
     assert set(colours(shop).values()) == {"green"}, "it is reverted"
+
+
+def test_a_copy_in_a_lost_canary_stays_while_what_replaces_it_has_nothing(shop: Any) -> None:
+    three = PLACEMENT.replace("spec:\n", "spec:\n  numberOfClusters: 3\n", 1)
+    shop.commit({"placement.yaml": three, "web.yaml": replica_set("green", PER_GROUP)})
+    shop.reconcile()
+    lose(shop, "ash", hour=1)
+    run = shop.reconcile(hour=3)
+    assert colours(shop) == {"ash": "green", "bru": "green"}, "cph and dub wait"
+    assert "copy-retained" in [finding.code for finding in run.plan.findings]
+    shop.commit({"clusters/ash.yaml": None}, hour=4)
+    shop.commit({"report.yaml": report(bru="Success 2026-03-02T12:00:00Z")}, hour=4)
+    shop.reconcile(hour=4)
+    shop.reconcile(hour=5)
+    assert colours(shop) == {"bru": "green", "cph": "green", "dub": "green"}

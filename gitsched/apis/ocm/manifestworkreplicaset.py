@@ -56,6 +56,7 @@ def make_outcome(
         previous_targets=tuple(TargetCluster(name) for name in sorted(previous_rollout.revisions)),
         manifests=workload.manifests,
         previous_objects=previous_objects,
+        waiting=frozenset(name for name in _list_pending_clusters(workload, rollout) if name not in progress.revisions),
     )
 
 

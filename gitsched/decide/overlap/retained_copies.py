@@ -194,7 +194,7 @@ class _Retention:
     def _retain_workload(self, outcome: Outcome) -> None:
         """Retain the copies that a workload would lose, and those of other objects that follow it."""
         placement, known = self._read_placement(outcome), self._own.get(outcome.key, {})
-        lacking = placement.lacking if placement.after or outcome.key in self._waiting else {}
+        lacking = placement.lacking if placement.after or self._is_waiting(outcome) else {}
         if not placement.after and not self._wants_copies(outcome):
             return
         losses = [copy for copy in placement.losses if copy.cluster not in outcome.released]
@@ -218,12 +218,16 @@ class _Retention:
             return
         template = self._given.templates[outcome.key]
         if unplaced and lacking:
-            waits = outcome.key in self._waiting
+            waits = self._is_waiting(outcome)
             self._findings.append(make_lacking_finding(outcome.key, template, unplaced, lacking, placement.wanted, waits=waits))
         elif unplaced:
             self._findings.append(make_unplaced_finding(outcome.key, template, unplaced, is_partial=bool(placement.after)))
         else:
             self._findings.append(make_waiting_finding(outcome.key, template, followers))
+
+    def _is_waiting(self, outcome: Outcome) -> bool:
+        """Return whether a cluster has less of a workload than was decided until its turn in a rollout."""
+        return bool(outcome.waiting) or outcome.key in self._waiting
 
     def _find_event(self, outcome: Outcome) -> datetime:
         """Return the time of the event that led to an outcome: the commit, or a later deadline or observation."""
@@ -289,7 +293,7 @@ class _Retention:
         self._copies.setdefault((copy.workload, copy.cluster), copy)
 
     def _read_placement(self, outcome: Outcome) -> _Placement:
-        full, is_waiting = outcome.replicas or 1, outcome.key in self._waiting
+        full, is_waiting = outcome.replicas or 1, self._is_waiting(outcome)
         copies = dict(self._own.get(outcome.key, {}))
         move = self._moves.get(outcome.key)
         replicas = dict(outcome.replicas_by_cluster if move is None else move.before)
@@ -300,11 +304,12 @@ class _Retention:
             if cluster not in copies and (copy := self._given.delivered.find(outcome, cluster, count)) is not None:
                 copies[cluster] = copy
         is_quarantined = outcome.key in self._given.quarantined
-        if (is_waiting or outcome.key in self._given.undelivered) and (is_quarantined or _has_counts(outcome)):
+        is_counted = outcome.replicas is not None and (is_quarantined or _has_counts(outcome))
+        if is_counted and (is_waiting or outcome.key in self._given.undelivered):
             copies = {name: self._given.delivered.count_replicas(copy, self._given.config) for name, copy in copies.items()}
         before = {cluster: full if copy.replicas is None else copy.replicas for cluster, copy in copies.items()}
         after: dict[str, int] = {}
-        wanted: dict[str, int] = {}
+        wanted: dict[str, int] = {name: full for name in outcome.waiting if self._given.is_cluster(name)}
         for target in outcome.targets:
             is_cluster = self._given.is_cluster(target.cluster)
             if target.evicting or not (is_cluster or (target.keeps_manifest and not is_quarantined)):
