@@ -254,7 +254,7 @@ def render_workload(
         keeps = target.keeps_manifest or quarantined
         blobs = ((path, find_blob(cluster_path(target.copied_from or target.cluster, path))) for path in paths) if keeps else ()
         kept: Files = {path: ExistingBlob(blob) for path, blob in blobs if blob is not None}
-        if kept or (keeps and (quarantined or not target.evicting)):  # a first run delivers what a hub was evicting
+        if kept or (keeps and (quarantined or not target.evicting or _is_recorded(outcome, find_blob))):
             manifests[target.cluster] = kept
         elif others is not None:
             manifests[target.cluster] = others
@@ -267,6 +267,11 @@ def render_workload(
                 written[content] = {paths[0]: file}
             manifests[target.cluster] = written[content]
     return WorkloadFiles(outcome, _render_records(outcome, cache), paths, manifests)
+
+
+def _is_recorded(outcome: Outcome, find_blob: BlobLookup) -> bool:
+    """Return whether the previous output has a record of a workload. Else this is the first run, which delivers what a hub was evicting."""
+    return any(find_blob(status_path(key)) is not None for key, _ in outcome.records)
 
 
 def _write_objects(outcome: Outcome) -> Files:

@@ -162,3 +162,16 @@ def test_what_a_suspended_cluster_has_of_full_copies_counts(fleet: Fleet) -> Non
     fleet.reconcile(3)
     fleet.reconcile(5)
     assert read_replicas(fleet) == {"ash": 6, "bru": 2}, "bru has 2 of 6"
+
+
+def test_an_eviction_delivers_nothing_where_an_override_has_failed(fleet: Fleet) -> None:
+    start(fleet, "bru")
+    fleet.commit({"override.yaml": FAILING}, hour=1)
+    fleet.reconcile(1)
+    chosen = policy("ash,bru,cph", scheduling="Divided", more=SUSPENDED)
+    fleet.commit({"api.yaml": deployment("api", 6), "policy.yaml": chosen}, hour=2)
+    fleet.reconcile(2)
+    assert fleet.delivered("default/deployment-api") == ["ash", "cph"]
+    fleet.commit({"clusters/bru.yaml": cluster("bru", "down:NoExecute")}, hour=3)
+    fleet.reconcile(3)
+    assert fleet.delivered("default/deployment-api") == ["ash", "cph"]
