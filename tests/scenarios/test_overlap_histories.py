@@ -33,6 +33,8 @@ kind: Job
 metadata: {name: crunch, namespace: default}
 spec: {parallelism: %d, completions: 8, template: {spec: {restartPolicy: Never, containers: []}}}
 """
+HINDRANCES = ("policies/fails.yaml", "policies/mirror.yaml", "apps/copy.yaml", ".sourceignore")
+"""Files that may keep a workload from moving."""
 MAXIMUM = timedelta(hours=1)
 ANY = 1_000
 Deliveries = Mapping[str, Mapping[str, int]]
@@ -137,7 +139,8 @@ def test_no_commit_takes_a_copy_away_before_its_replacement_is_there(fleet: Flee
         hour = end
         fleet.commit(move_more(dice, history.go_on(0.3)), hour=hour)
     for step, names in enumerate(("first", "second")):  # what came before may have moved nothing
-        free = {f"clusters/{name}.yaml": cluster(name) for name in ("first", "second")}
+        free: Files = {f"clusters/{name}.yaml": cluster(name) for name in ("first", "second")}
+        free |= {path: None for path in HINDRANCES if (fleet.path / path).exists()}
         fleet.commit({**free, "apps/web.yaml": deployment("web"), "policies/all.yaml": policy(names)}, hour=hour + step)
         run(hour + step)
     assert retained > 0, "nothing was ever retained"

@@ -297,15 +297,16 @@ class _Retention:
         copies = dict(self._own.get(outcome.key, {}))
         move = self._moves.get(outcome.key)
         replicas = dict(outcome.replicas_by_cluster if move is None else move.before)
-        for target in outcome.previous_targets if move is not None else ():
-            if target.evicting:
+        may_lack = is_waiting or outcome.key in self._given.undelivered
+        for target in outcome.previous_targets:
+            if target.evicting and (may_lack or move is not None):
                 replicas.setdefault(target.cluster, target.replicas)
         for cluster, count in replicas.items():
             if cluster not in copies and (copy := self._given.delivered.find(outcome, cluster, count)) is not None:
                 copies[cluster] = copy
         is_quarantined = outcome.key in self._given.quarantined
         is_counted = outcome.replicas is not None and (is_quarantined or _has_counts(outcome))
-        if is_counted and (is_waiting or outcome.key in self._given.undelivered):
+        if is_counted and may_lack:
             copies = {name: self._given.delivered.count_replicas(copy, self._given.config) for name, copy in copies.items()}
         before = {cluster: full if copy.replicas is None else copy.replicas for cluster, copy in copies.items()}
         after: dict[str, int] = {}
