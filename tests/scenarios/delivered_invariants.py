@@ -3,7 +3,8 @@
 For Deployments, StatefulSets and Jobs that a PropagationPolicy of Karmada selects:
 
 - the replicas in all clusters are never fewer than the lesser of those before and those that the source asks for;
-- from one commit to the next a workload only gets replicas or only loses them, unless it is a Job, which is never in two clusters;
+- from one commit to the next a workload only gets replicas or only loses them, unless it is a Job, which is never in two clusters, or the
+  number in its full copies changes in the waves of a Rollout;
 - a cluster gets a version that no cluster outside of the mandatory groups of a Rollout had only if the clusters of these groups reported
   that it is healthy, and no other cluster gets a version while more clusters than `maxFailures` report that it is not;
 - no Job asks for more completions than the source, apart from copies that are being evicted, and these do not change, unless dispatching is
@@ -309,7 +310,8 @@ def _check_replicas(
     if after < min(before, wanted):
         yield f"{workload.path}: {after} replicas of {wanted}, and {before} before: {_show(old)} -> {_show(new)}"
     common = sum(min(one.replicas, new[name].replicas) for name, one in old.items() if name in new)
-    if workload.kind != "Job" and wanted and common < min(before, after):
+    is_scaled_in_waves = is_rolled_out and not workload.is_divided
+    if workload.kind != "Job" and wanted and not is_scaled_in_waves and common < min(before, after):
         yield f"{workload.path}: only {common} replicas stay: {_show(old)} -> {_show(new)}"
 
 
