@@ -15,7 +15,7 @@ from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.manifests.schema import SchemaValidator, Strictness, get_schema_key
 from gitsched.model.cluster_facts import FACTS_KIND
 from gitsched.model.cluster_report import CLUSTER_REPORT
-from gitsched.model.document import Body, get_field, parse_api_group
+from gitsched.model.document import Body, get_field, get_text, parse_api_group
 from gitsched.model.finding import Finding, Issue, Location, ValidationResult, locate_origin
 from gitsched.model.rollouts import ROLLOUT_KIND
 from gitsched.model.tenants import TENANT_KIND
@@ -47,11 +47,25 @@ def validate_document(body: Body, ignored: frozenset[str] = frozenset(), strictn
         return ValidationResult(body, (found,))
     if strictness == "strict" and result.issues:
         result = result._replace(issues=tuple(issue.as_error() for issue in result.issues))
+    embedded = api.embedded_objects.get((group, kind)) if api is not None else None
+    if embedded is not None:
+        inner = list(_validate_bundles(result.body, embedded, ignored, strictness))
+        result = result._replace(issues=(*result.issues, *inner)) if inner else result
     rules = known.find_rules(group, kind, body)
     if rules is None or any(issue.severity == "error" for issue in result.issues):
         return result
     broken = [issue for issue in rules(result.body) if issue.code not in ignored]
     return ValidationResult(result.body, (*result.issues, *broken)) if broken else result
+
+
+def _validate_bundles(body: Body, path: tuple[str, ...], ignored: frozenset[str], strictness: Strictness) -> Iterator[Issue]:
+    """Yield the errors of Bundles among the objects that a workload consists of: they are built as other Bundles are."""
+    objects = get_field(body, *path)
+    for index, inner in enumerate(objects if isinstance(objects, list) else ()):
+        if isinstance(inner, dict) and (parse_api_group(get_text(inner, "apiVersion")), inner.get("kind")) == BUNDLE_KIND:
+            for issue in validate_document(inner, ignored, strictness).issues:
+                if issue.severity == "error":
+                    yield issue._replace(pointer=(*path, index, *issue.pointer))
 
 
 def validate_source_document(

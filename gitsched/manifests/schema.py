@@ -226,7 +226,8 @@ class SchemaValidator:
         self._compiled: dict[SchemaKey, _KindValidator] = {}
 
     def validate(self, body: Body, original: Body | None = None, strictness: Strictness = "upstream") -> ValidationResult:
-        """Return the document without unknown fields, and the issues of its schema; no issues for a kind without a schema.
+        """Return the document without unknown fields, and the issues of its schema; no issues for a kind without a schema. Fields of other
+        types than the schema says are left out, too.
 
         `original` is the document as written, `body` the same with defaults. Defaulting may have removed empty values; those of a
         wrong type are reported, too.
@@ -243,8 +244,10 @@ class SchemaValidator:
             is_valid = entry.lenient.is_valid(pruned)
         if not is_valid:
             from gitsched.manifests.schema_errors import explain_errors  # lazy: takes 100 ms, and most runs have no errors
+            from gitsched.manifests.typed_part import keep_typed_part
 
             issues = [*issues, *explain_errors(pruned, entry.schema, entry.lenient)]
+            pruned = keep_typed_part(pruned, entry.lenient)
         elif original is not None and not entry.lenient.is_valid(original):
             from gitsched.manifests.schema_errors import explain_errors
 

@@ -117,9 +117,27 @@ def get_field(body: Body, *path: str) -> Any:
     return value
 
 
+def get_text(body: Body, *path: str) -> str:
+    """Return the text at a path of object members; "" when a part is missing, or the value is of another type."""
+    value = get_field(body, *path)
+    return value if isinstance(value, str) else ""
+
+
+def list_texts(value: Any) -> list[str]:
+    """Return the texts of a list, without other values; [] for a value that is not a list."""
+    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
+
+
 def as_object(value: Any) -> Body:
     """Return a value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
+
+
+def keep_identity(body: Body) -> Body:
+    """Return an object with only its type, its name and its namespace, where these are texts."""
+    kept: Body = {name: body[name] for name in ("api", "apiVersion", "kind") if isinstance(body.get(name), str)}
+    metadata = as_object(body.get("metadata"))
+    return {**kept, "metadata": {name: metadata[name] for name in ("name", "namespace") if isinstance(metadata.get(name), str)}}
 
 
 def list_objects(value: Any) -> list[Body]:

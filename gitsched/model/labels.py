@@ -76,11 +76,14 @@ def parse_selector(value: Any) -> Selector | None:
     if not isinstance(value, dict):
         return None
     requirements: list[Requirement] = []
-    for key, text in sorted((value.get("matchLabels") or {}).items()):
+    labels, expressions = value.get("matchLabels") or {}, value.get("matchExpressions") or []
+    if not (isinstance(labels, dict) and isinstance(expressions, list)):
+        return None
+    for key, text in sorted(labels.items()):
         if not (is_label_key(key) and is_label_value(text)):
             return None
         requirements.append(Requirement(key, "In", (text,)))
-    for expression in value.get("matchExpressions") or []:
+    for expression in expressions:
         if not isinstance(expression, dict):
             return None
         requirement = _parse_requirement(expression)
@@ -92,12 +95,16 @@ def parse_selector(value: Any) -> Selector | None:
 
 def describe_invalid_expression(selector: Mapping[str, Any]) -> tuple[tuple[str | int, ...], str] | None:
     """Return the place in a metav1.LabelSelector of what `parse_selector` refuses first, and what is wrong there; None if it is valid."""
-    for key, value in (selector.get("matchLabels") or {}).items():
+    labels, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
+    for name, found, kind in (("matchLabels", labels, dict), ("matchExpressions", expressions, list)):
+        if not isinstance(found, kind):
+            return (name,), f"must be a {'mapping' if kind is dict else 'list'}"
+    for key, value in labels.items():
         if not is_label_key(key):
             return ("matchLabels", key), f"{str(key)[:100]!r} cannot be the name of a label"
         if not is_label_value(value):
             return ("matchLabels", key), f"{str(value)[:100]!r} cannot be the value of a label"
-    for index, expression in enumerate(selector.get("matchExpressions") or ()):
+    for index, expression in enumerate(expressions):
         if isinstance(expression, dict) and _parse_requirement(expression) is None:
             member, message = _describe_expression(expression)
             return ("matchExpressions", index, member), message

@@ -34,3 +34,31 @@ def test_an_object_that_no_api_server_accepts_keeps_its_last_valid_version(fleet
     assert code in {finding.code for finding in run.plan.findings if finding.severity == "error"}
     assert fleet.read("clusters/ash/default/deployment-bad.yaml") == before
     assert fleet.load("clusters/ash/default/deployment-good.yaml")["spec"]["replicas"] == 3
+
+
+INNER = """\
+apiVersion: work.open-cluster-management.io/v1alpha1
+kind: ManifestWorkReplicaSet
+metadata: {name: set, namespace: default}
+spec:
+  placementRefs: [{name: place}]
+  manifestWorkTemplate:
+    workload:
+      manifests:
+      - {apiVersion: gitsched.io/v1alpha1, kind: Bundle, metadata: {name: inner}, spec: %s}
+"""
+
+
+@pytest.mark.parametrize(
+    "spec", ["{variants: [{clusters: {matchLabels: [{}]}}]}", "{variants: [{clusters: {names: [ash]}}]}", "[]", "{}", "{path: [.]}"]
+)
+def test_a_wrong_bundle_inside_of_a_workload_takes_no_files_of_others(fleet: Fleet, spec: str) -> None:
+    files = {"gitsched.yaml": UNGUARDED, "ash.yaml": cluster("ash"), "policy.yaml": policy(""), "good.yaml": deployment("good")}
+    fleet.commit(files)
+    fleet.reconcile()
+    fleet.commit({"set.yaml": INNER % spec, "good.yaml": deployment("good", 3)}, hour=1)
+    run = fleet.reconcile(1)
+    errors = {finding.location.path for finding in run.plan.findings if finding.severity == "error" and finding.location}
+    assert errors == {"set.yaml"}
+    assert "internal-error" not in {finding.code for finding in run.plan.findings}
+    assert fleet.load("clusters/ash/default/deployment-good.yaml")["spec"]["replicas"] == 3

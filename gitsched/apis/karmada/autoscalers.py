@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.snapshot import Snapshot
-from gitsched.model.document import Body, Document, Key, get_field, parse_api_group, read_annotations, read_labels
+from gitsched.model.document import Body, Document, Key, get_field, get_text, parse_api_group, read_annotations, read_labels
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import Assignment, Outcome, TargetCluster
 from gitsched.render.output_files import set_counts
@@ -141,11 +141,14 @@ def read_target(template: Document) -> Key | None:
     reference = get_field(template.body, "spec", "scaleTargetRef") if kind is not None else None
     if kind is None or not isinstance(reference, dict):
         return None
-    version, target = reference.get("apiVersion") or kind.default_target[0], reference.get("kind") or kind.default_target[1]
-    name, group = reference.get("name"), parse_api_group(str(version))
+    version, target = (
+        get_text(reference, "apiVersion") or kind.default_target[0],
+        get_text(reference, "kind") or kind.default_target[1],
+    )
+    name, group = get_text(reference, "name"), parse_api_group(version)
     if not name or not target or (group, target) in AUTOSCALER_KINDS:
         return None
-    return Key(group, str(target), template.key.namespace, str(name))
+    return Key(group, target, template.key.namespace, name)
 
 
 def divide_limits(autoscaler: Document, target: Outcome) -> dict[str, Edits]:

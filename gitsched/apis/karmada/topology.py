@@ -11,7 +11,7 @@ from typing import Final
 
 from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
 from gitsched.apis.topology import ClusterLocation, Topology, add_taint, copy_as, mark_deleted, set_condition
-from gitsched.model.document import Body, Document, get_field
+from gitsched.model.document import Body, Document, as_object, get_field, get_text, list_texts
 from gitsched.model.taints import NO_EXECUTE
 from gitsched.model.time import format_time
 
@@ -20,11 +20,9 @@ DRAIN_TAINT: Final = "gitsched.io/drain"
 
 
 def _read_topology(document: Document) -> ClusterLocation:
-    spec = document.body.get("spec") or {}
-    zones = spec.get("zones") or ([spec["zone"]] if spec.get("zone") else ())
-    return ClusterLocation(
-        document.key.name, str(spec.get("region") or ""), str(spec.get("provider") or ""), tuple(map(str, zones))
-    )
+    spec = as_object(document.body.get("spec"))
+    zones = list_texts(spec.get("zones")) or list(filter(None, (get_text(spec, "zone"),)))
+    return ClusterLocation(document.key.name, get_text(spec, "region"), get_text(spec, "provider"), tuple(zones))
 
 
 def _mark_lost(body: Body, time: datetime) -> Body:

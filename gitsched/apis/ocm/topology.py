@@ -7,7 +7,7 @@ from datetime import datetime
 from gitsched.apis.ocm.availability import AVAILABLE_CONDITION
 from gitsched.apis.ocm.names import GROUP, MANAGED_CLUSTER
 from gitsched.apis.topology import ClusterLocation, Topology, add_taint, copy_as, set_condition
-from gitsched.model.document import Body, Document, get_field, read_labels
+from gitsched.model.document import Body, Document, get_field, list_objects, read_labels
 from gitsched.model.time import format_time
 
 _CLAIM_SUFFIX = "open-cluster-management.io"
@@ -16,7 +16,7 @@ _TOPOLOGY_PREFIX = "topology.kubernetes.io"
 
 def _read_claims(body: Body) -> dict[str, str]:
     """Return the claims that the agent reports."""
-    return {str(claim.get("name")): str(claim.get("value")) for claim in get_field(body, "status", "clusterClaims") or ()}
+    return {str(claim.get("name")): str(claim.get("value")) for claim in list_objects(get_field(body, "status", "clusterClaims"))}
 
 
 def _read_topology(document: Document) -> ClusterLocation:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gitsched.apis.ocm import names
 from gitsched.kinds.table import is_namespaced
-from gitsched.model.document import Body, Document, Key, get_field, parse_api_group, read_annotations
+from gitsched.model.document import Body, Document, Key, get_field, get_text, parse_api_group, read_annotations
 
 
 class OcmWorkload(NamedTuple):
@@ -75,10 +75,10 @@ def record_name(key: Key) -> str:
 
 def read_manifest_key(body: Body) -> Key:
     """Return the key of a manifest in a ManifestWorkReplicaSet."""
-    group, kind, metadata = parse_api_group(str(body["apiVersion"])), str(body["kind"]), body["metadata"]
+    group, kind = parse_api_group(get_text(body, "apiVersion")), get_text(body, "kind")
     namespaced = is_namespaced(group, kind)
-    namespace = str(metadata.get("namespace") or ("default" if namespaced else ""))
-    return Key(group, kind, "" if namespaced is False else namespace, str(metadata.get("name") or ""))
+    namespace = get_text(body, "metadata", "namespace") or ("default" if namespaced else "")
+    return Key(group, kind, "" if namespaced is False else namespace, get_text(body, "metadata", "name"))
 
 
 def _hash_manifests(value: object) -> str:
