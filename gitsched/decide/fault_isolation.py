@@ -14,6 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 from gitsched.apis.topology import list_cluster_kinds
 from gitsched.decide.catalog import RawDocument
 from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.fault_suspects import MAX_SUSPECTS, FaultSuspects
 from gitsched.decide.registry import reserved_groups
 from gitsched.decide.skipped_workloads import OwnedRecords
 from gitsched.model.document import Body, Key
@@ -24,8 +25,9 @@ from gitsched.model.system_errors import is_bug
 
 T = TypeVar("T")
 
-MAX_FAULTS = 20
-"""The number of searches for a document in one run; with more faults the run fails."""
+MAX_FAULTS = 5
+"""The number of searches for a document in one plan. With more faults a run searches among the files of the source, by tenant and
+directory (`gitsched.reconcile.source.quarantined_documents`), and `gitsched.schedule` fails."""
 
 
 class Isolated(NamedTuple):
@@ -97,7 +99,7 @@ class _Isolation(Generic[T]):
     def _break_documents(self, error: Exception) -> bool:
         """Break the documents that the error names, or the one that a search finds; return whether there are any."""
         if not isinstance(error, DocumentFault):
-            return self._break_one(error)
+            return self._break_suspect(error) or self._break_one(error)
         found = {number: fault for key, fault in error.errors.items() for number in self._list_positions(key)}
         found = {number: fault for number, fault in found.items() if number not in self._restored and self._is_usable(number)}
         for number, fault in found.items():
@@ -114,6 +116,25 @@ class _Isolation(Generic[T]):
 
     def _is_usable(self, number: int) -> bool:
         return number not in self._broken and number not in self._skipped and not self._documents[number].broken
+
+    def _break_suspect(self, error: Exception) -> bool:
+        """Break a document that the functions had as a value in which the error was raised, if the attempt does not fail there then."""
+        suspects = [number for number in self._suspects.list(error) if self._is_usable(number) and number not in self._restored]
+        for number in suspects[:MAX_SUSPECTS]:
+            self._broken[number] = make_fault_finding(self._documents[number], error)
+            other = self._find_fault(range(len(self._documents)), self._dropped)
+            if other is None or (describe_fault(other) != describe_fault(error) and number not in self._suspects.list(other)):
+                return True
+            if number == suspects[0] and number not in self._suspects.list(other):
+                return True  # another document has the same fault
+            del self._broken[number]
+        return False
+
+    @cached_property
+    def _suspects(self) -> FaultSuspects:
+        origins = (document.origin for document in self._documents)
+        places = ((origin.blob, origin.index, origin.item) if origin is not None else None for origin in origins)
+        return FaultSuspects(zip((document.body for document in self._documents), places, strict=True))
 
     def _break_one(self, error: Exception) -> bool:
         """Break or skip a document without whose content an attempt does not fail; return whether there is one.
@@ -229,13 +250,17 @@ class _Isolation(Generic[T]):
             self._skipped[number] = make_fault_finding(self._documents[number], fault)
 
     def _fails(self, included: Iterable[int], dropped: Collection[Key]) -> bool:
+        return self._find_fault(included, dropped) is not None
+
+    def _find_fault(self, included: Iterable[int], dropped: Collection[Key]) -> Exception | None:
+        """Return the unexpected error of an attempt with some documents; None if there is none."""
         try:
             self._try(sorted(included), dropped)
         except Exception as error:
             if not is_bug(error):
                 raise
-            return True
-        return False
+            return error
+        return None
 
 
 def _find_first_failure(size: int, fails: Callable[[int], bool]) -> int | None:

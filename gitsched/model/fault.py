@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from hashlib import sha256
+from typing import Any
 
 from gitsched.model.finding import INTERNAL_ERROR, Finding
 
@@ -26,6 +27,15 @@ def describe_fault(error: BaseException) -> str:
 def make_fault_finding(error: BaseException, what: str) -> Finding:
     """Return the error about a bug that showed while something was done: `what` says what that was, and what works all the same."""
     return Finding("error", INTERNAL_ERROR, f"{describe_fault(error)} while {what}; report this bug with the id")
+
+
+def list_frame_values(error: BaseException) -> Iterator[Any]:
+    """Yield the values that the functions had in which an error was raised, those of the innermost function first."""
+    cause = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    for frame, _ in reversed(list(traceback.walk_tb(cause.__traceback__))[-MAX_FRAMES:]):
+        yield from list(frame.f_locals.values())
 
 
 def _list_frames(error: BaseException) -> Iterator[str]:

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from gitsched.reconcile.cache.plan_cache import PlanCache
 
 T = TypeVar("T")
+UsePlan = Callable[[Planned], object]
 
 _log = logging.getLogger("gitsched.reconcile")
 MIN_SHARED_ROWS = 1_000
@@ -247,7 +248,7 @@ def plan_source(
     *,
     withholds: bool = False,
     written: bool = True,
-    use: Callable[[Planned], object] | None = None,
+    use: UsePlan | None = None,
 ) -> Planned:
     """Make the complete plan of the fetched source commit. Explanations, simulations and comparisons start from it, too.
 
@@ -255,6 +256,23 @@ def plan_source(
     Only of a plan that is `written` do records have content. With `use`, a document counts as broken if a bug shows on it in what is done
     with the plan.
     """
+    context.caches.set_quarantine({})
+    plan = partial(_plan_source, context, fetched, now, withholds, written)
+    try:
+        return plan(use, isolates=True)
+    except Exception as error:
+        if not is_bug(error):
+            raise
+        bug = error
+    from gitsched.reconcile.source.quarantined_documents import quarantine_faults  # only after a bug
+
+    return quarantine_faults(context, fetched, partial(plan, None, isolates=False), use, bug)
+
+
+def _plan_source(
+    context: RunContext, fetched: Fetched, now: datetime, withholds: bool, written: bool, use: UsePlan | None, isolates: bool
+) -> Planned:
+    """Make the plan of `plan_source`. With `isolates`, documents on which a bug shows in the plan, and not before it, count as broken."""
     caches = context.caches
     made_from, can_continue, setting_changes, facts = read_plan_input(context, fetched, now, withholds=withholds)
     made_from = made_from if written else made_from._replace(written=False)
@@ -268,7 +286,7 @@ def plan_source(
         )
 
     use_made = None if use is None else lambda plan: use(complete(plan))
-    plan, is_sound = _make_plan(made_from, caches, use_made)
+    plan, is_sound = _make_plan(made_from, caches, use_made) if isolates else (make_plan(made_from), False)
     caches.plan_size = len(caches.files)
     # Otherwise the trusted settings hold workloads that the source no longer holds.
     tree = caches.tree if can_continue and is_sound and plan.totals.config is source.config else None

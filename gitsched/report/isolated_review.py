@@ -16,13 +16,13 @@ _FIELDS = (
 )
 """The members of a review with an entry for each object or setting."""
 MAX_FAULTS = 20
-"""Entries that are left out of one report; with more faults the report fails."""
+"""Entries that are left out of one report one by one; with more, all entries of the same kind are."""
 
 
 def isolate_review(review: Review, render: Callable[[Review], object]) -> Review:
     """Return the review without the entries on which `render` fails, and with an error finding about each.
 
-    Raise the error if `render` fails without any entry, or on too many.
+    Raise the error if `render` fails without any entry.
     """
     findings: list[Finding] = []
     shown = review
@@ -34,9 +34,12 @@ def isolate_review(review: Review, render: Callable[[Review], object]) -> Review
             position, error = _find_failing(shown, field, entries, render)
             if error is None:
                 break
-            if position is None or len(findings) == MAX_FAULTS:
+            if position is None:
                 raise error
-            findings.append(_make_finding(entries.pop(position), error))
+            is_many = len(findings) >= MAX_FAULTS
+            findings.append(_make_finding(entries.pop(position), error, is_many=is_many))
+            if is_many:
+                entries.clear()
         shown = _replace(shown, field, entries)
     return shown._replace(findings=(*shown.findings, *dict.fromkeys(findings)))
 
@@ -73,13 +76,13 @@ def _try(review: Review, field: str, entries: Sequence[Any], render: Callable[[R
     return None
 
 
-def _make_finding(entry: Any, error: Exception) -> Finding:
+def _make_finding(entry: Any, error: Exception, *, is_many: bool) -> Finding:
     key = getattr(entry, "key", None)
     location = entry.location if isinstance(entry, Finding) else None
     resource = entry.resource if isinstance(entry, Finding) else getattr(key, "resource", None)
-    name = f"{key}" if key is not None else "an entry"
+    name, omitted = f"{key}" if key is not None else "an entry", "it and all like it" if is_many else "it"
     message = (
-        f"{describe_fault(error)} while a report about {name} was written: the report leaves it out, and what was committed is not "
-        "affected; report this bug with the id"
+        f"{describe_fault(error)} while a report about {name} was written: the report leaves out {omitted}, "
+        "and what was committed is not affected; report this bug with the id"
     )
     return Finding("error", INTERNAL_ERROR, message, location, resource)

@@ -283,11 +283,14 @@ def test_the_search_for_causes_ends_with_a_finding(
     assert "ash 2 -> 3" in printed.replace("  ", " ") or "ash 3" in printed
 
 
-def test_a_run_fails_after_too_many_bugs(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_too_many_bugs_of_a_plan_documents_are_searched_among_the_files(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     fleet.commit({"ash.yaml": cluster("ash"), "bad.yaml": deployment("bad"), "policy.yaml": policy("")})
     break_function(monkeypatch, "apis.karmada.engine:KarmadaEngine.decide")
     monkeypatch.setattr("gitsched.decide.fault_isolation.MAX_FAULTS", 0)
-    assert main(["plan", "-C", str(fleet.path)]) == 3
+    assert main(["plan", "-C", str(fleet.path)]) == 1
+    assert "bad.yaml:1:1: error: internal error" in capsys.readouterr().out.replace("\n", " ")
 
 
 def test_a_bug_in_describing_what_changed_costs_the_description_alone(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

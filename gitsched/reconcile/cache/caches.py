@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.plan import InMemoryCaches
-from gitsched.manifests.parsed_file import NOT_YAML, ParsedFile
+from gitsched.manifests.parsed_file import NOT_YAML, FileIssue, ParsedFile
 from gitsched.model.system_errors import is_bug
 from gitsched.reconcile.cache.failed_builds import FailedBuilds
 from gitsched.reconcile.cache.ownership import check_cache_directory
@@ -30,9 +30,13 @@ if TYPE_CHECKING:
     from gitsched.reconcile.source.file_version import FileVersion
 
 
+Quarantine = Mapping[str, Mapping[tuple[int, int], "FileIssue | None"]]
+"""Documents that count as broken because a bug shows on them: by blob, and position in it and in a List, with the error about each."""
+
+
 class ParseCache:
     """Parsed files by key, in memory and in one file that all processes of a user share. Raise Permanent for a cache directory that is
-    part of the checked-out commit.
+    part of the checked-out commit. The `quarantine` is that of the current run, and part of no entry.
     """
 
     def __init__(self, cache: Path) -> None:
@@ -40,6 +44,7 @@ class ParseCache:
         self._rows = RowFile(cache / f"parsed-{identify_build()}.sqlite3")
         self._files: dict[str, ParsedFile] = {}
         self._unsaved: dict[str, ParsedFile] = {}
+        self.quarantine: Quarantine = {}
 
     def load(self, keys: Iterable[str]) -> None:
         """Load the rows of these keys from disk into memory at once."""
@@ -138,6 +143,11 @@ class Caches:
     plan_size: int = 0
     builds: BuildCache | None = None
     patches: dict[PatchedBlob, ManifestText] = field(default_factory=dict)
+
+    def set_quarantine(self, quarantine: Quarantine) -> None:
+        """Let other documents count as broken than before: what was read and decided with these is discarded."""
+        if quarantine or self.files.quarantine:
+            self.files.quarantine, self.tree, self.decisions = quarantine, None, InMemoryCaches()
 
     def take_plan(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from gitsched.manifests.parsed_file import (
     reject_large_file,
 )
 from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
-from gitsched.model.document import Origin
+from gitsched.model.document import Origin, keep_identity
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import INTERNAL_ERROR, Finding, Location
 from gitsched.model.system_errors import is_bug
@@ -138,7 +138,7 @@ class SourceReader:
         if file is None:
             file = self._parse(repository or self.repository, blob, path)
             self._keep(key, file)
-        return file
+        return _quarantine(file, self._parse_cache.quarantine[blob]) if blob in self._parse_cache.quarantine else file
 
     def _parse(self, repository: Repository, blob: str, path: str) -> ParsedFile:
         size = repository.blob_size(blob)
@@ -197,6 +197,15 @@ class SourceReader:
             return self._parse(self.repository, entry.blob, entry.path)
         except Exception:  # noqa: BLE001 - as above
             return None
+
+
+def _quarantine(file: ParsedFile, issues: Mapping[tuple[int, int], FileIssue | None]) -> ParsedFile:
+    """Return a file with some documents as broken ones, of which only the identity is left."""
+    documents = tuple(
+        parsed._replace(body=keep_identity(parsed.body), broken=True) if (parsed.index, parsed.item) in issues else parsed
+        for parsed in file.documents
+    )
+    return file._replace(documents=documents, issues=(*file.issues, *filter(None, issues.values())))
 
 
 def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
