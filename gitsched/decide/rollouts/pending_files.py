@@ -48,11 +48,12 @@ class Comparison(NamedTuple):
 
     def block(self, clusters: Collection[str], record: RolloutRecord) -> Comparison:
         """Return the comparison for `clusters` that must get a change before others do: where a manifest does not change, the cluster waits
-        for the change of the workload, unless it has it already. Others keep what an earlier run has held back."""
+        for the change of the workload, unless it has reported already that it is healthy: what it has may be an earlier change. Others
+        keep what an earlier run has held back."""
         changes = {name: list(found) for name, found in self.changes.items()}
         changing = {pending.held.workload for found in self.changes.values() for pending in found}
         held = {(one.workload, one.cluster) for one in record.held}
-        reached = () if self.is_new else {one.cluster for one in record.changed if not one.skipped}
+        reached = () if self.is_new else {one.cluster for one in record.changed if one.succeeded}
         kept = [*self.kept]
         for name, found in self.unchanged.items():
             for pending in found:
