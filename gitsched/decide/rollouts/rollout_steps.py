@@ -72,7 +72,8 @@ class RolloutSteps:
         self._records = {record.name: record for record in source.given.records}
         self._findings: list[Finding] = []
         self._losing = {move.key for move in source.moves if move.before}
-        self._losing |= {copy.workload for copy in (*source.retention.copies, *source.retention.ended)}
+        copies = (*source.previous.retained, *source.retention.copies, *source.retention.ended)
+        self._losing |= {copy.workload for copy in copies}
         self._waiting: dict[tuple[Key, str], int] = {}
 
     def take(
