@@ -71,11 +71,10 @@ def parse(*texts: str) -> list[Body]:
 
 
 def schedule(*texts: str, previous: Iterable[Body] = (), **knative: Any) -> gitsched.Schedule:
-    """Schedule documents with the given settings of spec.knative; the default capacity of a pod is 4."""
+    """Schedule documents with the given settings of spec.knative; the default capacity of a pod is 4, None leaves it out."""
     now = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    return gitsched.schedule(
-        parse(*texts), previous=list(previous), now=now, at=now, config={"knative": {"capacity": 4, **knative}}
-    )
+    settings = {name: value for name, value in {"capacity": 4, **knative}.items() if value is not None}
+    return gitsched.schedule(parse(*texts), previous=list(previous), now=now, at=now, config={"knative": settings})
 
 
 def placements(documents: Iterable[Any], name: str) -> dict[int, int]:
