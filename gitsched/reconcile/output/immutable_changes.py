@@ -9,7 +9,7 @@ from gitsched.git import Repository
 from gitsched.kinds.immutable_fields import IMMUTABLE_FIELDS, FieldChange, list_immutable_changes, replaces_object
 from gitsched.manifests.parser import parse_file
 from gitsched.model.document import Body, Document, Key, get_field, is_namespaced, parse_api_group
-from gitsched.model.finding import Finding, format_names, locate_document
+from gitsched.model.finding import INTERNAL_ERROR, Finding, format_names, locate_document
 from gitsched.reconcile.run import Fetched, Planned, StateUpdate
 from gitsched.render.output_files import CLUSTERS, relative_path
 
@@ -25,10 +25,10 @@ _PREFIXES = tuple(relative_path(Key(*kind, "", "-")).rpartition("/")[2].partitio
 def find_immutable_changes(fetched: Fetched, planned: Planned, tree: str) -> list[Finding]:
     """Return a warning for each object whose manifest in `tree` has another value of an immutable field than in the previous output."""
     pairs = _list_changed(fetched, tree)
-    findings = []
+    findings: list[Finding] = []
     templates = _get_templates(planned)
     for (before, after), clusters in islice(pairs.items(), MAX_COMPARED):
-        one, other = (_read(fetched.output.repository, blob) for blob in (before, after))
+        one, other = (_read(fetched.output.repository, blob, findings) for blob in (before, after))
         if one is None or other is None or replaces_object(other):
             continue
         key = _read_key(other)
@@ -54,8 +54,10 @@ def _list_changed(fetched: Fetched, tree: str) -> dict[tuple[str, str], list[str
     return pairs
 
 
-def _read(repository: Repository, blob: str) -> Body | None:
+def _read(repository: Repository, blob: str, findings: list[Finding]) -> Body | None:
+    """Return the object of a manifest; None if it cannot be read, with a finding if that is a bug."""
     file = parse_file(repository.blob(blob), path="manifest.yaml", validate=None)
+    findings += [Finding(issue.severity, issue.code, issue.message) for issue in file.issues if issue.code == INTERNAL_ERROR]
     return file.documents[0].body if file.documents else None
 
 
