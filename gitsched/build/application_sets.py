@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from gitsched.build.commit_files import CommitFiles, list_directories
+from gitsched.build.generator_steps import Steps, TooManySteps, count_values
 from gitsched.manifests.glob import GlobToken, matches_glob, parse_glob
 from gitsched.manifests.kustomization import parse_values
 from gitsched.model.document import Body, as_object, get_field, list_objects, read_labels
@@ -75,46 +76,18 @@ UNKNOWN_PATCH = "{{templatePatch}}"
 
 def list_applications(body: Body, source: GeneratorInput) -> GeneratedApplications:
     """Return the Applications of an ApplicationSet, with `{{name}}` where a value is not known."""
-    steps = _Steps(min(MAX_STEPS, max(MIN_STEPS, MAX_STEPS_OF_ALL - source.steps)))
+    steps = Steps(min(MAX_STEPS, max(MIN_STEPS, MAX_STEPS_OF_ALL - source.steps)))
     found: dict[str, Body] = {}
     try:
         for application in _Generation(source, steps).list_applications(body):
             if len(found) == MAX_APPLICATIONS:
                 return GeneratedApplications(list(found.values()), is_complete=False)
             found.setdefault(repr(application), application)
-    except _TooManySteps:
+    except TooManySteps:
         return GeneratedApplications(list(found.values()), is_complete=False)
     finally:
         source.steps += steps.taken
     return GeneratedApplications(list(found.values()), is_complete=True)
-
-
-class _TooManySteps(Exception):
-    """An ApplicationSet takes more steps than it may."""
-
-
-class _Steps:
-    def __init__(self, limit: int) -> None:
-        self.taken, self._limit = 0, limit
-
-    def take(self, count: int) -> None:
-        """Take steps, before what they stand for is done."""
-        self.taken += count
-        if self.taken > self._limit:
-            raise _TooManySteps
-
-
-def _count_values(value: Any) -> int:
-    """Return the number of values in a value, itself included; long texts count more than once."""
-    count, pending = 0, [value]
-    while pending:
-        each = pending.pop()
-        count += 1 + (len(each) >> 6 if isinstance(each, str) else 0)
-        if isinstance(each, dict):
-            pending += each.values()
-        elif isinstance(each, list):
-            pending += each
-    return count
 
 
 def list_unread_generators(body: Body, source: GeneratorInput) -> list[str]:
@@ -176,7 +149,7 @@ def _merge(base: Body, patch: Body) -> dict[str, Any]:
 class _Generation:
     """Makes the Applications of one ApplicationSet, one by one, in a limited number of steps."""
 
-    def __init__(self, source: GeneratorInput, steps: _Steps) -> None:
+    def __init__(self, source: GeneratorInput, steps: Steps) -> None:
         self._source, self._steps = source, steps
 
     def list_applications(self, body: Body) -> Iterator[Body]:
@@ -184,7 +157,7 @@ class _Generation:
         patch = spec.get("templatePatch")
         for generator in list_objects(spec.get("generators")):
             template = _merge(as_object(spec.get("template")), _find_template(generator))
-            size = _count_values(template) + (len(str(patch)) if patch else 0)
+            size = count_values(template) + (len(str(patch)) if patch else 0)
             for parameters in self._generate(generator, 0):
                 self._steps.take(size)
                 application = self._render(template, parameters)
@@ -197,7 +170,7 @@ class _Generation:
         """Yield the parameters that a generator gives; one unknown set for a generator that asks other servers."""
         selector = generator.get("selector")
         parsed = parse_selector(selector) if isinstance(selector, dict) else None
-        self._steps.take(_count_values(generator))
+        self._steps.take(count_values(generator))
         for kind, body in generator.items():
             if kind == "selector" or not isinstance(body, dict):
                 continue
@@ -225,12 +198,12 @@ class _Generation:
     def _combine(self, generators: list[Body], depth: int) -> Iterator[Parameters]:
         """Yield the combinations of a matrix. Later generators may have expressions with the parameters of earlier ones."""
         if len(generators) > MAX_COMBINED:
-            raise _TooManySteps
+            raise TooManySteps
         if not generators:
             yield {}
             return
         *first, last = generators
-        size = _count_values(last)
+        size = count_values(last)
         for row in self._combine(first, depth):
             self._steps.take(size)
             for entry in self._generate(self._render(last, row) if row else last, depth + 1):
