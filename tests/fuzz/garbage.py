@@ -36,5 +36,5 @@ GARBAGE: tuple[bytes, ...] = (
 
 def list_broken(data: bytes) -> list[Body]:
     """Return the documents of a file that can be read at all; each has an error."""
-    bodies = [document.body for document in parse_file(data, path="garbage.yaml", validate=validate_document).documents]
+    bodies = [document.body for document in parse_file(data, path="garbage.yaml", validate=None).documents]
     return [body for body in bodies if any(issue.severity == "error" for issue in validate_document(body).issues)]
