@@ -11,6 +11,7 @@ from gitsched.model.finding import INTERNAL_ERROR, Finding
 
 MAX_FRAMES = 20
 """The innermost frames of an error that its id is computed from."""
+_MEMBERS = 8
 
 
 def describe_fault(error: BaseException) -> str:
@@ -30,12 +31,19 @@ def make_fault_finding(error: BaseException, what: str) -> Finding:
 
 
 def list_frame_values(error: BaseException) -> Iterator[Any]:
-    """Yield the values that the functions had in which an error was raised, those of the innermost function first."""
+    """Yield the values that the functions had in which an error was raised, those of the innermost function first; of a tuple also its
+    first members, such as the arguments of a function that takes any number of them.
+
+    From Python 3.12 on a comprehension is no function of its own, and its values are not known after the error.
+    """
     cause = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
     for frame, _ in reversed(list(traceback.walk_tb(cause.__traceback__))[-MAX_FRAMES:]):
-        yield from list(frame.f_locals.values())
+        for value in list(frame.f_locals.values()):
+            yield value
+            if type(value) is tuple:
+                yield from value[:_MEMBERS]
 
 
 def _list_frames(error: BaseException) -> Iterator[str]:
