@@ -324,7 +324,7 @@ OWN = "{clusterBranches: 'cluster-facts/{cluster}', staleAfter: 24h}"
         (make_facts("dub").replace("2026-03-01T08", "2027-01-01T08"), {"facts-future"}, {"ash": 1, "dub": 5}),
         (make_facts("dub").replace("2026-03-01T08:00:00Z", "yesterday"), {"invalid-facts", "facts-incomplete"}, None),
         (KARMADA, {"facts-ignored", "facts-incomplete"}, None),
-        ("x" * 300_000, {"facts-ignored", "facts-incomplete"}, None),
+        pytest.param("x" * 300_000, {"facts-ignored", "facts-incomplete"}, None, id="too large"),
     ],
 )
 def test_a_cluster_gives_its_own_status_and_nothing_else(
