@@ -265,8 +265,11 @@ class _Isolation(Generic[T]):
 
 def _find_first_failure(size: int, fails: Callable[[int], bool]) -> int | None:
     """Return the position whose addition makes the first entries fail; None if they fail without any, or do not fail at all."""
-    if not size or fails(0) or not fails(size):
-        return None
+    return None if not size or fails(0) or not fails(size) else bisect_failures(size, fails)
+
+
+def bisect_failures(size: int, fails: Callable[[int], bool]) -> int:
+    """Return the position whose addition makes the first entries fail, where all `size` of them fail, and none do not."""
     good, bad = 0, size
     while bad - good > 1:
         middle = (good + bad) // 2

@@ -17,9 +17,7 @@ _MEMBERS = 8
 def describe_fault(error: BaseException) -> str:
     """Return the type of an error, where it was raised, and an id that is the same wherever it happens. The text of the error is left out,
     because it may have values of Secrets."""
-    cause = error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
+    cause = _find_cause(error)
     frames = list(_list_frames(cause))
     digest = sha256("\n".join((type(cause).__name__, *frames)).encode()).hexdigest()[:12]
     return f"internal error {digest} ({type(cause).__name__} in {frames[-1] if frames else 'an unknown place'})"
@@ -36,14 +34,18 @@ def list_frame_values(error: BaseException) -> Iterator[Any]:
 
     From Python 3.12 on a comprehension is no function of its own, and its values are not known after the error.
     """
-    cause = error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
-    for frame, _ in reversed(list(traceback.walk_tb(cause.__traceback__))[-MAX_FRAMES:]):
+    for frame, _ in reversed(list(traceback.walk_tb(_find_cause(error).__traceback__))[-MAX_FRAMES:]):
         for value in list(frame.f_locals.values()):
             yield value
             if type(value) is tuple:
                 yield from value[:_MEMBERS]
+
+
+def _find_cause(error: BaseException) -> BaseException:
+    """Return the error that an error was raised from, as far back as there is one."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def _list_frames(error: BaseException) -> Iterator[str]:

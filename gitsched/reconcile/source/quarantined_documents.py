@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.config import FILE, GROUP
+from gitsched.decide.fault_isolation import bisect_failures
 from gitsched.decide.fault_suspects import MAX_SUSPECTS, FaultSuspects, Place, list_frame_origins
 from gitsched.manifests.parsed_file import FileIssue, ParsedDocument
 from gitsched.model.document import get_field, parse_api_group
@@ -223,13 +224,7 @@ class _Search:
         def fails(count: int) -> bool:
             return self._find_fault({**self._left_out, **dict.fromkeys(rest[count:], error)}) is not None
 
-        if not rest or fails(0):
-            return None
-        good, bad = 0, len(rest)
-        while bad - good > 1:
-            middle = (good + bad) // 2
-            good, bad = (good, middle) if fails(middle) else (middle, bad)
-        return rest[good]
+        return None if not rest or fails(0) else rest[bisect_failures(len(rest), fails)]
 
 
 def _find_cause(error: Exception) -> Exception:
