@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from gitsched.model.document import Document
 from gitsched.model.finding import Finding, format_names
 from gitsched.model.known_values import find_near
-from gitsched.model.preferred_clusters import INVALID, PREFERRED_CLUSTERS, UNKNOWN, UNUSED, make_preference_finding
+from gitsched.model.preferred_clusters import (
+    INVALID,
+    PREFERRED_CLUSTERS,
+    UNKNOWN,
+    UNUSED,
+    make_preference_finding,
+    read_preferred_clusters,
+)
 
 _MAX_LISTED = 5
 """Clusters with a reason in one finding; the others are counted."""
 
 
-def make_invalid_finding(document: Document, error: str) -> Finding:
-    """Return the finding about a malformed annotation."""
-    message = f"the annotation {PREFERRED_CLUSTERS} of {document.key} has no effect: {error}; write names of clusters, separated by commas"
-    return make_preference_finding(document, "warning", INVALID, message)
+def read_names(document: Document) -> Generator[Finding, None, tuple[str, ...]]:
+    """Return the names in the annotation of an object, none without the annotation; yield the finding about a malformed one."""
+    read = read_preferred_clusters(document.body)
+    if read is not None and read.error:
+        written = f"the annotation {PREFERRED_CLUSTERS} of {document.key} has no effect"
+        message = f"{written}: {read.error}; write names of clusters, separated by commas"
+        yield make_preference_finding(document, "warning", INVALID, message)
+    return read.names if read is not None else ()
 
 
 def make_unknown_finding(document: Document, unknown: Sequence[str], known: Iterable[str], kind: str) -> Finding:

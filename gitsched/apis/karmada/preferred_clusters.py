@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from gitsched.apis.preferences import describe_unused, make_invalid_finding, make_unknown_finding, make_unused_finding
+from gitsched.apis.preferences import describe_unused, make_unknown_finding, make_unused_finding, read_names
 from gitsched.model.document import Document
 from gitsched.model.finding import Finding
-from gitsched.model.preferred_clusters import read_preferred_clusters
 from gitsched.model.scheduling import Assignment
 from gitsched.schedule import pipeline
 from gitsched.schedule.fleet import find_feasible
@@ -23,19 +22,16 @@ ATTACHED = "no policy selects it, so it goes where the workloads that depend on 
 
 def find_preference_findings(state: KarmadaState, template: Document, last: SchedulingPass | None) -> Iterator[Finding]:
     """Yield the findings about the annotation of a workload after the last pass over it; None if no policy selects it."""
-    read = read_preferred_clusters(template.body)
-    if read is None:
+    names = yield from read_names(template)
+    if not names:
         return
-    if read.error:
-        yield make_invalid_finding(template, read.error)
-        return
-    unknown = [name for name in read.names if name not in state.fleet.index]
+    unknown = [name for name in names if name not in state.fleet.index]
     if unknown:
         yield make_unknown_finding(template, unknown, state.fleet.names, "Cluster")
     if last is None:
         yield make_unused_finding(template, ATTACHED)
         return
-    known = [name for name in read.names if name in state.fleet.index]
+    known = [name for name in names if name in state.fleet.index]
     reason = _find_reason(state, template, last, known) if known else ""
     if reason:
         yield make_unused_finding(template, reason)

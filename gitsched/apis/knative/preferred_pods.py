@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gitsched.apis.knative.names import read_ordinal
-from gitsched.apis.preferences import describe_unused, make_invalid_finding, make_unknown_finding, make_unused_finding
+from gitsched.apis.preferences import describe_unused, make_unknown_finding, make_unused_finding, read_names
 from gitsched.model.finding import Finding
-from gitsched.model.preferred_clusters import read_preferred_clusters
 
 if TYPE_CHECKING:
     from gitsched.apis.knative.documents import KnativeInputs
@@ -19,16 +18,13 @@ def find_preference_findings(inputs: KnativeInputs, result: VpodSchedulingResult
     """Yield the findings about the annotation of each source of a StatefulSet that runs in a cluster, "" if it is not rendered."""
     adapter = inputs.adapter.key.name
     for name, document in inputs.sources.items():
-        read = read_preferred_clusters(document.body)
-        if read is None:
+        names = yield from read_names(document)
+        if not names:
             continue
-        if read.error:
-            yield make_invalid_finding(document, read.error)
-            continue
-        if cluster in read.names:
+        if cluster in names:
             reason = f"{cluster} has no effect, because the StatefulSet {adapter} runs there (knative.cluster): name its pods"
             yield make_unused_finding(document, reason)
-        ordinals = {pod: read_ordinal(pod, adapter) for pod in read.names if pod != cluster}
+        ordinals = {pod: read_ordinal(pod, adapter) for pod in names if pod != cluster}
         pods = inputs.adapter_pods.pods
         unknown = [pod for pod, ordinal in ordinals.items() if ordinal is None or ordinal not in pods]
         if unknown:

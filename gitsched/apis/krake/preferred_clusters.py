@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gitsched.apis.preferences import describe_unused, make_invalid_finding, make_unknown_finding, make_unused_finding
+from gitsched.apis.preferences import describe_unused, make_unknown_finding, make_unused_finding, read_names
 from gitsched.model.finding import Finding
-from gitsched.model.preferred_clusters import read_preferred_clusters
 from gitsched.model.time import format_time
 
 if TYPE_CHECKING:
@@ -18,13 +17,10 @@ def find_preference_findings(decision: ApplicationDecision) -> Iterator[Finding]
     """Yield the findings about the annotation of an application."""
     app, clusters, attempt = decision.app, decision.context.clusters, decision.attempts[-1]
     document = app.document
-    read = read_preferred_clusters(document.body)
-    if read is None:
+    names = yield from read_names(document)
+    if not names:
         return
-    if read.error:
-        yield make_invalid_finding(document, read.error)
-        return
-    indices = {name: clusters.find_named(name, app.key.namespace) for name in read.names}
+    indices = {name: clusters.find_named(name, app.key.namespace) for name in names}
     unknown = [name for name, index in indices.items() if index is None]
     if unknown:
         yield make_unknown_finding(document, unknown, clusters.fleet.names, "Cluster")

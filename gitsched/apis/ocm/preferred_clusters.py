@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gitsched.apis.preferences import describe_unused, make_invalid_finding, make_unknown_finding, make_unused_finding
+from gitsched.apis.preferences import describe_unused, make_unknown_finding, make_unused_finding, read_names
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding
 from gitsched.model.preferred_clusters import read_preferred_clusters
@@ -19,16 +19,13 @@ if TYPE_CHECKING:
 def find_preference_findings(result: PlacementResult, fleet: Fleet) -> Iterator[Finding]:
     """Yield the findings about the annotation of a scheduled Placement."""
     document, request, choice = result.placement.document, result.request, result.choice
-    read = read_preferred_clusters(document.body)
-    if read is None:
+    names = yield from read_names(document)
+    if not names:
         return
-    if read.error:
-        yield make_invalid_finding(document, read.error)
-        return
-    unknown = [name for name in read.names if name not in fleet.index]
+    unknown = [name for name in names if name not in fleet.index]
     if unknown:
         yield make_unknown_finding(document, unknown, fleet.names, "ManagedCluster")
-    known = [fleet.index[name] for name in read.names if name in fleet.index]
+    known = [fleet.index[name] for name in names if name in fleet.index]
     if request is None or choice is None or not known:
         return
     if request.limit is None or request.limit >= len(choice.members):
