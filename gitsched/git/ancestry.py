@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,15 @@ class CommitAncestry(ABC):
             return commit == ancestor or bool(self._repo.descendant_of(commit, ancestor))
         except (KeyError, ValueError, pygit2.GitError):
             return False
+
+    def list_first_parents(self, head: str | None, limit: int) -> Iterator[Commit]:
+        """Yield a commit and its first parents, the newest first, as far as they are available; at most `limit` commits."""
+        for _ in range(limit):
+            if not head or not self.has(head):
+                return
+            commit = self.commit(head)
+            yield commit
+            head = commit.parents[0] if commit.parents else None
 
     def list_ancestors(self, heads: Sequence[str], excluded: str, limit: int) -> list[Commit]:
         """Return at most `limit` commits: the heads and their ancestors, the newest first, without the excluded commit and its ancestors.

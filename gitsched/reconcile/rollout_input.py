@@ -41,9 +41,4 @@ def _read_text(context: RunContext, output: Repository, file: WritableFile) -> s
 
 def list_output_commits(repository: Repository, head: str | None) -> tuple[str, ...]:
     """Return the latest commits of the output branch, the newest first, as far as the repository has them."""
-    commits: list[str] = []
-    while head and len(commits) < MAX_COMMITS and repository.has(head):
-        commits.append(head)
-        parents = repository.commit(head).parents
-        head = parents[0] if parents else None
-    return tuple(commits)
+    return tuple(commit.oid for commit in repository.list_first_parents(head, MAX_COMMITS))

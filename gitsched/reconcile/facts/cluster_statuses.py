@@ -69,10 +69,5 @@ def add_cluster_reports(result: ObservationResult, fetched: Fetched, source: Sou
 
 
 def list_recent_commits(repository: Repository, head: str | None) -> Iterator[tuple[str, datetime]]:
-    """Yield the latest output commits with their times, the newest first: slow clusters still report about an earlier one."""
-    for _ in range(MAX_RECENT_COMMITS):
-        if not head or not repository.has(head):
-            break
-        commit = repository.commit(head)
-        yield head, commit.time
-        head = commit.parents[0] if commit.parents else None
+    """Return the latest output commits with their times, the newest first: slow clusters still report about an earlier one."""
+    return ((commit.oid, commit.time) for commit in repository.list_first_parents(head, MAX_RECENT_COMMITS))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from gitsched.git import Repository
@@ -70,7 +69,7 @@ def _find_commit(source: Repository, output: Repository, head: str, branch: str,
         raise Permanent(f"neither the source nor the output branch {branch} has a commit {revision!r}")
     nearest: Commit | None = None
     searched = 0
-    for commit in _list_first_parents(output, head):
+    for commit in output.list_first_parents(head, MAX_COMMITS):
         searched += 1
         if commit.oid in (named, own):
             return commit
@@ -86,13 +85,3 @@ def _find_commit(source: Repository, output: Repository, head: str, branch: str,
             f"it{reason}; `gitsched history` lists the commits of the output branch"
         )
     return nearest
-
-
-def _list_first_parents(output: Repository, head: str) -> Iterator[Commit]:
-    oid = head
-    for _ in range(MAX_COMMITS):
-        commit = output.commit(oid)
-        yield commit
-        if not commit.parents or not output.has_commit(commit.parents[0]):
-            return
-        oid = commit.parents[0]

@@ -87,12 +87,10 @@ def find_later_location(
 
 
 def _list_first_parents(repository: Repository, commit: Commit) -> Iterator[str]:
-    """Yield a commit and its first parents, as far as they are available."""
-    for _ in range(MAX_PARENTS):
-        yield commit.oid
-        if not commit.parents or not repository.has(commit.parents[0]):
-            return
-        commit = repository.commit(commit.parents[0])
+    """Yield a commit, which has no id if it is a worktree, and its first parents, as far as they are available."""
+    yield commit.oid
+    parents = repository.list_first_parents(commit.parents[0] if commit.parents else None, MAX_PARENTS - 1)
+    yield from (parent.oid for parent in parents)
 
 
 def is_chosen_by_operator(location: OutputLocation) -> bool:
