@@ -6,13 +6,13 @@ import json
 import os
 import shutil
 import sysconfig
-import tempfile
 from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from gitsched.build.process import BuildLimits, run_isolated
 from gitsched.model.errors import Permanent
+from gitsched.temporary_directory import TemporaryDirectory
 
 _VERSION_LIMITS = BuildLimits(output=1 << 16)
 HELM = ".gitsched/helm"
@@ -71,9 +71,9 @@ def find_program(
 
 def read_program_version(executable: Path, arguments: Sequence[str]) -> str:
     """Return what a program prints; "" if it fails."""
-    with tempfile.TemporaryDirectory() as directory:
+    with TemporaryDirectory("version") as directory:
         try:
-            done = run_isolated(executable, arguments, Path(directory), _VERSION_LIMITS)
+            done = run_isolated(executable, arguments, directory, _VERSION_LIMITS)
         except OSError:
             return ""
     return done.stdout.decode("utf-8", "replace").strip() if done.exit_code == 0 else ""

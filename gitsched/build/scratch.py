@@ -6,12 +6,12 @@ import os
 import posixpath
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gitsched.build.process import TEMPORARY, BuildLimits, ProcessResult, run_isolated
 from gitsched.build.remote_base import REMOTE
+from gitsched.temporary_directory import TemporaryDirectory
 
 MAX_SIZE = 256 << 20
 """Bytes of all files of a run."""
@@ -33,7 +33,7 @@ _QUOTED_INPUT = (
     (re.compile(r"unknown anchor '.*?'"), "unknown anchor"),
 )
 """Parts of errors that quote values of the files, which may be those of Secrets, and what is shown in their place."""
-_MEMORY = "/dev/shm"  # noqa: S108 - mkdtemp makes a directory of this user alone
+_MEMORY = "/dev/shm"  # noqa: S108 - TemporaryDirectory makes a directory of this user alone
 _MAX_IN_MEMORY, _ROOM = 4 << 20, 256 << 20
 """Bytes of the files of a run that are kept in memory, and bytes that must be free for it."""
 
@@ -68,28 +68,26 @@ def run_on_files(
     The reason is an InputError if the files alone cause it. `programs` are executables that it may start, by their path in the directory;
     `links` are symbolic links to directories with files, which are given without links on the way to them.
     """
-    scratch = Path(tempfile.mkdtemp(prefix="gitsched-build-", dir=_find_memory(sum(map(len, contents.values())))))
-    try:
-        for path, data in contents.items():
-            target = scratch / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(data)
-        for path, directory in (links or {}).items():
-            (scratch / path).parent.mkdir(parents=True, exist_ok=True)
-            (scratch / path).symlink_to(posixpath.relpath(directory, posixpath.dirname(path) or "."))
-        if limits.written:
-            (scratch / TEMPORARY).mkdir(parents=True)
-        if programs:
-            (scratch / "dev").mkdir(exist_ok=True)
-            (scratch / "dev/null").touch()  # the input of a program that another one starts
-        for path, program in (programs or {}).items():
-            (scratch / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(program, scratch / path)
-        done = run_isolated(executable, arguments, scratch, limits)
-    except OSError as error:
-        return f"{version} cannot run: {error}"
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    with TemporaryDirectory("build", _find_memory(sum(map(len, contents.values())))) as scratch:
+        try:
+            for path, data in contents.items():
+                target = scratch / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(data)
+            for path, directory in (links or {}).items():
+                (scratch / path).parent.mkdir(parents=True, exist_ok=True)
+                (scratch / path).symlink_to(posixpath.relpath(directory, posixpath.dirname(path) or "."))
+            if limits.written:
+                (scratch / TEMPORARY).mkdir(parents=True)
+            if programs:
+                (scratch / "dev").mkdir(exist_ok=True)
+                (scratch / "dev/null").touch()  # the input of a program that another one starts
+            for path, program in (programs or {}).items():
+                (scratch / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(program, scratch / path)
+            done = run_isolated(executable, arguments, scratch, limits)
+        except OSError as error:
+            return f"{version} cannot run: {error}"
     if done.exceeded:
         return f"{version} {done.exceeded}"
     if done.exit_code != 0:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from gitsched.collect.observation import observe_cluster
@@ -21,6 +19,7 @@ from gitsched.model.cluster_facts import ClusterFacts, CollectedCluster
 from gitsched.model.errors import GitschedError, Permanent, Temporary
 from gitsched.model.fault import describe_fault
 from gitsched.model.quantity import parse_quantity
+from gitsched.temporary_directory import TemporaryDirectory
 
 WORKERS: Final = 8
 """Clusters that are observed at the same time."""
@@ -119,8 +118,8 @@ def _write_kubeconfig(target: ClusterTarget) -> Iterator[KubectlOptions]:
     if not target.kubeconfig:
         yield target.options
         return
-    with tempfile.TemporaryDirectory(prefix="gitsched-") as directory:
-        path = Path(directory) / "kubeconfig"
+    with TemporaryDirectory("kubeconfig") as directory:
+        path = directory / "kubeconfig"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(target.kubeconfig)

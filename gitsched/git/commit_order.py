@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 from gitsched.git.private_clone import PrivateClone
 from gitsched.git.remote_refs import fetch, find_remote_url
 from gitsched.model.errors import GitschedError
+from gitsched.temporary_directory import TemporaryDirectory
 
 if TYPE_CHECKING:
     from gitsched.git.repository import Repository
@@ -47,8 +46,8 @@ def _compare(repository: Repository, commit: str, other: str) -> CommitOrder:
 
 def _compare_fetched(source: SourceRepository, url: str, commit: str, other: str) -> CommitOrder:
     """Return what the remote says of two commits: "unknown" if it cannot be asked, or does not have enough of them."""
-    with TemporaryDirectory(prefix="gitsched-commits-") as directory:
-        clone = PrivateClone(url, Path(directory), settings=source.repository if source.url is None else None)
+    with TemporaryDirectory("commits") as directory:
+        clone = PrivateClone(url, directory, settings=source.repository if source.url is None else None)
         for oids in ([commit, other], [commit], [other]):
             try:
                 clone.refresh(partial(fetch, url=url, refspecs=oids, depth=MAX_DEPTH, only_commits=True))

@@ -316,10 +316,12 @@ class Signer(NamedTuple):
         literal = self.key.removeprefix("key::")
         if not self.key.startswith("key::") and not self.key.startswith(("ssh-", "ecdsa-", "sk-")):
             return self._run_program(["-Y", "sign", "-n", "git", "-f", str(Path(self.key).expanduser())], data)
-        with tempfile.NamedTemporaryFile("w", suffix=".pub") as public:
-            public.write(literal + "\n")
-            public.flush()
-            return self._run_program(["-Y", "sign", "-n", "git", "-f", public.name, "-U"], data)
+        from gitsched.temporary_directory import TemporaryDirectory  # few keys are in an agent
+
+        with TemporaryDirectory("key") as directory:
+            public = directory / "key.pub"
+            public.write_text(f"{literal}\n")
+            return self._run_program(["-Y", "sign", "-n", "git", "-f", str(public), "-U"], data)
 
     def _run_program(self, arguments: list[str], data: bytes) -> str:
         try:

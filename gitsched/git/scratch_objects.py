@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pygit2
+
+from gitsched.temporary_directory import TemporaryDirectory
 
 
 class ScratchObjects:
@@ -16,9 +17,9 @@ class ScratchObjects:
     """
 
     def __init__(self, repository: pygit2.Repository, objects: Path) -> None:
-        self._directory = TemporaryDirectory(prefix="gitsched-objects-")
-        self._repository = pygit2.init_repository(self._directory.name, bare=True)
-        own = Path(self._directory.name) / "objects"
+        self._directory = TemporaryDirectory("objects")
+        self._repository = pygit2.init_repository(str(self._directory.path), bare=True)
+        own = self._directory.path / "objects"
         self._repository.odb.add_disk_alternate(str(objects))
         repository.odb.add_disk_alternate(str(own))
         inherited = os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from gitsched.git.process import GitResult, run_git, run_program
 from gitsched.git.repository import Repository
 from gitsched.git.transport import read_config
 from gitsched.model.errors import Permanent
+from gitsched.temporary_directory import TemporaryDirectory
 
 MAX_KEYS = 1_000
 MAX_KEY_LENGTH = 200_000
@@ -75,10 +75,10 @@ def verify_commit(repository: Repository, commit: str, keys: Iterable[str]) -> V
         return Verdict(False, reason="it has no signature")
     if kind not in ("ssh", "gpg"):
         return Verdict(False, reason="its signature is neither of SSH nor of GPG")
-    with tempfile.TemporaryDirectory(prefix="gitsched-keys-") as directory:
+    with TemporaryDirectory("keys") as directory:
         if kind == "ssh":
-            return _verify_ssh(repository, commit, listed.ssh, Path(directory))
-        return _verify_gpg(repository, commit, listed.gpg, Path(directory))
+            return _verify_ssh(repository, commit, listed.ssh, directory)
+        return _verify_gpg(repository, commit, listed.gpg, directory)
 
 
 def _split(keys: Iterable[str]) -> _Keys:

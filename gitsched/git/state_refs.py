@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from gitsched.git.refs import check_ref, update_ref
 from gitsched.git.remote_refs import find_remote_url, push_together
 from gitsched.git.transport import TRANSFER_TIMEOUT
 from gitsched.model.errors import Conflict, GitschedError, Temporary
+from gitsched.temporary_directory import TemporaryDirectory
 
 if TYPE_CHECKING:
     from gitsched.git.output import OutputRepository
@@ -87,10 +87,10 @@ class StateRefs:
         new = {ref: commit for ref, commit in commits.items() if found.get(ref) != commit}
         if not new:
             return
-        with tempfile.TemporaryDirectory(prefix="gitsched-state-") as directory:
+        with TemporaryDirectory("state") as directory:
             # To git, these commits end a shallow history, so it compares the trees of commits that have no common history.
             known = [oid for ref in new if (oid := found.get(ref)) is not None and self.repository.has_commit(oid)]
-            shallow = Path(directory, "shallow")
+            shallow = directory / "shallow"
             shallow.write_text("".join(f"{oid}\n" for oid in known), "ascii")
             environment = separate_objects(self.repository, self._output.repository) | {"GIT_SHALLOW_FILE": str(shallow)}
             try:

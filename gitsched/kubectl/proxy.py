@@ -9,10 +9,8 @@ import os
 import selectors
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -20,6 +18,7 @@ from urllib.parse import urlencode
 from gitsched.kubectl.client import KubectlClient, KubectlOptions, MissingObject, classify_error
 from gitsched.model.document import Body, get_field
 from gitsched.model.errors import Permanent, Temporary
+from gitsched.temporary_directory import TemporaryDirectory
 
 MAX_ANSWER = 32 * 1024 * 1024
 """Bytes of one answer."""
@@ -69,7 +68,7 @@ class ClusterReader:
     def __init__(self, options: KubectlOptions, seconds: float) -> None:
         self.options, self._end = options, time.monotonic() + seconds
         self._seconds = seconds
-        self._directory: tempfile.TemporaryDirectory[str] | None = None
+        self._directory: TemporaryDirectory | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: _UnixConnection | None = None
 
@@ -158,19 +157,19 @@ class ClusterReader:
     @property
     def _socket(self) -> str:
         assert self._directory is not None
-        return str(Path(self._directory.name) / "socket")
+        return str(self._directory.path / "socket")
 
     def _start(self) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="gitsched-")  # only this user may enter it
+        self._directory = TemporaryDirectory("proxy")
         if len(os.fsencode(self._socket)) > _MAX_SOCKET_PATH:
-            self._directory.cleanup()
-            self._directory = tempfile.TemporaryDirectory(prefix="gitsched-", dir="/tmp")
+            self._directory.close()
+            self._directory = TemporaryDirectory("proxy", "/tmp")  # noqa: S108 - only this user may enter it
         options = self.options
         if options.context:
             KubectlClient(options).check_context()
         where = [f"--{name}={value}" for name, value in (("context", options.context), ("kubeconfig", options.kubeconfig)) if value]
         command = [options.executable, "proxy", *where, f"--unix-socket={self._socket}", "--append-server-path"]
-        with (Path(self._directory.name) / "errors").open("wb") as errors:
+        with (self._directory.path / "errors").open("wb") as errors:
             try:
                 # In the group of this process: an interrupt from the terminal ends kubectl, too, and so the waits for its answers.
                 self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
@@ -207,7 +206,7 @@ class ClusterReader:
         if self._directory is None:
             return ""
         try:
-            text = (Path(self._directory.name) / "errors").read_bytes()[-4096:].decode("utf-8", "replace")
+            text = (self._directory.path / "errors").read_bytes()[-4096:].decode("utf-8", "replace")
         except OSError:
             return ""
         lines = [line for line in text.splitlines() if line.strip()]
@@ -232,7 +231,7 @@ class ClusterReader:
             if process.stdout is not None:
                 process.stdout.close()
         if self._directory is not None:
-            self._directory.cleanup()
+            self._directory.close()
 
 
 def _check_status(path: str, answer: Answer) -> None:

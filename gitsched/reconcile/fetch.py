@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import posixpath
 import re
-import tempfile
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -237,8 +236,10 @@ def write_worktree(repository: Repository) -> str:
     root = Path(repository.root).resolve()
     linked = [Path(path).relative_to(root) for path in list_linked_worktrees(repository) if Path(path).is_relative_to(root)]
     excluded = [f":(exclude,literal){path}" for path in linked if path.parts]
-    with tempfile.TemporaryDirectory() as directory:
-        index = {"GIT_INDEX_FILE": str(Path(directory) / "index"), **repository.scratch.environment}
+    from gitsched.temporary_directory import TemporaryDirectory  # few commands read a worktree
+
+    with TemporaryDirectory("index") as directory:
+        index = {"GIT_INDEX_FILE": str(directory / "index"), **repository.scratch.environment}
         for arguments in (["add", "--all", "--", ".", *excluded], ["write-tree"]):
             done = run_git(arguments, cwd=repository.root, extra_environment=index)
             if done.exit_code != 0:
