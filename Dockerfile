@@ -1,6 +1,6 @@
 # docker build -t gitsched .
 # docker run --rm -v "$PWD:/repo" gitsched plan
-# docker run --rm -v "$PWD:/repo" --user "$(id -u):$(id -g)" gitsched reconcile    (it writes into .git, so as its owner)
+# docker run --rm -v "$PWD:/repo" --user "$(id -u):$(id -g)" -e XDG_CACHE_HOME=/tmp gitsched reconcile    (as the owner of .git)
 # docker run --rm -p 8080:8080 -e GITSCHED_LISTEN=:8080 -e GITSCHED_REPO=https://... gitsched watch    (docs/watch.md)
 #
 # Images are pinned by digest, dependencies by the hashes in requirements/. Renew the digests with
@@ -34,8 +34,9 @@ RUN pip install --no-cache-dir --no-index --find-links=/wheels gitsched && rm -r
 # trusted; a mount elsewhere needs --user "$(id -u):$(id -g)", which makes the owner run it.
 RUN git config --system --add safe.directory /repo \
     && git config --system --add safe.directory /repo/.git
-# A cache that any --user can write. It may be deleted at any time; for `watch`, use a volume.
-RUN useradd --create-home --uid 10001 --user-group gitsched && install --directory --mode=1777 /var/cache/gitsched
+# The cache, for this user and, as OpenShift needs it, for any user in group 0. It may be deleted at any time; for `watch`, use a volume.
+RUN useradd --create-home --uid 10001 --user-group gitsched \
+    && install --directory --owner=10001 --group=0 --mode=0770 /var/cache/gitsched
 ENV XDG_CACHE_HOME=/var/cache/gitsched PYTHONUNBUFFERED=1
 # A numeric id, because runAsNonRoot of Kubernetes cannot verify a name. SIGTERM stops `watch` gracefully.
 USER 10001:10001

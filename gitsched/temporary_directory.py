@@ -14,8 +14,11 @@ from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
+from gitsched.model.errors import Permanent
+
 MAX_ENTRIES = 10_000
 """The entries of a directory among which those of killed processes are searched."""
+_VARIABLES, _USUAL = ("TMPDIR", "TEMP", "TMP"), ("/tmp", "/var/tmp", "/usr/tmp")  # noqa: S108 - where Python looks
 _SUFFIX = ".gitsched"
 _NAME = re.compile(rf"[a-z]+-[a-z0-9_]{{8}}{re.escape(_SUFFIX)}")
 _MODE = stat.S_ISVTX | stat.S_IRWXU
@@ -30,11 +33,11 @@ class TemporaryDirectory:
     end of a `with` block, or with this object.
 
     The process holds a lock (flock) on it, which the system releases when the process ends in whatever way. The first directory that a
-    process creates in a parent removes those there that nobody holds.
+    process creates in a parent removes those there that nobody holds. Raises Permanent where there is no directory for temporary files.
     """
 
     def __init__(self, purpose: str, parent: str | None = None) -> None:
-        parent = tempfile.gettempdir() if parent is None else parent
+        parent = _find_parent() if parent is None else parent
         if (os.getpid(), parent) not in _searched:
             _searched.add((os.getpid(), parent))
             remove_abandoned(parent)
@@ -54,6 +57,18 @@ class TemporaryDirectory:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.close()
+
+
+def _find_parent() -> str:
+    """Return the directory for temporary files. Where there is none, Python would take the current directory, which may be a worktree."""
+    with contextlib.suppress(FileNotFoundError):
+        found = tempfile.gettempdir()
+        named = [os.path.realpath(value) for name in _VARIABLES if (value := os.environ.get(name))]
+        if found in _USUAL or os.path.realpath(found) in named or not Path(found).samefile("."):
+            return found
+    raise Permanent(
+        "there is no directory for temporary files: mount one at /tmp, or name one in TMPDIR that exists and can be written"
+    )
 
 
 def _remove(path: Path, handle: int, process: int) -> None:

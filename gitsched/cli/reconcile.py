@@ -75,6 +75,8 @@ def _read_saved(_ctx: click.Context, _parameter: click.Parameter, value: str | N
 @click.option(
     "--allow-older",
     is_flag=True,
+    envvar="GITSCHED_ALLOW_OLDER",
+    show_envvar=True,
     help="Reconcile also a commit that is older than that of the last run, or does not have it: what came since is taken back.",
 )
 @options.FAIL_ON

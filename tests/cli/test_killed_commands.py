@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from gitsched import temporary_directory
+from gitsched.model.errors import Permanent
 from gitsched.temporary_directory import TemporaryDirectory, remove_abandoned
 from tests import fork_server
 
@@ -121,6 +123,22 @@ def test_directories_that_are_not_of_gitsched_stay(parent: str, tmp_path: Path) 
     other.chmod(0o1700)
     remove_abandoned(parent)
     assert (other / "file").exists()
+
+
+def test_the_current_directory_is_no_directory_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(Path.cwd()))  # what Python finds where /tmp cannot be written
+    with pytest.raises(Permanent, match="mount one at /tmp"):
+        TemporaryDirectory("objects")
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    TemporaryDirectory("objects").close()
+    monkeypatch.undo()
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: (tmp_path / "missing").stat())
+    with pytest.raises(Permanent, match="mount one at /tmp"):
+        TemporaryDirectory("objects")
 
 
 def test_only_so_many_entries_of_a_directory_are_read(parent: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,16 @@ def test_the_image_has_git_and_runs_gitsched_without_root() -> None:
     assert re.search(r"apt-get install .*\bgit\b.*\bopenssh-client\b", last_stage)
 
 
+def test_only_the_user_of_the_image_and_group_0_can_write_its_cache() -> None:
+    """A platform such as OpenShift assigns a user, in group 0. Others name another directory."""
+    text = (ROOT / "Dockerfile").read_text()
+    (cache,) = re.findall(r"XDG_CACHE_HOME=(/\S+)", text.rpartition("\nFROM ")[2])
+    assert f"install --directory --owner=10001 --group=0 --mode=0770 {cache}\n" in text
+    modes = re.findall(r"--mode=0?(\d+)|chmod\s+(?:-\S+\s+)*0?(\d+)", text)
+    assert [mode for pair in modes for mode in pair if mode and int(mode, 8) & 0o002] == []
+    assert not re.search(r"chmod\s[^&\n]*[ao]\+\S*w|umask 0+\b", text)
+
+
 def test_the_image_contains_every_path_that_the_wheel_needs() -> None:
     shipped = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())

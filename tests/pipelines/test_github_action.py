@@ -288,6 +288,19 @@ def test_a_reconcile_with_mistakes_commits_what_is_valid_and_fails(hub: Hub, act
     assert hub.where("deployment-api") == ["first"]
 
 
+def test_an_older_commit_is_reconciled_only_on_request(hub: Hub, action: Action) -> None:
+    older = hub.clone()
+    hub.commit(LOST)
+    hub.push("main")
+    assert action(hub.clone(), {"event_name": "push"}).code == 0
+    before = hub.placements
+    done = action(older, {"event_name": "push"})
+    assert (done.code, hub.placements) == (1, before)
+    assert "is older than commit" in done.log
+    assert action(older, {"event_name": "workflow_dispatch"}, allow_older="true").code == 0
+    assert hub.placements != before
+
+
 def test_another_output_branch_is_planned_and_written(hub: Hub, action: Action, talk: FakeForge) -> None:
     done = action(hub.clone(), {"event_name": "push"}, output_branch="decided")
     assert done.outputs["sha"] == git("rev-parse", "refs/heads/decided", at=hub.bare)

@@ -172,6 +172,12 @@ def test_gitlab_reconciles_the_default_branch(hub: Hub, environment: dict[str, s
         assert done.returncode == 0, done.stderr
         assert (outputs(at)["changed"], outputs(at)["sha"]) == (changed, hub.placements)
     assert "second" in hub.where()
+    older = variables | {"CI_COMMIT_SHA": git("rev-parse", f"{commit}^", at=at)}
+    before = hub.placements
+    assert run_job("gitsched:reconcile", at, environment, **older).returncode == 1
+    assert hub.placements == before
+    assert run_job("gitsched:reconcile", at, environment, **older, GITSCHED_ALLOW_OLDER="true").returncode == 0
+    assert hub.placements != before
 
 
 def test_the_gitlab_token_is_passed_to_git_and_not_written(hub: Hub, environment: dict[str, str]) -> None:
@@ -234,6 +240,14 @@ def test_tekton_reconciles_without_a_checkout(hub: Hub, environment: dict[str, s
         assert (tmp_path / "results" / "changed").read_text() == changed
         assert (tmp_path / "results" / "sha").read_text() == hub.placements
     assert "second" in hub.where()
+    git("push", "-q", "--force", "origin", "HEAD^:refs/heads/main", at=hub.work)
+    before = hub.placements
+    for allowed, code in (("false", 1), ("true", 0)):
+        done = run_task(
+            "gitsched-reconcile", tmp_path, environment, tmp_path / "results", places, url=f"file://{hub.bare}", allow_older=allowed
+        )
+        assert done.returncode == code, done.stderr
+        assert (hub.placements == before) == (code == 1)
 
 
 def test_tekton_plans_and_comments_only_with_a_token(
