@@ -131,9 +131,26 @@ def prepare_taints(size: int) -> Callable[[], object]:
 
 def prepare_overrides(size: int) -> Callable[[], object]:
     """Many workloads, and as many OverridePolicies that select others by their labels."""
-    selectors = (
-        {"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"app": f"x{n}"}}} for n in range(size)
+    return _override(size, [{"matchLabels": {"app": f"x{number}"}} for number in range(size)])
+
+
+def prepare_matching_overrides(size: int) -> Callable[[], object]:
+    """Many workloads, and as many OverridePolicies that select all of them."""
+    absent = ({"key": f"x{number}", "operator": "NotIn", "values": ["x"]} for number in range(size))
+    return _override(size, [{"matchExpressions": [expression]} for expression in absent])
+
+
+def prepare_matching_policies(size: int) -> Callable[[], object]:
+    """Many workloads, and as many PropagationPolicies that select all of them."""
+    return _place(
+        make_cluster("one"),
+        *(make_policy(f"p{number}", None) for number in range(size)),
+        *(make_deployment(f"d{number}") for number in range(size)),
     )
+
+
+def _override(size: int, labels: list[dict[str, Any]]) -> Callable[[], object]:
+    selectors = ({"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": one} for one in labels)
     rules = [{"overriders": {"labelsOverrider": [{"operator": "add", "value": {"a": "b"}}]}}]
     overrides = [
         _make(
@@ -180,6 +197,8 @@ DIMENSIONS: Mapping[str, Dimension] = {
     "tolerations of a policy": Dimension(prepare_tolerations, 500),
     "taints, and tolerations for them": Dimension(prepare_taints, 200),
     "workloads, and OverridePolicies with labels": Dimension(prepare_overrides, 200),
+    "workloads, and OverridePolicies for all": Dimension(prepare_matching_overrides, 500),
+    "workloads, and PropagationPolicies for all": Dimension(prepare_matching_policies, 500),
     "missing targets of a WorkloadRebalancer": Dimension(prepare_rebalanced, 500),
     "Placements": Dimension(prepare_placements, 500),
 }

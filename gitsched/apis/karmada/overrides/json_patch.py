@@ -43,15 +43,17 @@ def format_pointer(steps: PointerSteps) -> str:
 class PatchedObject:
     """A copy-on-write object: each collection on the path of a change is copied once, everything else is shared.
 
-    `visits` counts the containers that overriders have looked at.
+    `original` is the object without any change. `visits` counts the containers that overriders have looked at.
     """
 
-    __slots__ = ("_copies", "root", "visits")
+    __slots__ = ("_copies", "_holder", "_holder_steps", "original", "root", "visits")
 
     def __init__(self, root: Any) -> None:
-        self.root = root
+        self.root = self.original = root
         self.visits = 0
         self._copies: dict[int, Any] = {}
+        self._holder: Any = None
+        self._holder_steps: PointerSteps | None = None
 
     def find_value(self, steps: PointerSteps) -> Any:
         """Return the value at a pointer. Raises InapplicablePatch when there is none."""
@@ -65,9 +67,11 @@ class PatchedObject:
         if not steps:
             if operator == "remove" or not isinstance(value, dict | list):
                 raise InapplicablePatch("the complete object cannot be removed or replaced by a scalar")
-            self.root = value
+            self.root, self._holder_steps = value, None
             return
-        holder = self._copy_path(steps[:-1])
+        if self._holder_steps != steps[:-1]:  # what is changed is mostly beside what was changed last
+            self._holder, self._holder_steps = self._copy_path(steps[:-1]), steps[:-1]
+        holder = self._holder
         last = steps[-1]
         if operator == "add":
             _add_value(holder, last, value, steps)

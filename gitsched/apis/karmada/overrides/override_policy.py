@@ -7,21 +7,36 @@ divided before, as in Karmada.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 from gitsched.apis.karmada.defaulting import apply_defaults
 from gitsched.apis.karmada.names import CLUSTER_OVERRIDE, OVERRIDE, POLICY_GROUP
-from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject
-from gitsched.apis.karmada.overrides.overriders import apply_overriders, list_overriders
-from gitsched.apis.karmada.policy.propagation_policy import BY_KIND, ResourceSelector, parse_affinity, parse_resource_selector
+from gitsched.apis.karmada.overrides.combined_rules import (
+    CombinedRules,
+    InapplicableOverride,
+    OverrideRule,
+    apply_rules,
+    assign_rules,
+)
+from gitsched.apis.karmada.overrides.overriders import list_overriders
+from gitsched.apis.karmada.policy.propagation_policy import (
+    BY_KIND,
+    BY_LABELS,
+    BY_NAME,
+    Positions,
+    ResourceSelector,
+    SelectorIndex,
+    parse_affinity,
+    parse_resource_selector,
+)
 from gitsched.apis.snapshot import Snapshot
-from gitsched.model.document import Body, Document, read_labels
+from gitsched.model.document import Body, Document, Key, read_labels
 from gitsched.model.explanation import AppliedOverride
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, format_names, locate_document
 from gitsched.model.json_values import is_same_json
-from gitsched.model.scheduling import Affinity, TargetCluster
+from gitsched.model.scheduling import TargetCluster
 from gitsched.render.output_files import set_counts
 from gitsched.schedule.fleet import Fleet
 
@@ -32,25 +47,6 @@ _MAX_CACHED_ENTRIES = 1_000_000
 OVERRIDE_KINDS = ((POLICY_GROUP, CLUSTER_OVERRIDE), (POLICY_GROUP, OVERRIDE))
 
 
-class OverrideRule(NamedTuple):
-    """Overriders for some clusters, all of them when `affinity` is None.
-
-    `pointer` is their location in the policy; `duplicated` says that the policy is defined more than once, so it is unknown which
-    definition applies.
-    """
-
-    policy: Document
-    affinity: Affinity | None
-    overriders: Body
-    pointer: Pointer
-    duplicated: bool
-
-    @property
-    def matches_by_name(self) -> bool:
-        """Whether the name of a cluster is sufficient to match it."""
-        return self.affinity is None or (self.affinity.labels is None and not self.affinity.fields and not self.affinity.invalid)
-
-
 class OverridePolicy(NamedTuple):
     """An OverridePolicy or ClusterOverridePolicy; without selectors it applies to every object in its scope."""
 
@@ -59,7 +55,10 @@ class OverridePolicy(NamedTuple):
     rules: tuple[OverrideRule, ...]
 
 
-OverrideRules = tuple[OverrideRule, ...]
+PolicyNumbers = tuple[int, ...]
+"""Ascending positions of override policies in `OverrideIndex.policies`, which are sorted by name."""
+ClusterRules = dict[str, CombinedRules | None]
+"""The rules of each cluster that has any; None if they are unknown."""
 
 
 def parse_override_policy(document: Document, duplicated: bool = False) -> OverridePolicy:
@@ -76,14 +75,6 @@ def parse_override_policy(document: Document, duplicated: bool = False) -> Overr
     return OverridePolicy(document, tuple(map(parse_resource_selector, spec.get("resourceSelectors") or ())), tuple(rules))
 
 
-class InapplicableOverride(NamedTuple):
-    """A rule that cannot be applied to a workload, and the reason."""
-
-    rule: OverrideRule
-    reason: str
-    pointer: Pointer
-
-
 def read_overrides(snapshot: Snapshot, fleet: Fleet) -> OverrideIndex:
     """Read every override policy of a commit."""
     documents = (document for kind in OVERRIDE_KINDS for document in snapshot.documents.get(kind, ()))
@@ -94,37 +85,28 @@ def read_overrides(snapshot: Snapshot, fleet: Fleet) -> OverrideIndex:
 
 
 class OverrideIndex:
-    """Every override policy of a commit (`policies`), indexed by its selectors. The rules of each cluster are computed once per set of
-    policies."""
+    """Every override policy of a commit (`policies`), indexed by its selectors. The rules of policies are combined once for each set of
+    policies of one scope that are equally specific, so that workloads which have these in common share them."""
 
-    __slots__ = ("_fleet", "_keys", "_labelled", "_rules_by_policies", "_selectors", "_unselective", "policies")
+    __slots__ = ("_cache", "_fleet", "_index", "_keys", "_selectors", "_unselective", "policies")
 
     def __init__(self, documents: Iterable[Document], duplicated: Iterable[Document], fleet: Fleet) -> None:
         self._fleet = fleet
-        self.policies = [
+        parsed = [
             *map(parse_override_policy, documents),
             *(parse_override_policy(document, True) for document in duplicated),
         ]
+        self.policies = sorted(parsed, key=lambda policy: policy.document.key.name)
         self._keys = frozenset(policy.document.key for policy in self.policies)
         self._unselective: dict[str, list[int]] = {}
-        self._selectors: dict[tuple[str, str, str, str], list[tuple[int, ResourceSelector]]] = {}
-        self._labelled: dict[tuple[str, str, str], dict[tuple[str, str], list[tuple[int, ResourceSelector]]]] = {}
-        self._rules_by_policies: dict[tuple[int, ...], Mapping[str, OverrideRules | None]] = {}
+        self._selectors: list[tuple[int, ResourceSelector]] = []
         for number, policy in enumerate(self.policies):
-            scope = policy.document.key.namespace
             if policy.rules and not policy.selectors:
-                self._unselective.setdefault(scope, []).append(number)
-            for selector in policy.selectors if policy.rules else ():
-                by = (scope, selector.api_version, selector.kind, selector.name)
-                wanted = (
-                    next((one for one in selector.labels.requirements if one.operator == "In"), None) if selector.labels else None
-                )
-                if wanted is None or selector.name:
-                    self._selectors.setdefault(by, []).append((number, selector))
-                    continue
-                labelled = self._labelled.setdefault(by[:3], {})
-                for value in dict.fromkeys(wanted.values):
-                    labelled.setdefault((wanted.key, value), []).append((number, selector))
+                self._unselective.setdefault(policy.document.key.namespace, []).append(number)
+            self._selectors += [(number, selector) for selector in policy.selectors if policy.rules]
+        scopes = (self.policies[number].document.key.namespace for number, _ in self._selectors)
+        self._index = SelectorIndex(zip(scopes, (selector for _, selector in self._selectors), strict=True))
+        self._cache: _OverrideCache | None = None
 
     def __contains__(self, key: object) -> bool:
         return key in self._keys
@@ -137,20 +119,20 @@ class OverrideIndex:
         A cluster whose rules cannot be applied keeps its present manifest (`TargetCluster.keeps_manifest`), and so does one whose rules
         are unknown: its Cluster document is invalid, or a policy for it is defined more than once.
         """
-        rules_by_cluster = self._plan_rules(self._match_policies(template))
-        if not rules_by_cluster:
+        planned = self._plan_rules(self._match_policies(template))
+        if not planned:
             return targets, ()
-        manifests: dict[tuple[int, tuple[tuple[str, int], ...]], Body | InapplicableOverride | None] = {}
+        manifests: dict[tuple[tuple[int, ...], tuple[tuple[str, int], ...]], Body | InapplicableOverride | None] = {}
         failures: dict[tuple[int, str], tuple[InapplicableOverride, list[str]]] = {}
         results = []
         for target in targets:
-            rules = rules_by_cluster.get(target.cluster, ())
-            if not rules:
-                results.append(target if rules is not None else target._replace(keeps_manifest=True))
+            rules = [one[target.cluster] for one in planned if target.cluster in one]
+            if not rules or None in rules:
+                results.append(target._replace(keeps_manifest=True) if rules else target)
                 continue
-            cache_key = (id(rules), target.edits)
+            cache_key = (tuple(map(id, rules)), target.edits)
             if cache_key not in manifests:
-                manifests[cache_key] = _override_manifest(template, rules, target.edits)
+                manifests[cache_key] = _override_manifest(template, [one for one in rules if one is not None], target.edits)
             manifest = manifests[cache_key]
             if isinstance(manifest, InapplicableOverride):
                 failures.setdefault((id(manifest.rule), manifest.reason), (manifest, []))[1].append(target.cluster)
@@ -166,96 +148,103 @@ class OverrideIndex:
     def names_kind(self, template: Document) -> bool:
         """Return whether a policy selects an object by its kind, and not only because it selects everything."""
         labels = read_labels(template.body)
-        return any(
-            selector.selects(template.key.namespace, labels)
-            for scope in ("", template.key.namespace)
-            for _, selector in self._list_candidates(scope, template, labels)
-        )
+        return any(self._index.match(scope, template, labels) for scope in _list_scopes(template))
 
     def explain(self, template: Document, clusters: Iterable[str]) -> tuple[AppliedOverride, ...]:
         """Return the policies that change a workload in these clusters, in the order in which they are applied."""
-        policies = self._match_policies(template)
-        rules_by_cluster = self._plan_rules(policies)
-        applied = [(cluster, rule) for cluster in clusters for rule in rules_by_cluster.get(cluster) or ()]
-        explained = []
-        for number in policies:
-            document = self.policies[number].document
-            matching = [(cluster, rule) for cluster, rule in applied if rule.policy is document]
-            changes = dict.fromkeys(name for _, rule in matching for name in list_overriders(rule.overriders))
-            if matching:
-                names = tuple(dict.fromkeys(cluster for cluster, _ in matching))
-                explained.append(AppliedOverride(document.key.title, _format_location(document), names, tuple(changes)))
-        return tuple(explained)
-
-    def _match_policies(self, template: Document) -> tuple[int, ...]:
-        """Return the numbers of the policies that select a workload, in the order in which they are applied."""
-        if not self.policies:
-            return ()
-        key = template.key
-        found: list[int] = []
-        labels = read_labels(template.body)
-        for scope in ("", key.namespace) if key.namespace else ("",):
-            specific = dict.fromkeys(self._unselective.get(scope, ()), BY_KIND)
-            for number, selector in self._list_candidates(scope, template, labels):
-                if selector.selects(key.namespace, labels):
-                    specific[number] = max(specific.get(number, 0), selector.implicit_priority)
-            found += sorted(specific, key=lambda number: (specific[number], self.policies[number].document.key.name, number))
-        return tuple(found)
-
-    def _list_candidates(self, scope: str, template: Document, labels: Mapping[str, str]) -> Iterable[tuple[int, ResourceSelector]]:
-        """Return the selectors that may select an object: those with its name, those without a label, and those with one of its labels."""
-        of_kind = scope, template.api_version, template.key.kind
-        labelled = self._labelled.get(of_kind)
-        return chain(
-            self._selectors.get((*of_kind, template.key.name), ()),
-            self._selectors.get((*of_kind, ""), ()),
-            *(labelled.get(label, ()) for label in labels.items() if labelled),
+        matched = self._match_policies(template)
+        planned = self._plan_rules(matched)
+        applied: dict[Key, tuple[dict[str, None], dict[str, None]]] = {}
+        for cluster in clusters:
+            found = [one[cluster] for one in planned if cluster in one]
+            for rule in (rule for rules in found if rules is not None and None not in found for rule in rules.rules):
+                names, changes = applied.setdefault(rule.policy.key, ({}, {}))
+                names[cluster] = None
+                changes.update(dict.fromkeys(list_overriders(rule.overriders)))
+        documents = [self.policies[number].document for numbers in matched for number in numbers]
+        return tuple(
+            AppliedOverride(document.key.title, _format_location(document), *map(tuple, applied[document.key]))
+            for document in documents
+            if document.key in applied
         )
 
-    def _plan_rules(self, policies: tuple[int, ...]) -> Mapping[str, OverrideRules | None]:
-        """Return the rules of each cluster that has any, the same object for equal rules; None if the rules are unknown."""
-        if not policies:
-            return {}
-        rules_of_clusters = self._rules_by_policies.get(policies)
-        if rules_of_clusters is None:
-            if len(self._rules_by_policies) * len(self._fleet) > _MAX_CACHED_ENTRIES:
-                self._rules_by_policies.clear()  # almost every workload has its own set of policies
-            rules_of_clusters = self._rules_by_policies[policies] = self._assign_rules(
-                [rule for number in policies for rule in self.policies[number].rules]
-            )
-        return rules_of_clusters
+    def _match_policies(self, template: Document) -> list[PolicyNumbers]:
+        """Return the policies that select a workload, in the order in which they are applied: one entry for each scope and specificity."""
+        if not self.policies:
+            return []
+        labels = read_labels(template.body)
+        found: list[PolicyNumbers] = []
+        for scope in _list_scopes(template):
+            parts = tuple(self._index.match(scope, template, labels))
+            merged = self._known.merged.get((scope, parts))
+            if merged is None:
+                merged = self._known.merged[scope, parts] = self._merge(scope, parts)
+                self._known.count(sum(map(len, merged)))
+            found += merged
+        return found
 
-    def _assign_rules(self, rules: list[OverrideRule]) -> dict[str, OverrideRules | None]:
-        fleet = self._fleet
-        masks = [fleet.all if rule.affinity is None else fleet.matching(rule.affinity) for rule in rules]
-        unknown = 0 if all(rule.matches_by_name for rule in rules) else fleet.frozen
-        for rule, mask in zip(rules, masks, strict=True):
-            unknown |= mask if rule.duplicated else 0
-        parts: list[tuple[int, OverrideRules]] = [(fleet.all & ~unknown, ())]
-        for rule, mask in zip(rules, masks, strict=True):
-            split = [(part & mask, (*before, rule)) for part, before in parts] + [(part & ~mask, before) for part, before in parts]
-            parts = [(part, before) for part, before in split if part]
-        rules_by_cluster: dict[str, OverrideRules | None] = {fleet.names[i]: None for i in fleet.members(unknown)}
-        rules_by_cluster |= {fleet.names[i]: before for part, before in parts if before for i in fleet.members(part)}
-        return rules_by_cluster
+    def _merge(self, scope: str, parts: tuple[Positions, ...]) -> tuple[PolicyNumbers, ...]:
+        """Return the policies with some selectors, and those without any, each once and where its most specific selector has it."""
+        specific = dict.fromkeys(self._unselective.get(scope, ()), BY_KIND)
+        for position in chain.from_iterable(parts):
+            number, selector = self._selectors[position]
+            specific[number] = max(specific.get(number, 0), selector.implicit_priority)
+        by_priority = (
+            tuple(sorted(number for number, found in specific.items() if found == priority))
+            for priority in (BY_KIND, BY_LABELS, BY_NAME)
+        )
+        return tuple(filter(None, by_priority))
+
+    def _plan_rules(self, policies: Iterable[PolicyNumbers]) -> list[ClusterRules]:
+        """Return the rules of each entry of matched policies, by cluster."""
+        planned = []
+        for numbers in policies:
+            rules = self._known.rules.get(numbers)
+            if rules is None:
+                assigned = [rule for number in numbers for rule in self.policies[number].rules]
+                rules = self._known.rules[numbers] = assign_rules(assigned, self._fleet)
+                self._known.count(len(rules) + len(assigned))
+            planned.append(rules)
+        return planned
+
+    @property
+    def _known(self) -> _OverrideCache:
+        if self._cache is None or self._cache.size > _MAX_CACHED_ENTRIES:  # almost every workload has its own set of policies
+            self._cache = _OverrideCache()
+        return self._cache
+
+
+class _OverrideCache:
+    """Policies that are merged, and their rules by cluster."""
+
+    def __init__(self) -> None:
+        self.merged: dict[tuple[str, tuple[Positions, ...]], tuple[PolicyNumbers, ...]] = {}
+        self.rules: dict[PolicyNumbers, ClusterRules] = {}
+        self.size = 0
+
+    def __reduce__(self) -> tuple[type[_OverrideCache], tuple[()]]:
+        return _OverrideCache, ()  # it is made again where it is needed
+
+    def count(self, number: int) -> None:
+        """Count what was added."""
+        self.size += number + 1
 
 
 NO_OVERRIDES = OverrideIndex((), (), Fleet(()))
 
 
+def _list_scopes(template: Document) -> tuple[str, ...]:
+    """Return the scopes of policies that may select an object, in the order in which they are applied."""
+    return ("", template.key.namespace) if template.key.namespace else ("",)
+
+
 def _override_manifest(
-    template: Document, rules: OverrideRules, counts: tuple[tuple[str, int], ...]
+    template: Document, rules: Sequence[CombinedRules], counts: tuple[tuple[str, int], ...]
 ) -> Body | InapplicableOverride | None:
     """Apply rules to the manifest of a workload; None when they do not change it."""
     before = set_counts(template.body, counts)
-    draft = PatchedObject(before)
-    for rule in rules:
-        try:
-            apply_overriders(draft, rule.overriders)
-        except InapplicablePatch as error:
-            return InapplicableOverride(rule, str(error), (*rule.pointer, *error.pointer))
-    after: Body = draft.root
-    return None if is_same_json(before, after) else after
+    after = apply_rules(before, rules)
+    return after if isinstance(after, InapplicableOverride) or not is_same_json(before, after) else None
 
 
 def _make_finding(template: Document, failure: InapplicableOverride, clusters: list[str]) -> Finding:

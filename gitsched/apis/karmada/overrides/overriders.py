@@ -23,15 +23,22 @@ _POD_SPEC_PATHS: Mapping[str, tuple[str, ...]] = {
 
 def apply_overriders(patched: PatchedObject, overriders: Body) -> None:
     """Apply the overriders of a rule to an object. Raises InapplicablePatch, with the location of the overrider that fails."""
-    before = _read_identity(patched.root)
-    for name, change in _OVERRIDERS.items():
-        for index, entry in enumerate(overriders.get(name) or ()):
-            try:
-                change(patched, entry)
-            except InapplicablePatch as error:
-                raise InapplicablePatch(f"{name}[{index}]: {error}", (name, index)) from error
-    if _read_identity(patched.root) != before:
-        raise InapplicablePatch("kind, name and namespace of the object must not change")
+    for name, index, entry in list_entries(overriders):
+        try:
+            apply_entry(patched, name, entry)
+        except InapplicablePatch as error:
+            raise InapplicablePatch(f"{name}[{index}]: {error}", (name, index)) from error
+    check_identity(patched)
+
+
+def apply_entry(patched: PatchedObject, name: str, entry: Body) -> None:
+    """Apply one entry of the overriders with a name."""
+    _OVERRIDERS[name](patched, entry)
+
+
+def list_entries(overriders: Body) -> list[tuple[str, int, Body]]:
+    """Return the entries of the overriders of a rule, each with the name of its list and its index, in the order of their application."""
+    return [(name, index, entry) for name in _OVERRIDERS for index, entry in enumerate(overriders.get(name) or ())]
 
 
 def list_overriders(overriders: Body) -> tuple[str, ...]:
@@ -39,19 +46,38 @@ def list_overriders(overriders: Body) -> tuple[str, ...]:
     return tuple(name for name in _OVERRIDERS if overriders.get(name))
 
 
+def check_identity(patched: PatchedObject) -> None:
+    """Raise InapplicablePatch if the object is another one than before; an overrider may change the version of the API."""
+    if _read_identity(patched.root) != _read_identity(patched.original):
+        raise InapplicablePatch("kind, name and namespace of the object must not change")
+
+
+def change_images(patched: PatchedObject, change: Callable[[str], str], number: int = 1) -> None:
+    """Change the image of every container, which stands for a `number` of changes; init containers are not changed."""
+    path, containers = _find_containers(patched)
+    _count_visits(patched, len(containers) * (number - 1))
+    for index in range(len(containers)):
+        _change_image(patched, (*path, str(index), "image"), change)
+
+
+def _change_image(patched: PatchedObject, path: tuple[str, ...], change: Callable[[str], str]) -> None:
+    image = patched.find_value(path)
+    if not isinstance(image, str):
+        raise InapplicablePatch("the image is not a string")
+    patched.apply("replace", path, change(image))
+
+
 def _override_images(patched: PatchedObject, entry: Body) -> None:
-    """Apply an image overrider to every container, or to the image at the path of the predicate; init containers are not changed."""
+    """Apply an image overrider to every container, or to the image at the path of the predicate."""
+
+    def change(image: str) -> str:
+        return override_image(image, entry["component"], entry["operator"], entry.get("value") or "")
+
     predicate = entry.get("predicate")
-    if predicate is not None:
-        paths = [parse_pointer(predicate["path"])]
+    if predicate is None:
+        change_images(patched, change)
     else:
-        path, containers = _find_containers(patched)
-        paths = [(*path, str(index), "image") for index in range(len(containers))]
-    for field_path in paths:
-        image = patched.find_value(field_path)
-        if not isinstance(image, str):
-            raise InapplicablePatch("the image is not a string")
-        patched.apply("replace", field_path, override_image(image, entry["component"], entry["operator"], entry.get("value") or ""))
+        _change_image(patched, parse_pointer(predicate["path"]), change)
 
 
 def _override_arguments(patched: PatchedObject, entry: Body, target: str) -> None:
@@ -79,16 +105,22 @@ def _override_metadata(patched: PatchedObject, entry: Body, target: str) -> None
 
     `add` also replaces existing keys; `replace` and `remove` ignore missing ones.
     """
-    metadata = patched.find_value(("metadata",))
-    present = metadata.get(target) if isinstance(metadata, dict) else {}
-    if not isinstance(present, dict | None):
-        raise InapplicablePatch(f"the {target} of the object are not a mapping")
+    present = find_labels(patched, target)
     operator = entry["operator"]
     if operator == "add" and present is None and entry["value"]:
         patched.apply("add", ("metadata", target), {})
     for key, text in entry["value"].items():
         if operator == "add" or key in (present or {}):
             patched.apply(operator, ("metadata", target, key), text)
+
+
+def find_labels(patched: PatchedObject, target: str) -> dict[str, Any] | None:
+    """Return the labels or the annotations of an object; None without any."""
+    metadata = patched.find_value(("metadata",))
+    present = metadata.get(target) if isinstance(metadata, dict) else {}
+    if not isinstance(present, dict | None):
+        raise InapplicablePatch(f"the {target} of the object are not a mapping")
+    return present
 
 
 def _override_field(patched: PatchedObject, entry: Body) -> None:

@@ -33,18 +33,10 @@ class BrokenPolicies:
                 for policy in self._policies
                 if policy.key.namespace in ("", template.key.namespace)
                 and (bool(policy.key.namespace), policy.priority) >= rank
-                and any(_selects(selector, template, labels) for selector in policy.selectors)
+                and any(selector.selects(template, labels) for selector in policy.selectors)
             ),
             None,
         )
-
-
-def _selects(selector: ResourceSelector, template: Document, labels: dict[str, str]) -> bool:
-    return (
-        (selector.api_version, selector.kind) == (template.api_version, template.key.kind)
-        and selector.name in ("", template.key.name)
-        and selector.selects(template.key.namespace, labels)
-    )
 
 
 def _read_policy(document: Document) -> _BrokenPolicy:

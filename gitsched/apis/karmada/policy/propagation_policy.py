@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.apis.karmada.defaulting import apply_defaults
 from gitsched.apis.karmada.names import POLICY
@@ -15,45 +16,17 @@ from gitsched.model.labels import Requirement, Selector, parse_selector
 from gitsched.model.scheduling import Affinity, AffinityGroup, ReplicaDivision, SpreadConstraint, StaticWeight
 from gitsched.model.taints import Toleration, parse_toleration
 
+if TYPE_CHECKING:
+    from gitsched.apis.karmada.policy.selector_groups import SelectorEntry, SelectorGroup
+
 _MEMBER_ORDER = (
-    "affinityName",
-    "labelSelector",
-    "matchLabels",
-    "matchExpressions",
-    "fieldSelector",
-    "clusterNames",
-    "exclude",
-    "clusterAffinity",
-    "clusterAffinities",
-    "overflowAffinities",
-    "clusterTolerations",
-    "key",
-    "operator",
-    "value",
-    "values",
-    "effect",
-    "tolerationSeconds",
-    "spreadConstraints",
-    "spreadByField",
-    "spreadByLabel",
-    "maxGroups",
-    "minGroups",
-    "replicaScheduling",
-    "replicaSchedulingType",
-    "replicaDivisionPreference",
-    "weightPreference",
-    "staticWeightList",
-    "targetCluster",
-    "weight",
-    "dynamicWeight",
-    "workloadAffinity",
-    "affinity",
-    "antiAffinity",
-    "groupByLabelKey",
+    "affinityName labelSelector matchLabels matchExpressions fieldSelector clusterNames exclude clusterAffinity "
+    "clusterAffinities overflowAffinities clusterTolerations key operator value values effect tolerationSeconds "
+    "spreadConstraints spreadByField spreadByLabel maxGroups minGroups replicaScheduling replicaSchedulingType "
+    "replicaDivisionPreference weightPreference staticWeightList targetCluster weight dynamicWeight workloadAffinity "
+    "affinity antiAffinity groupByLabelKey"
 )
-
-
-_MEMBER_RANK = {name: rank for rank, name in enumerate(_MEMBER_ORDER)}
+_MEMBER_RANK = {name: rank for rank, name in enumerate(_MEMBER_ORDER.split())}
 
 
 class PolicyPlacement(NamedTuple):
@@ -211,9 +184,10 @@ class ResourceSelector(NamedTuple):
     labels: Selector | None
     invalid: bool
 
-    def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Return whether the selector matches an object whose apiVersion, kind and name (if the selector has one) match already."""
-        if self.invalid or (self.namespace and self.namespace != namespace):
+    def selects(self, template: Document, labels: Mapping[str, str]) -> bool:
+        """Return whether the selector matches a template with these labels."""
+        wanted = (self.api_version, self.kind, self.name or template.key.name, self.namespace or template.key.namespace)
+        if self.invalid or wanted != (template.api_version, template.key.kind, template.key.name, template.key.namespace):
             return False
         return self.labels is None or self.labels.matches(labels)
 
@@ -225,6 +199,64 @@ def parse_resource_selector(body: Body) -> ResourceSelector:
     implicit = BY_NAME if name else BY_KIND if labels is None else BY_LABELS
     parsed = parse_selector(labels) if implicit == BY_LABELS else None
     return ResourceSelector(api_version, kind, namespace, name, implicit, parsed, implicit == BY_LABELS and parsed is None)
+
+
+_Scope = tuple[str, str, str]
+"""The scope of policies, apiVersion and kind."""
+_Place = tuple[str, str, str, str]
+"""Namespace, name, and a label with its value; "" for what a selector does not have."""
+_MAX_COMPARED = 8
+"""Selectors of a place that are compared one by one."""
+Positions = tuple[int, ...]
+"""Ascending positions of selectors in the order in which an index was given them."""
+
+
+class SelectorIndex:
+    """Selectors, each with the scope of its policy: a namespace, or "" for all.
+
+    They are grouped by all that can be looked up: scope, apiVersion, kind, namespace, name and a label with its value.
+    """
+
+    __slots__ = ("_groups", "_large")
+
+    def __init__(self, selectors: Iterable[tuple[str, ResourceSelector]]) -> None:
+        self._groups: dict[_Scope, dict[_Place, list[SelectorEntry]]] = {}
+        self._large: dict[tuple[_Scope, _Place], SelectorGroup] = {}
+        for position, (scope, selector) in enumerate(selectors):
+            if selector.invalid:
+                continue
+            of_kind = self._groups.setdefault((scope, selector.api_version, selector.kind), {})
+            requirements = selector.labels.requirements if selector.labels is not None else ()
+            wanted = next((one for one in requirements if one.operator == "In"), None)
+            rest = tuple(one for one in requirements if one is not wanted)
+            labels = [("", "")] if wanted is None else [(wanted.key, value) for value in wanted.values]
+            for label in labels:
+                of_kind.setdefault((selector.namespace, selector.name, *label), []).append((position, rest))
+
+    def match(self, scope: str, template: Document, labels: Mapping[str, str]) -> list[Positions]:
+        """Return the selectors of policies of a scope that select a template with these labels: each in one entry, none of them empty."""
+        scoped = scope, template.api_version, template.key.kind
+        of_kind = self._groups.get(scoped)
+        if of_kind is None:
+            return []
+        _, _, namespace, name = template.key
+        found = []
+        for place in [("", ""), ("", name), (namespace, ""), (namespace, name)] if namespace else [("", ""), ("", name)]:
+            for label in (("", ""), *labels.items()):
+                entries = of_kind.get((*place, *label))
+                if entries is not None and (positions := self._match_group(entries, scoped, (*place, *label), labels)):
+                    found.append(positions)
+        return found
+
+    def _match_group(self, entries: list[SelectorEntry], scoped: _Scope, place: _Place, labels: Mapping[str, str]) -> Positions:
+        if len(entries) <= _MAX_COMPARED:
+            return tuple([position for position, required in entries if all(one.matches(labels) for one in required)])
+        group = self._large.get((scoped, place))
+        if group is None:
+            from gitsched.apis.karmada.policy.selector_groups import SelectorGroup  # few sources have so many policies
+
+            group = self._large[scoped, place] = SelectorGroup(entries)
+        return group.match(labels)
 
 
 _SKIPPED_NAMESPACE = re.compile(r"karmada-system|karmada-cluster|karmada-es-.*|kube-.*", re.ASCII)
@@ -301,76 +333,51 @@ def is_skipped(template: Key) -> bool:
 
 
 class PolicyIndex:
-    """Policies indexed by kind and by name or label of their selectors, so a workload is compared with few of them."""
+    """Policies, with the order of precedence among those that select a template: the higher priority first, then the more specific
+    selector, then the smaller name."""
 
-    __slots__ = ("_general", "_labelled", "_named", "policies")
+    __slots__ = ("_index", "_rules", "_selectors", "policies")
 
     def __init__(self, policies: Iterable[PropagationPolicy]) -> None:
         self.policies = {policy.key: policy for policy in policies}
-        self._named: dict[tuple[str, str, str, str], list[SelectorRule]] = {}
-        self._general: dict[tuple[str, str, str], list[SelectorRule]] = {}
-        self._labelled: dict[tuple[str, str, str], dict[str, dict[str, list[SelectorRule]]]] = {}
-        for policy in self.policies.values():
-            for selector in policy.spec.get("resourceSelectors") or ():
-                self._add(policy, selector)
+        self._selectors = {
+            policy.key: tuple(map(parse_resource_selector, policy.spec.get("resourceSelectors") or ()))
+            for policy in self.policies.values()
+        }
+        rules = (SelectorRule(policy, selector) for policy in self.policies.values() for selector in self._selectors[policy.key])
+        self._rules = sorted(rules, key=lambda rule: (-rule.policy.priority, -rule.implicit_priority, rule.policy.key.name))
+        self._index = SelectorIndex([(rule.policy.key.namespace, rule.selector) for rule in self._rules])
 
     def match(self, template: Document) -> PropagationPolicy | None:
         """Return the policy of a workload without a claim.
 
-        PropagationPolicies of its namespace take precedence over ClusterPropagationPolicies. Among them the higher priority wins, then
-        the more specific selector, then the smaller name.
+        PropagationPolicies of its namespace take precedence over ClusterPropagationPolicies.
         """
         if is_skipped(template.key):
             return None
-        scopes = (template.key.namespace, "") if template.key.namespace else ("",)
-        for scope in scopes:
-            best: dict[Key, SelectorRule] = {}
-            for rule in self._list_rules(scope, template):
-                known = best.get(rule.policy.key)
-                if known is None or rule.implicit_priority > known.implicit_priority:
-                    best[rule.policy.key] = rule
-            if best:
-                winner = min(best.values(), key=lambda rule: (-rule.policy.priority, -rule.implicit_priority, rule.policy.key.name))
-                return winner.policy
+        for found in self._match_scopes(template):
+            if found:
+                return self._rules[min(positions[0] for positions in found)].policy
         return None
 
     def selects(self, policy: PropagationPolicy, template: Document) -> bool:
         """Return whether a policy selects a workload."""
-        scope = policy.key.namespace
-        return any(rule.policy.key == policy.key for rule in self._list_rules(scope, template))
+        labels = read_labels(template.body)
+        in_scope = policy.key.namespace in ("", template.key.namespace)
+        return in_scope and any(selector.selects(template, labels) for selector in self._selectors.get(policy.key, ()))
 
     def list_policies_by_name(self, template: Document) -> list[PropagationPolicy]:
         """Return the policies that select a workload by its name."""
-        scopes = (template.key.namespace, "") if template.key.namespace else ("",)
-        rules = (rule for scope in scopes for rule in self._list_rules(scope, template) if rule.implicit_priority == BY_NAME)
+        rules = (rule for rule in self.list_matching_rules(template) if rule.implicit_priority == BY_NAME)
         return list({rule.policy.key: rule.policy for rule in rules}.values())
 
     def list_matching_rules(self, template: Document) -> list[SelectorRule]:
         """Return every rule that selects a workload, in order of precedence."""
-        scopes = (template.key.namespace, "") if template.key.namespace else ("",)
-        rules = [rule for scope in scopes for rule in self._list_rules(scope, template)]
-        return sorted(
-            rules, key=lambda r: (not r.policy.is_namespaced, -r.policy.priority, -r.implicit_priority, r.policy.key.name)
-        )
+        scopes = self._match_scopes(template)
+        return [self._rules[position] for found in scopes for position in sorted(chain.from_iterable(found))]
 
-    def _add(self, policy: PropagationPolicy, selector: Body) -> None:
-        rule = SelectorRule(policy, parse_resource_selector(selector))
-        scope, (api_version, kind, _, name, *_) = policy.key.namespace, rule.selector
-        wanted = next((r for r in rule.selector.labels.requirements if r.operator == "In"), None) if rule.selector.labels else None
-        if name:
-            self._named.setdefault((scope, api_version, kind, name), []).append(rule)
-        elif wanted is not None:
-            values = self._labelled.setdefault((scope, api_version, kind), {}).setdefault(wanted.key, {})
-            for value in dict.fromkeys(wanted.values):
-                values.setdefault(value, []).append(rule)
-        else:
-            self._general.setdefault((scope, api_version, kind), []).append(rule)
-
-    def _list_rules(self, scope: str, template: Document) -> Iterator[SelectorRule]:
-        index_key = scope, template.api_version, template.key.kind
-        rules = self._named.get((*index_key, template.key.name), []) + self._general.get(index_key, [])
-        labelled = self._labelled.get(index_key)
-        labels = read_labels(template.body) if rules or labelled else {}
-        for key, values in labelled.items() if labelled else ():
-            rules += values.get(labels.get(key, ""), ())
-        return (rule for rule in rules if rule.selector.selects(template.key.namespace, labels))
+    def _match_scopes(self, template: Document) -> Iterator[list[Positions]]:
+        """Yield the positions of the rules that select a workload: those of its namespace, then those of all namespaces."""
+        labels = read_labels(template.body) if self._rules else {}
+        for scope in (template.key.namespace, "") if template.key.namespace else ("",):
+            yield self._index.match(scope, template, labels)
