@@ -30,6 +30,7 @@ _REASONS = (
     "hook declined|protected branch|deny updating|denied by|prohibited|currently checked out|shallow update not allowed",
     r"\[remote rejected\] \(non-fast-forward\)",
 )
+_ABORTED_BY_HOOK = re.compile("updates? aborted by (?:the reference-transaction )?hook")
 _PERMANENT = re.compile("|".join(_REASONS))
 _CONTROL_CHARACTERS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 _NOISE = ("hint:", "To ", "Done", "Please make sure", "and the repository exists.")
@@ -46,6 +47,11 @@ def make_failure(action: str, output: str) -> Permanent | Temporary:
     """
     kind = Permanent if _PERMANENT.search(output) else Temporary
     return kind(f"{action}: {summarize_output(output)}")
+
+
+def is_aborted_by_hook(output: str) -> bool:
+    """Return whether the output says that the hook reference-transaction has refused to move a ref."""
+    return _ABORTED_BY_HOOK.search(output) is not None
 
 
 def recognize_damage(failure: GitschedError, repository: Repository) -> GitschedError:

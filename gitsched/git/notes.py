@@ -9,9 +9,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.git.failures import make_failure
 from gitsched.git.refs import RefMove, check_ref, update_refs
-from gitsched.git.remote_refs import run_push
+from gitsched.git.remote_refs import explain_push, run_push
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
 
@@ -132,7 +131,7 @@ def push_notes(repository: Repository, url: str, ref: str) -> GitschedError | No
         return error
     if done.succeeded:
         return None
-    failure = make_failure(f"cannot push {ref}", done.output)
+    failure = explain_push(repository, url, ref, done)
     # The server gives no reason that lasts, so that another process holds its lock.
     refused = done.flags.get(ref) == "!" and isinstance(failure, Temporary)
     return Conflict(str(failure)) if refused or ref in done.rejected_here else failure

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.git.failures import recognize_damage, summarize_output
+from gitsched.git.client_hooks import explain_refusal
+from gitsched.git.failures import is_aborted_by_hook, recognize_damage, summarize_output
 from gitsched.git.process import GitResult, run_git
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
 
@@ -103,8 +104,11 @@ def _explain_failure(repository: Repository, moves: Sequence[RefMove], output: s
             return Permanent(describe_blocking_ref(blocking, ref, repository.root))
         if Path(common, ref).is_file():
             return Permanent(f"the file {common / ref} is damaged: it names no commit; remove it")
+    action = f"cannot move {' and '.join(f'{move.ref} to {move.new}' for move in moves)}"
+    if is_aborted_by_hook(output) and (refusal := explain_refusal(repository, "reference-transaction", action, output, ref=refs)):
+        return refusal
     directory = next(path for path in Path(common, moves[0].ref).parents if path.exists())
-    reason = f"cannot move {' and '.join(f'{move.ref} to {move.new}' for move in moves)}: {summarize_output(output)}"
+    reason = f"{action}: {summarize_output(output)}"
     return Temporary(reason) if os.access(directory, os.W_OK) else Permanent(reason)
 
 

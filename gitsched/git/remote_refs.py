@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from gitsched.git import transport
-from gitsched.git.failures import CorruptRepository, make_failure, recognize_damage
+from gitsched.git.client_hooks import explain_refusal
+from gitsched.git.failures import CorruptRepository, is_aborted_by_hook, make_failure, recognize_damage
 from gitsched.git.libgit2 import SHA256_REFUSAL, reject_format
 from gitsched.git.refs import REF_FORMAT, check_ref, describe_blocking_ref, find_blocking_ref
 from gitsched.git.transport import PROTOCOL_2, run_transport
@@ -124,6 +125,11 @@ def fetch(
 def _explain_fetch(repository: Repository, url: str, refs: Mapping[str, str], output: str) -> GitschedError:
     """Return why refs of the remote, with their names here, were not fetched. Raise an error if the remote does not even list its refs."""
     action = f"cannot fetch from {redact(url)}"
+    if is_aborted_by_hook(output):
+        names = " and ".join(name for name in refs.values() if name)
+        refusal = explain_refusal(repository, "reference-transaction", action, output, ref=names)
+        if refusal is not None:
+            return refusal
     failure = make_failure(action, output)
     if isinstance(failure, Permanent):
         return failure
@@ -141,9 +147,11 @@ def _explain_fetch(repository: Repository, url: str, refs: Mapping[str, str], ou
 
 class PushResult(NamedTuple):
     """How a push ended. `flags` has for each ref what `git push --porcelain` says of it: `=` if the remote had the commit, and `!` if the
-    ref was refused; `[rejected]` in its line is the decision of git here, because the ref has moved. `output` is what git printed."""
+    ref was refused; `[rejected]` in its line is the decision of git here, because the ref has moved. `output` is what git printed. Where
+    git asked the remote for its refs, and then says nothing of any of them, the push was `stopped_here`, as by a hook."""
 
     succeeded: bool
+    stopped_here: bool
     flags: dict[str, str]
     rejected_here: frozenset[str]
     output: str
@@ -165,7 +173,14 @@ def run_push(
     refs = {fields[1].rpartition(":")[2]: fields for fields in lines}
     rejected = frozenset(ref for ref, fields in refs.items() if fields[2].startswith("[rejected]"))
     flags = {ref: fields[0] for ref, fields in refs.items()}
-    return PushResult(done.exit_code == 0, flags, rejected, f"{done.stdout}\n{done.stderr}")
+    return PushResult(done.exit_code == 0, done.exit_code == 1 and not refs, flags, rejected, f"{done.stdout}\n{done.stderr}")
+
+
+def explain_push(repository: Repository, url: str, ref: str, done: PushResult) -> Permanent | Temporary:
+    """Return why a ref was not pushed."""
+    action = f"cannot push to {ref} of {redact(url)}"
+    refusal = explain_refusal(repository, "pre-push", action, done.output, ref=ref, url=redact(url)) if done.stopped_here else None
+    return refusal or make_failure(action, done.output)
 
 
 def push(repository: Repository, url: str, ref: str, new: str, expected: str | None, *, rewrite: bool = False) -> bool:
@@ -182,7 +197,6 @@ def push(repository: Repository, url: str, ref: str, new: str, expected: str | N
     if new != expected and not rewrite and parents != ((expected,) if expected else ()):
         raise ValueError(f"commit {new} has the parents {parents}, expected was {expected}")
     lease = f"--force-with-lease={check_ref(ref)}:{expected or ''}"
-    action = f"cannot push to {ref} of {redact(url)}"
     for wait in (*_PUSH_RETRY_DELAYS, None):
         failure: GitschedError
         refused = False
@@ -190,7 +204,7 @@ def push(repository: Repository, url: str, ref: str, new: str, expected: str | N
             done = run_push(repository, url, [lease], [f"{new}:{ref}"])
             if done.succeeded:
                 return done.flags.get(ref) != "="
-            failure, refused = make_failure(action, done.output), done.flags.get(ref) == "!"
+            failure, refused = explain_push(repository, url, ref, done), done.flags.get(ref) == "!"
         except Temporary as error:  # it took too long
             failure = error
         if isinstance(failure, Permanent) and not refused:  # the server was not reached

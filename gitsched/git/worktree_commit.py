@@ -84,4 +84,4 @@ def _run(arguments: Sequence[str], directory: Path, variables: Mapping[str, str]
             child.wait(_TERMINATION_GRACE)
         raise
     if code != 0:
-        raise Permanent(f"`git {arguments[0]}` failed in {directory}, with exit code {code}")
+        raise Permanent(f"`git {arguments[0]}` failed in {directory}, with exit code {code}: what it and its hooks print is above")

@@ -162,7 +162,9 @@ def test_init_says_what_remains_when_git_fails(gitsched: Run, tmp_path: Path, gi
     done = gitsched("init", "--commit", at=tmp_path)
     assert (done.returncode, "wrote fleet/policies.yaml" in done.stdout) == (1, True)
     assert "fleet\n" in done.stderr, "git names what is ignored"
-    assert done.stderr.endswith(f"gitsched: `git add` failed in {tmp_path}, with exit code 1\n")
+    assert done.stderr.endswith(
+        f"gitsched: `git add` failed in {tmp_path}, with exit code 1: what it and its hooks print is above\n"
+    )
 
 
 def test_init_makes_a_repository_that_gitsched_reads(gitsched: Run, tmp_path: Path, git: Callable[..., str]) -> None:

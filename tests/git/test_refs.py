@@ -164,17 +164,6 @@ def test_a_damaged_ref_is_reported_with_its_file(bare: Path):
         update_ref(repository, OUT, make(repository, "a"), None)
 
 
-def test_a_hook_of_the_users_repository_may_refuse_an_update(work: Path):
-    repository = open_repository(work)
-    hook = work / ".git/hooks/reference-transaction"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho not today >&2\nexit 1\n")
-    hook.chmod(0o755)
-    with pytest.raises(Temporary, match="not today"):
-        update_ref(repository, OUT, make(repository, "a"), None)
-    assert repository.resolve_ref(OUT) is None
-
-
 NO_REFS = [
     "",
     "main",
