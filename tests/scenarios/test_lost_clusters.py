@@ -430,6 +430,23 @@ def test_a_canary_whose_manifest_does_not_change_is_not_skipped(
     assert release.images == dict.fromkeys(NAMES, "3x4")
 
 
+@pytest.mark.parametrize(
+    "blocks", [{"policy": SUSPENDED}, {"fails": FAILING.replace("bru", "ash")}], ids=["suspended", "failing override"]
+)
+def test_what_a_lost_canary_reported_of_an_earlier_change_releases_no_later_one(
+    fleet: Fleet, blocks: dict[str, str | None]
+) -> None:
+    release = Release(fleet, STRATEGIES["mandatory"])
+    release.commit(web=web("2"))
+    release.commit(web=web("3"), **blocks)
+    release.report("ash")
+    assert release.images == APPROVED | {"ash": "2x4"}
+    for run in (release.change("ash", TAINT), release.reconcile(wait=3)):
+        others = {name: version for name, version in release.images.items() if name != "ash"}
+        assert others == {name: version for name, version in APPROVED.items() if name != "ash"}
+        assert run.plan.rollouts[0].state == "stopped"
+
+
 def test_nothing_waits_for_another_cluster_whose_manifest_does_not_change(fleet: Fleet) -> None:
     release = Release(fleet, STRATEGIES["one by one"])
     release.commit(policy=SUSPENDED.replace("[ash]", "[bru]"), web=web("2"))

@@ -110,6 +110,24 @@ def test_a_removed_cluster_keeps_its_copy_while_the_replacement_is_not_delivered
     assert read_replicas(fleet) == {"ash": 3, "bru": 3}
 
 
+def test_copies_stay_while_replicas_in_a_removed_cluster_are_not_scheduled_again(fleet: Fleet) -> None:
+    """Two clusters are needed, so Karmada leaves the replicas in the record of the removed one."""
+    spread = "    spreadConstraints:\n    - {spreadByField: cluster, minGroups: 2}\n"
+    start(fleet)
+    fleet.commit({"policy.yaml": policy("ash,bru", scheduling="Divided", more=spread)}, hour=0.5)
+    fleet.reconcile(0.5)
+    moved = policy("bru,cph", scheduling="Divided", more=spread + SUSPENDED.replace("bru", "cph"))
+    fleet.commit({"policy.yaml": moved}, hour=1)
+    fleet.reconcile(1)
+    assert read_replicas(fleet) == {"ash": 3, "bru": 3}
+    fleet.commit({"clusters/cph.yaml": None}, hour=2)
+    run = fleet.reconcile(2)
+    (finding,) = [finding for finding in run.plan.findings if finding.code == "copy-retained"]
+    assert "has clusters for 3 of 6 replicas, and keeps its copy in ash" in finding.message
+    fleet.reconcile(50)
+    assert read_replicas(fleet) == {"ash": 3, "bru": 3}
+
+
 def test_a_second_move_counts_what_was_delivered(fleet: Fleet) -> None:
     start(fleet)
     fleet.commit(suspend(), hour=1)

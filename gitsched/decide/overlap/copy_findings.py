@@ -15,15 +15,19 @@ _REMEDY: Final = "resume dispatching there, or correct what another finding repo
 _ROLLOUT_REMEDY: Final = "have the Rollout go on, which gitsched status shows"
 
 
-def make_unplaced_finding(key: Key, template: Document, copies: Iterable[RetainedCopy], *, is_partial: bool) -> Finding:
-    """Return the warning about copies of a workload that has no cluster any more or, if `is_partial`, none in place of a removed one."""
+def make_unplaced_finding(key: Key, template: Document, copies: Iterable[RetainedCopy], placed: int, wanted: int) -> Finding:
+    """Return the warning about copies of a workload of whose `wanted` replicas its clusters have only those `placed`; none if it has no
+    cluster any more."""
     clusters = _list_clusters(copies)
-    lacking = f"no cluster in place of {clusters}" if is_partial else "no cluster any more"
+    if placed:
+        lacking, end = f"clusters for {placed} of {format_count(wanted, 'replica')}", "other clusters have the rest"
+    else:
+        lacking, end = "no cluster any more", "another cluster has one"
     return _warn(
         key,
         template,
-        f"{key} has {lacking}, and keeps its copy in {clusters} until another cluster has one; to remove it, delete the workload, or have "
-        "no policy select it",
+        f"{key} has {lacking}, and keeps its copy in {clusters} until {end}; to remove it, delete the workload, or have no policy "
+        "select it",
     )
 
 

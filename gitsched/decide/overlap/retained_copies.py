@@ -221,7 +221,8 @@ class _Retention:
             waits = self._is_waiting(outcome)
             self._findings.append(make_lacking_finding(outcome.key, template, unplaced, lacking, placement.wanted, waits=waits))
         elif unplaced:
-            self._findings.append(make_unplaced_finding(outcome.key, template, unplaced, is_partial=bool(placement.after)))
+            placed = sum(placement.after.values())
+            self._findings.append(make_unplaced_finding(outcome.key, template, unplaced, placed, outcome.replicas or 0))
         else:
             self._findings.append(make_waiting_finding(outcome.key, template, followers))
 
@@ -239,13 +240,9 @@ class _Retention:
         return outcome.key in self._given.quarantined or bool(outcome.policy and outcome.replicas != 0)
 
     def _list_unplaced(self, outcome: Outcome, placement: _Placement, losses: list[RetainedCopy]) -> list[RetainedCopy]:
-        """Return the copies that nothing replaces: all of a workload without a cluster, and those in removed clusters of a workload
-        that has fewer replicas elsewhere than it should have, because its API does not schedule the others again."""
-        if not placement.after:
-            return losses
-        if sum(placement.after.values()) >= (outcome.replicas or 0):
-            return []
-        return [copy for copy in losses if not self._given.is_cluster(copy.cluster)]
+        """Return the copies that nothing replaces: all of a workload that has no cluster, or fewer replicas than it should have."""
+        is_placed = bool(placement.after) and sum(placement.after.values()) >= (outcome.replicas or 0)
+        return [] if is_placed else losses
 
     def _is_live(self, copy: RetainedCopy) -> bool:
         """Return whether a workload that follows another one is placed again in the cluster of its copy."""

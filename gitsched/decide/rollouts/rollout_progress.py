@@ -170,13 +170,16 @@ def advance(given: StepInput) -> RolloutStep:
 
 
 def _list_entries(given: StepInput) -> dict[str, ChangedCluster]:
-    """Return the clusters with the change. For those that have left, another change begins without having reached them."""
+    """Return the clusters with the change. For those that have left, another change begins without having reached them, as does one that an
+    earlier run has held back there: what they have reported is about what they had before."""
     known = {one.cluster: one for one in given.record.changed if one.cluster in given.clusters}
+    unreached = {one.cluster for one in given.record.held}
+    reached = {name for name, one in known.items() if one.succeeded or one.lost is not None or name not in unreached}
     begin = given.choose_start(given.times.source_time)
     known |= {
         name: ChangedCluster(name, given.head, begin)
         for name, lost in given.lost.items()
-        if lost.has_left and (given.is_new or name not in known)
+        if lost.has_left and (given.is_new or name not in reached)
     }
     since = {name: lost.since for name, lost in given.lost.items()}
     return {name: one._replace(lost=since.get(name), skipped=False) for name, one in known.items()}
