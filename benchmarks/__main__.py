@@ -13,15 +13,21 @@ from benchmarks.measurement import measure, profile, read_measurement
 from benchmarks.repository import create
 from benchmarks.table import format_measurement
 
+WIDE_POLICIES = 800
+"""Each of the 333 pools of 1,000 clusters has two or three policies."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     sizes = Size()
     parser.add_argument("--manifests", type=int, default=sizes.manifests, metavar="N")
     parser.add_argument("--clusters", type=int, default=sizes.clusters, metavar="N")
-    parser.add_argument("--policies", type=int, default=sizes.policies, metavar="N")
+    parser.add_argument("--policies", type=int, metavar="N", help=f"{sizes.policies}, or {WIDE_POLICIES} with --wide")
     parser.add_argument(
         "--places", type=int, default=sizes.places, metavar="N", help="approximate number of clusters of a workload"
+    )
+    parser.add_argument(
+        "--wide", action="store_true", help="every cluster is used, and one namespace has three tenths of the manifests"
     )
     parser.add_argument("--seed", type=int, default=1, metavar="N")
     parser.add_argument("--rounds", type=int, default=6, metavar="N", help="number of single-manifest changes")
@@ -32,8 +38,9 @@ def main() -> None:
         "--generate", type=Path, metavar="DIRECTORY", help="only write the repository to DIRECTORY, without measuring"
     )
     arguments = parser.parse_args()
-    size = Size(arguments.manifests, arguments.clusters, arguments.policies, arguments.places)
-    if min(*size, arguments.rounds) < 1:
+    policies = arguments.policies if arguments.policies is not None else WIDE_POLICIES if arguments.wide else sizes.policies
+    size = Size(arguments.manifests, arguments.clusters, policies, arguments.places, arguments.wide)
+    if min(*size[:4], arguments.rounds) < 1:
         parser.error("every number must be at least 1")
     if arguments.generate:
         print(create(arguments.generate, generate(size, arguments.seed)))

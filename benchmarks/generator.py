@@ -20,13 +20,19 @@ KINDS = ((0.6, deployment), (0.85, config_map), (1.0, service))
 """Cumulative shares of the kinds of manifests."""
 
 
+BIG_SHARE = 10, 3
+"""In a wide fleet, of so many manifests so many are in the first namespace."""
+
+
 class Size(NamedTuple):
-    """Numbers of objects. `places` is the approximate number of clusters of a workload."""
+    """Numbers of objects. `places` is the approximate number of clusters of a workload. In a `wide` fleet, policies take all pools of
+    clusters in turn, so that enough of them use every cluster, and the first namespace is much larger than the others."""
 
     manifests: int = 10_000
     clusters: int = 1_000
     policies: int = 40
     places: int = 3
+    wide: bool = False
 
 
 class Dice:
@@ -54,7 +60,7 @@ def generate(size: Size, seed: int) -> dict[str, bytes]:
     pools = max(1, size.clusters // size.places)
     names = [f"{list(REGIONS)[i % len(REGIONS)]}-{i:04}" for i in range(size.clusters)]
     files = {f"clusters/{name}.yaml": _cluster(i, name, i % pools, dice) for i, name in enumerate(names)}
-    fleet = Fleet(names, pools)
+    fleet = Fleet(names, pools, 1 if size.wide else 37)
     namespaces = [f"team-{i:03}" for i in range(max(1, size.manifests // PER_NAMESPACE))]
     files.update(_policies(size, fleet, namespaces))
     files.update(_workloads(size, namespaces, dice))
@@ -144,7 +150,8 @@ def _policies(size: Size, fleet: Fleet, namespaces: list[str]) -> Iterator[tuple
 def _workloads(size: Size, namespaces: list[str], dice: Dice) -> Iterator[tuple[str, str]]:
     lanes = [number for number in range(size.policies) if number % 4 != 3]
     for number in range(size.manifests):
-        namespace = namespaces[number % len(namespaces)]
+        is_big = size.wide and number // len(namespaces) % BIG_SHARE[0] < BIG_SHARE[1]
+        namespace = namespaces[0 if is_big else number % len(namespaces)]
         draw = dice.share()
         make = next(make for limit, make in KINDS if draw < limit)
         workload = Workload(f"{dice.pick(NAMES)}-{number:05}", namespace, dice.pick(lanes), 2 + dice.below(7), dice.below(1000))

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 
 class Fleet(NamedTuple):
-    """Names of the clusters; cluster i has the label of pool i modulo `pools`."""
+    """Names of the clusters; cluster i has the label of pool i modulo `pools`, and policy i the pool `step` times i."""
 
     names: Sequence[str]
     pools: int
+    step: int
 
     def members(self, pool: int) -> Sequence[str]:
         """Return the clusters of a pool."""
@@ -35,7 +36,7 @@ def _policy(kind: str, number: int, namespace: str, selector: str, fleet: Fleet)
         f"    - apiVersion: {version}\n      kind: {name}\n" + (f"      {selector}\n" if selector else "")
         for version, name in (("apps/v1", "Deployment"), ("v1", "ConfigMap"), ("v1", "Service"))
     )
-    placement = indent(make(number * 37, fleet), "    ")
+    placement = indent(make(number * fleet.step, fleet), "    ")
     return f"""\
 # {make.__doc__}
 apiVersion: policy.karmada.io/v1alpha1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
@@ -61,3 +62,14 @@ def test_a_round_changes_the_replicas_and_the_image_of_one_manifest(files: dict[
         container = after["spec"]["template"]["spec"]["containers"][0]
         assert container["image"] != before["spec"]["template"]["spec"]["containers"][0]["image"]
     assert len(seen) == 3
+
+
+def test_a_wide_fleet_uses_every_cluster_and_has_a_large_namespace() -> None:
+    size = SMALL._replace(manifests=1000, policies=60, wide=True)
+    bindings = [
+        body for body in gitsched.schedule(documents(generate(size, seed=1))).documents if body["kind"] == "ResourceBinding"
+    ]
+    placements = [tuple((one["name"], one.get("replicas")) for one in body["spec"]["clusters"]) for body in bindings]
+    assert len({name for placement in placements for name, _ in placement}) == size.clusters
+    assert len(set(placements)) > 150
+    assert Counter(body["metadata"]["namespace"] for body in bindings)["team-000"] > 300
