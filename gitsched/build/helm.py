@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from gitsched.build.builder import Builder, find_program, list_executables, read_program_version
 from gitsched.build.chart_files import ChartFiles
+from gitsched.build.chart_stability import ChartSources, check_stable, is_error
 from gitsched.build.commit_files import BuildProblem
 from gitsched.build.process import DEFAULT_LIMITS, BuildLimits
 from gitsched.build.scratch import run_on_files, select_contents
-from gitsched.build.template_calls import check_stable, is_error
 from gitsched.model.errors import Permanent
 
-_FORMAT = 2
+_FORMAT = 3
 """Changes with what `ChartResult` means, so that cached results of other versions are not read."""
 _DOCUMENT = re.compile(rb"^---[ \t]*\n", re.MULTILINE)
 _SOURCE = re.compile(rb"\A(?:[ \t]*\n)*# Source: ([^\n]*)\n")
@@ -68,7 +68,7 @@ def compute_chart_key(chart: ChartFiles, helm: Builder) -> str:
 def render_chart(chart: ChartFiles, blobs: Mapping[str, bytes], helm: Builder, limits: BuildLimits = DEFAULT_LIMITS) -> ChartResult:
     """Render a chart whose files are resolved. `blobs` are the contents of all its files.
 
-    A chart whose output is random or depends on the time is an error: it would change without a change of the source.
+    A chart that renders something else in each run is an error: its objects would change without a change of the source.
     """
     main = f"{chart.request.chart}/Chart.yaml".removeprefix("./")
     contents = select_contents(chart.files, blobs)
@@ -78,14 +78,10 @@ def render_chart(chart: ChartFiles, blobs: Mapping[str, bytes], helm: Builder, l
     done = _run(chart, contents, helm, limits)
     if isinstance(done, str):
         return ChartResult((), (_locate_error(chart, f"helm cannot render this: {done}", main),))
-    templates = {path: contents[path] for path in chart.files}
-    problems = check_stable(
-        chart.request.chart,
-        templates,
-        done,
-        lambda changed: _run(chart, {**contents, **changed}, helm, limits),
-        chart.list_inline_files(),
+    sources = ChartSources(
+        chart.request.chart, (chart.request.chart,), {path: contents[path] for path in chart.files}, chart.list_inline_files()
     )
+    problems = check_stable(sources, done, lambda changed: _run(chart, {**contents, **changed}, helm, limits))
     objects = () if any(map(is_error, problems)) else _split(chart, done)
     return ChartResult(tuple(objects), tuple(problems))
 

@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from gitsched.build.builder import HELM, Builder
+from gitsched.build.chart_stability import ChartSources, check_stable, is_error, is_repeatable
 from gitsched.build.closure import Closure, ReplacedReference
 from gitsched.build.commit_files import BuildProblem
 from gitsched.build.object_origins import (
@@ -23,9 +24,8 @@ from gitsched.build.object_origins import (
 )
 from gitsched.build.process import DEFAULT_LIMITS, BuildLimits
 from gitsched.build.scratch import MAX_SIZE, InputError, run_on_files, select_contents
-from gitsched.build.template_calls import check_stable, is_error
 
-_FORMAT = 3
+_FORMAT = 4
 """Changes with what `BuildResult` means, so that cached results of other versions are not read."""
 _DOCUMENT = re.compile(rb"^---\n", re.MULTILINE)
 
@@ -105,11 +105,12 @@ def build_root(
         return BuildResult((), done, lasting=isinstance(done, InputError) and not closure.charts)
     problems = []
     if closure.charts:
-        charts = {path: contents[path] for path in closure.list_chart_files()}
-        name = f"a chart of {closure.kustomization}"
-        problems = check_stable(name, charts, done, lambda changed: _run(closure, {**contents, **changed}, builder, limits))
+        files = {path: contents[path] for path in closure.list_chart_files()}
+        others = {path: data for path, data in contents.items() if path not in files}
+        rendered = ChartSources(f"a chart of {closure.kustomization}", closure.charts, files, others)
+        problems = check_stable(rendered, done, lambda changed: _run(closure, {**contents, **changed}, builder, limits))
         if any(map(is_error, problems)):
-            return BuildResult((), "", tuple(problems))
+            return BuildResult((), "", tuple(problems), lasting=all(map(is_repeatable, problems)))
     texts = _split_documents(done)
     return BuildResult(
         tuple(_locate(closure, read_origin(text)) if annotated else BuiltObject(text, "", False) for text in texts),

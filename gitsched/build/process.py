@@ -145,6 +145,7 @@ def run_isolated(executable: Path, arguments: Sequence[str], directory: Path, li
             "HOME": "/nonexistent",
             "PATH": "",
             "LC_ALL": "C",
+            "TZ": "UTC",
             "TMPDIR": f"{{root}}/{TEMPORARY}" if limits.written else "/nonexistent",
             "GOMEMLIMIT": str(limits.memory // 4),
             "GOGC": _FEWER_COLLECTIONS,

@@ -146,7 +146,7 @@ def test_a_subchart_is_found_by_its_alias_and_its_directory() -> None:
             {},
             "helm-random",
             "charts/web/templates/b.yaml",
-            "with now here",
+            "because of now here",
         ),
     ],
 )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from gitsched.build import launcher, process
+from gitsched.build.chart_archives import MAX_NESTED
 from gitsched.build.chart_files import ChartRequest, resolve_chart
+from gitsched.build.chart_stability import ChartSources, check_stable
 from gitsched.build.commit_files import find_blob, follow_links
 from gitsched.build.process import BuildLimits, run_isolated
 from gitsched.build.scratch import run_on_files, select_contents
-from gitsched.build.template_calls import check_stable
+from tests.build.chart_archives import nest, pack, split
 from tests.build.test_closure import Commit
 from tests.local import PATIENCE
 
@@ -56,23 +57,26 @@ def test_a_chart_with_too_many_charts_is_not_rendered(monkeypatch: pytest.Monkey
 
 
 ARCHIVE = "web/charts/db.tgz"
-RANDOM = b"{{ randAlphaNum 8 }}"
+RANDOM = {"db/templates/a.yaml": b"{{ randAlphaNum 8 }}"}
 
 
 @pytest.mark.parametrize(
     ("packed", "code"),
     [
-        (gzip.compress(b"a" * 80 + RANDOM), "helm-random"),
-        (gzip.compress(b"a" * 80) + gzip.compress(RANDOM), "helm-random"),
-        (gzip.compress(b"a" * 80 + RANDOM) + b"no gzip", "helm-random"),
-        (gzip.compress(b"a" * 200 + RANDOM), "helm-build"),
-        (gzip.compress(b"a" * 90) + gzip.compress(b"a" * 90 + RANDOM), "helm-build"),
+        (pack(RANDOM), "helm-random"),
+        (split(pack(RANDOM)), "helm-random"),
+        (pack(RANDOM) + b"no gzip", "helm-random"),
+        (pack({"large": b"a" * 40_000, **RANDOM}), "helm-build"),
+        (split(pack({"large": b"a" * 40_000, **RANDOM})), "helm-build"),
+        (nest(pack(RANDOM), MAX_NESTED - 1), "helm-random"),
+        (nest(pack(RANDOM), MAX_NESTED), "helm-build"),
     ],
-    ids=["one part", "two parts", "more after it", "too long", "too long together"],  # a header of gzip has the time
+    ids=["one part", "two parts", "more after it", "too long", "too long together", "nested", "nested too deep"],
 )
 def test_an_archive_is_searched_in_full_or_not_rendered(packed: bytes, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gitsched.build.template_calls._MAX_ARCHIVE", 110)
-    found = check_stable("web", {ARCHIVE: packed}, b"", lambda _: b"different")
+    monkeypatch.setattr("gitsched.build.chart_archives.MAX_ARCHIVE", 30_000)
+    outputs = (b"%d" % number for number in range(100))
+    found = check_stable(ChartSources("web", ["web"], {ARCHIVE: packed}), b"", lambda _: next(outputs))
     assert [(problem.code, problem.path) for problem in found] == [(code, ARCHIVE)]
 
 

@@ -246,3 +246,9 @@ def test_a_chart_of_the_repository_is_rendered_with_the_values_of_the_applicatio
     built = fleet.load("clusters/one/shop/deployment-shop-web.yaml")
     assert built["spec"]["replicas"] == 2
     assert built["spec"]["template"]["spec"]["containers"][0]["image"].endswith(":7")
+    template = chart["apps/web/templates/deployment.yaml"].replace("replicas: ", 'replicas: {{ date "5" .Values.image }}')
+    fleet.commit({"apps/web/templates/deployment.yaml": template}, hour=1)
+    (code,) = {(finding.code, str(finding.location)) for finding in fleet.reconcile(1).plan.findings if finding.severity == "error"}
+    line = template[: template.index("date")].count("\n") + 1
+    assert code == ("helm-random", f"apps/web/templates/deployment.yaml:{line}:1")
+    assert fleet.load("clusters/one/shop/deployment-shop-web.yaml") == built

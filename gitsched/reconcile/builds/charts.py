@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from gitsched.build.builder import Builder
 from gitsched.build.chart_files import ChartFiles, ChartRequest, resolve_chart
+from gitsched.build.chart_stability import is_repeatable
 from gitsched.build.commit_files import BuildProblem
 from gitsched.build.helm import ChartResult, RenderedObject, compute_chart_key, find_helm, render_chart
 from gitsched.build.process import EXPIRED
-from gitsched.build.template_calls import is_error
 from gitsched.model.finding import Finding
 from gitsched.reconcile.builds.build_runs import find_program, run_builds
 from gitsched.reconcile.cache.build_cache import BuildCache
@@ -36,7 +36,7 @@ def render_charts(requests: Sequence[ChartRequest], commit: CommitTree, cache: B
         cache,
     )
     for key, result in done.items():
-        if not any(map(is_error, result.problems)):
+        if all(map(is_repeatable, result.problems)):
             rows = [(rendered.text.decode("utf-8", "surrogateescape"), rendered.path) for rendered in result.objects]
             cache.put(key, [rows, result.problems])
     return [

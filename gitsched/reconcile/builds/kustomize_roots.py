@@ -308,7 +308,8 @@ def _restore(
     rows: Iterable[tuple[str, str, bool]], problems: Iterable[tuple[str, str, str, int, int]], error: str = ""
 ) -> BuildResult:
     objects = (BuiltObject(text.encode("utf-8", "surrogateescape"), path, generated) for text, path, generated in rows)
-    return BuildResult(tuple(objects), error, tuple(BuildProblem(*problem) for problem in problems), lasting=bool(error))
+    restored = BuildResult(tuple(objects), error, tuple(BuildProblem(*problem) for problem in problems))
+    return restored._replace(lasting=restored.failed)
 
 
 def _describe_failures(failures: Iterable[tuple[Closure, BuildResult]], kept: Mapping[str, str]) -> Iterator[Finding]:

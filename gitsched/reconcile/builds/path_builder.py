@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gitsched.build.chart_stability import is_error, is_repeatable
 from gitsched.build.helm import ChartResult
 from gitsched.build.kustomize import BuildResult, BuiltObject
-from gitsched.build.template_calls import is_error
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.builds.build_context import BuildContext
@@ -23,6 +23,9 @@ def list_path_problems(path: ReconciledPath, result: BuildResult | None, commit:
     if path.problem:
         return [(NOT_BUILT, path.problem, path.location)]
     if result is not None and result.failed:
+        errors = [problem for problem in result.problems if is_error(problem)]
+        if errors:
+            return [(problem.code, problem.message, locate_problem(path, problem, commit)) for problem in errors]
         program = "helm" if path.recipe.chart else "kustomize"
         return [("kustomize-build", f"{program} cannot build this: {result.describe_failure()}", path.location)]
     if result is not None:
@@ -61,13 +64,13 @@ class PathBuilder:
         return list(map(self._read_chart_result, render_charts(requests, self._commit, cache, helm)))
 
     def _read_chart_result(self, result: ChartResult) -> BuildResult:
-        errors = [problem.message for problem in result.problems if is_error(problem)]
         for problem in result.problems:
             if not is_error(problem):
                 location = Location(problem.path, problem.line, problem.column)
                 self.findings[Finding("warning", problem.code, problem.message, location)] = None
         objects = tuple(BuiltObject(rendered.text, rendered.path, False) for rendered in result.objects)
-        return BuildResult((), errors[0]) if errors else BuildResult(objects)
+        built = BuildResult(objects, problems=result.problems)
+        return built._replace(lasting=built.failed and all(map(is_repeatable, result.problems)))
 
     def _build_closures(self, paths: list[ReconciledPath]) -> list[BuildResult]:
         cache = self._context.caches.open_builds()

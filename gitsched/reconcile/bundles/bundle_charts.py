@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gitsched.build.template_calls import is_error
+from gitsched.build.chart_stability import is_error
 from gitsched.model.finding import Finding, Location, Severity
 from gitsched.reconcile.builds.build_context import BuildContext
 from gitsched.reconcile.builds.charts import compare_helm, load_helm, render_charts
