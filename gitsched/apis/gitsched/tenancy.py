@@ -29,6 +29,9 @@ class TenantPaths:
         self.trusted, self.own = tuple(trusted), tuple(own)
         self._sets = [_index(tenants) for tenants in (self.trusted, self.own)]
         self._found: dict[str, tuple[Tenant, ...]] = {}
+        self._rules: dict[str, tuple[Tenant, ...]] = {}
+        for tenant in (tenant for by_path in self._sets for tenant in by_path.values()):
+            self._rules[tenant.name] = _unique((*self._rules.get(tenant.name, ()), tenant))
 
     @property
     def has_settled(self) -> bool:
@@ -83,7 +86,7 @@ class TenantPaths:
 
     def list_rules(self, owner: str) -> tuple[Tenant, ...]:
         """Return the Tenants of a name, that of the trusted side first."""
-        return _unique(tenant for by_path in self._sets for tenant in by_path.values() if tenant.name == owner)
+        return self._rules.get(owner, ())
 
     def list_owners(self) -> list[str]:
         """Return the names of all Tenants, by precedence and name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple
 
@@ -12,6 +12,7 @@ from gitsched.model.finding import Issue, Location, Pointer
 from gitsched.model.labels import parse_selector
 from gitsched.model.quantity import Quantity, parse_quantity
 
+_WILDCARDS = frozenset("*?[")
 PolicyScope = Literal["None", "Namespaced", "Cluster"]
 
 
@@ -73,6 +74,16 @@ class Tenant(NamedTuple):
     def allows_namespace(self, namespace: str) -> bool:
         """Return whether the tenant may define objects in a namespace."""
         return not self.closed and any(fnmatchcase(namespace, pattern) for pattern in self.namespaces)
+
+    def select_namespaces(self, namespaces: Collection[str]) -> frozenset[str]:
+        """Return those of some namespaces in which the tenant may define objects."""
+        patterns = () if self.closed else self.namespaces
+        with_wildcards = tuple(pattern for pattern in patterns if not _WILDCARDS.isdisjoint(pattern))
+        named = {pattern for pattern in patterns if pattern in namespaces}
+        matched = (
+            (one for one in namespaces if any(fnmatchcase(one, pattern) for pattern in with_wildcards)) if with_wildcards else ()
+        )
+        return frozenset((*named, *matched))
 
     def allows_kind(self, group: str, kind: str, delivers: bool) -> bool:
         """Return whether the tenant may define objects of a namespaced kind. One that `delivers` others must be named."""
@@ -146,7 +157,7 @@ def validate_tenant(body: Body) -> Iterator[Issue]:
         for index, path in enumerate(_read_texts(spec.get(member))):
             found = normalize_path(path)
             pointer: Pointer = ("spec", member, index)
-            if found.startswith("..") or any(character in found for character in "*?["):
+            if found.startswith("..") or not _WILDCARDS.isdisjoint(found):
                 message = f"{path} is not a directory of the repository: write it from the root, without .. and without patterns"
                 yield Issue("error", "tenant-invalid", message, pointer)
             elif found == "." and member == "paths":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import cached_property
 from typing import TypeVar
 
@@ -90,8 +90,21 @@ class TenantViews:
     @cached_property
     def _input_order(self) -> Mapping[str, list[Key]]:
         """The order of the documents by owner."""
+        return self._group(self._snapshot.input_order)
+
+    @cached_property
+    def _exceptions(self) -> tuple[Mapping[str, list[Key]], ...]:
+        """Quarantined objects, objects and templates that are defined more than once, and those with variants, each by owner."""
+        source = self._snapshot
+        return tuple(
+            self._group(keys)
+            for keys in (sorted(source.quarantined), source.duplicates, source.duplicate_templates, source.variants)
+        )
+
+    def _group(self, keys: Iterable[Key]) -> dict[str, list[Key]]:
+        """Return keys by the owner of their objects."""
         found: dict[str, list[Key]] = {}
-        for key in self._snapshot.input_order:
+        for key in keys:
             found.setdefault(self._tenancy.find_owner(key), []).append(key)
         return found
 
@@ -119,20 +132,17 @@ class TenantViews:
     def _make_view(self, owner: str) -> Snapshot:
         """Return what counts for the workloads of an owner: its own documents, and policies, clusters and cluster-scoped objects of the
         platform. A tenant sees only the clusters that its Tenant allows."""
-        find_owner, source = self._tenancy.find_owner, self._snapshot
-        seen = (PLATFORM, owner)
-
-        def is_own(key: Key) -> bool:
-            return self.is_own(owner, key)
-
+        source, (quarantined, duplicates, duplicate_templates, variants) = self._snapshot, self._exceptions
+        seen = dict.fromkeys((PLATFORM, owner))
+        own_templates = [key for one in seen for key in duplicate_templates.get(one, ()) if self.is_own(owner, key)]
         return source._replace(
             documents=self._select_documents(owner),
             templates=self._select_templates(owner),
-            quarantined=frozenset(key for key in source.quarantined if self._concerns(key, owner)),
-            duplicates=_select(source.duplicates, lambda key: find_owner(key) in seen),
-            duplicate_templates=_select(source.duplicate_templates, is_own),
+            quarantined=frozenset(key for one in seen for key in quarantined.get(one, ())),
+            duplicates={key: source.duplicates[key] for one in seen for key in duplicates.get(one, ())},
+            duplicate_templates={key: source.duplicate_templates[key] for key in own_templates},
             input_order=tuple(self._input_order.get(owner, ())),
-            variants=_select(source.variants, lambda key: find_owner(key) == owner),
+            variants={key: source.variants[key] for key in variants.get(owner, ())},
             tenancy=None,
             tenant=owner,
             elsewhere=self._others if owner == PLATFORM else frozenset[Key](),
@@ -161,8 +171,64 @@ class TenantViews:
 
     def _select_documents(self, owner: str) -> Mapping[GroupKind, tuple[Document, ...]]:
         """Return the documents of policy APIs that count for the workloads of an owner."""
-        found = self._snapshot.documents.items()
-        return {kind: kept for kind, listed in found if (kept := tuple(one for one in listed if self.is_seen(owner, one)))}
+        own, selected = self._positions.get(owner, {}), dict[GroupKind, tuple[Document, ...]]()
+        spaces = self._list_followed(owner) if owner != PLATFORM else ()
+        for kind, listed in self._snapshot.documents.items():
+            positions = own.get(kind, [])
+            if owner != PLATFORM and kind in self.cluster_kinds:
+                platform = self._positions.get(PLATFORM, {}).get(kind, ())
+                positions = [one for one in sorted((*positions, *platform)) if self.clusters.may_use(owner, listed[one])]
+            elif owner != PLATFORM:
+                by_namespace = self._platform_positions[kind]
+                more = [position for space in spaces for position in by_namespace.get(space, ())]
+                if not positions and not more:
+                    if shared := self._shared_documents.get(kind):
+                        selected[kind] = shared
+                    continue
+                positions = sorted((*positions, *more, *by_namespace.get("", ())))
+            if positions:
+                selected[kind] = tuple([listed[one] for one in positions])
+        return selected
+
+    @cached_property
+    def _platform_positions(self) -> Mapping[GroupKind, Mapping[str, list[int]]]:
+        """The positions of the platform's documents of each kind, by the namespace to whose workloads they are restricted; "" is none."""
+        found: dict[GroupKind, dict[str, list[int]]] = {}
+        for kind, listed in self._snapshot.documents.items():
+            by_namespace = found.setdefault(kind, {})
+            for position in self._positions.get(PLATFORM, {}).get(kind, ()):
+                key = listed[position].key
+                by_namespace.setdefault(key.namespace if key.group != CONFIG_GROUP else "", []).append(position)
+        return found
+
+    @cached_property
+    def _shared_documents(self) -> Mapping[GroupKind, tuple[Document, ...]]:
+        """The platform's documents that count for the workloads of all tenants, without clusters."""
+        documents, positions = self._snapshot.documents, self._platform_positions
+        return {kind: tuple([documents[kind][one] for one in found[""]]) for kind, found in positions.items() if "" in found}
+
+    def _list_followed(self, owner: str) -> list[str]:
+        """Return the namespaces of documents of the platform that count for the workloads of a tenant: its own, and those of clusters
+        that it may use."""
+        rules, spaces = self._tenancy.list_rules(owner), self._platform_namespaces
+        own = [tenant.select_namespaces(spaces) for tenant in rules]
+        allowed = own[0].intersection(*own[1:]) if own else spaces
+        return sorted(
+            {*allowed, *(name for name in self.clusters.platform.keys() & spaces if self.clusters.may_go_to(owner, name))}
+        )
+
+    @cached_property
+    def _platform_namespaces(self) -> frozenset[str]:
+        return frozenset(space for found in self._platform_positions.values() for space in found if space)
+
+    @cached_property
+    def _positions(self) -> Mapping[str, Mapping[GroupKind, list[int]]]:
+        """The positions of the documents of policy APIs among those of their kind, by owner and kind."""
+        found: dict[str, dict[GroupKind, list[int]]] = {}
+        for kind, listed in self._snapshot.documents.items():
+            for position, document in enumerate(listed):
+                found.setdefault(self._tenancy.find_owner(document.key), {}).setdefault(kind, []).append(position)
+        return found
 
     def _select_templates(self, owner: str) -> Mapping[Key, Document]:
         """Return the templates that count for the workloads of an owner."""
@@ -201,9 +267,6 @@ class TenantViews:
             return True
         rules = self._tenancy.list_rules(owner)
         return all(tenant.allows_namespace(key.namespace) for tenant in rules) or self.clusters.may_go_to(owner, key.namespace)
-
-    def _concerns(self, key: Key, owner: str) -> bool:
-        return self._tenancy.find_owner(key) in (PLATFORM, owner)
 
 
 def _remove_status(document: Document) -> Document:

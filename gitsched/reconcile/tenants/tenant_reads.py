@@ -27,6 +27,28 @@ class _Reference(NamedTuple):
     location: Location
 
 
+class ReadableEntries:
+    """The entries of a source by what owners may read: their own, and those in directories that their Tenants name."""
+
+    def __init__(self, entries: Sequence[TreeEntry], paths: TenantPaths) -> None:
+        self._entries, self._paths = entries, paths
+        self._own: dict[str, list[int]] = {}
+        self._below: dict[str, list[int]] = {directory: [] for tenant in (*paths.trusted, *paths.own) for directory in tenant.reads}
+        for number, entry in enumerate(entries):
+            self._own.setdefault(paths.find_owner(entry.path), []).append(number)
+            for directory in (entry.path, *_list_parents(entry.path)) if self._below else ():
+                if directory in self._below:
+                    self._below[directory].append(number)
+
+    def list_of(self, owner: str) -> list[TreeEntry]:
+        """Return the entries that builds of an owner may read, in the order of the source (`TenantPaths.may_read`)."""
+        readable = [
+            {number for directory in tenant.reads for number in self._below[directory]} for tenant in self._paths.list_rules(owner)
+        ]
+        numbers = {*self._own.get(owner, ()), *(readable[0].intersection(*readable[1:]) if readable else ())}
+        return [self._entries[number] for number in sorted(numbers)]
+
+
 def find_unreadable(
     entries: Sequence[TreeEntry],
     files: Mapping[str, SourceFile],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +25,7 @@ from gitsched.reconcile.builds.kustomized_tree import read_kustomized_tree
 from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.source.source_reader import SourceReader, read_source_file
 from gitsched.reconcile.tenants.source_tenants import read_tenants
-from gitsched.reconcile.tenants.tenant_reads import find_unreadable
+from gitsched.reconcile.tenants.tenant_reads import ReadableEntries, find_unreadable
 from gitsched.reconcile.tenants.tenant_rules import make_rule_locator
 from gitsched.render.run_metadata import BuildRecord
 
@@ -80,16 +81,22 @@ def read_tenant_files(
     tenants = read_tenants(documents, trusted, make_rule_locator(source.repository))
     paths, config, given = tenants.paths, source.config, source
     source = _read_hidden_files(source, paths, reader)
-    owners = [PLATFORM, *sorted({owner for path in source.files if (owner := paths.find_owner(path)) != PLATFORM})]
+    files_by_owner: dict[str, dict[str, SourceFile]] = {PLATFORM: {}}
+    for path, file in source.files.items():
+        files_by_owner.setdefault(paths.find_owner(path), {})[path] = file
+    restored_paths: dict[str, list[str]] = {}
+    for path in source.restored:
+        restored_paths.setdefault(paths.find_owner(path), []).append(path)
+    readable = ReadableEntries(source.entries, paths)
+    with_unread = {paths.find_owner(entry.path) for entry in source.manifests if entry.path not in source.files}
     clusters = _list_clusters(source, paths)
     made: dict[str, KustomizedTree] = {}
-    for owner in owners:
-        files = {path: file for path, file in source.files.items() if paths.find_owner(path) == owner}
+    for owner, files in sorted(files_by_owner.items()):  # the platform first
         own = [document for file in files.values() for document in file.documents]
-        own += [document for path, found in source.restored.items() if path in files for document in found.documents]
-        entries = [entry for entry in source.entries if paths.may_read(owner, entry.path)]
-        has_unread = any(entry.path not in files for entry in source.manifests if paths.find_owner(entry.path) == owner)
-        if source.needs_builds(entries, has_unread, files, own):
+        restored_files = (source.restored[path] for path in restored_paths.get(owner, ()) if path in files)
+        own += [document for found in restored_files for document in found.documents]
+        entries = readable.list_of(owner)
+        if source.needs_builds(entries, owner in with_unread, files, own):
             if owner != PLATFORM:  # clusters of tenants have no labels or annotations that choose variants
                 own = [*clusters, *(document for document in own if document[4:6] not in list_cluster_kinds())]
             restricted = None if builds is None else _restrict(builds, paths, owner)
@@ -212,10 +219,11 @@ def _list_kinds(tree: KustomizedTree | None) -> tuple[KindScope, ...]:
 
 def _list_build_findings(made: Mapping[str, KustomizedTree]) -> list[Finding]:
     found: dict[Finding, None] = {}
+    counts = Counter(finding for tree in made.values() for finding in dict.fromkeys(tree.findings))
     for tree in made.values():
         for finding in tree.findings:
             about_settings = finding.code in _REPEATED_CODES and finding.location is not None and finding.location.path == FILE
-            if not about_settings or all(finding in other.findings for other in made.values()):
+            if not about_settings or counts[finding] == len(made):
                 found[finding] = None
     return list(found)
 
