@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, SchemaKey
     from gitsched.decide.catalog import RawDocument
     from gitsched.manifests.choices import Choice
+    from gitsched.manifests.object_schema import ObjectSchema
 
 
 def validate_document(body: Body, ignored: frozenset[str] = frozenset(), strictness: Strictness = "upstream") -> ValidationResult:
@@ -78,8 +79,11 @@ def validate_source_document(
     result = validate_document(body, ignored, strictness)
     key = get_schema_key(body)
     if key[0] not in load_built_in_kinds().groups:
-        misspelled = load_built_in_kinds().check_group(key) if key[0] not in apis_by_group else ()
-        return result._replace(issues=(*result.issues, *misspelled)) if misspelled else result
+        if key[0] in apis_by_group and key[0] in _load_kinds().checked_groups:
+            return result
+        found = load_built_in_kinds().check_group(key) if key[0] not in apis_by_group else []
+        found = found or _find_wrong_types(key, body)
+        return result._replace(issues=(*result.issues, *found)) if found else result
     try:
         found = load_built_in_kinds().find_issues(key, body)
     except (TypeError, ValueError):
@@ -92,6 +96,21 @@ def validate_source_document(
     known = {issue.pointer for issue in result.issues}
     issues = (issue if strictness != "strict" else issue.as_error() for issue in found if issue.pointer not in known)
     return ValidationResult(result.body, (*result.issues, *issues))
+
+
+def _find_wrong_types(key: SchemaKey, body: Body) -> list[Issue]:
+    """Return the fields of an object of another project's kind that are read and have another type than they have there."""
+    schema = _compile_fields(key[0], key[2])
+    return schema.find_issues(body) if schema is not None else []
+
+
+@lru_cache(maxsize=1024)
+def _compile_fields(group: str, kind: str) -> ObjectSchema | None:
+    from gitsched.kinds.field_types import make_field_schema  # many sources have only kinds with schemas
+    from gitsched.manifests.object_schema import ObjectSchema
+
+    schema = make_field_schema(group, kind)
+    return ObjectSchema(schema, "", {}) if schema is not None else None
 
 
 def find_non_json_value(body: Any) -> Issue | None:
@@ -232,7 +251,7 @@ def _list_config_schemas(apis: Iterable[PolicyAPI]) -> list[Mapping[SchemaKey, B
 class _KnownKinds:
     """The schemas and the rules of the kinds that gitsched and some policy APIs read. Rules are looked up once for each kind."""
 
-    __slots__ = ("_apis", "_find_rules", "_named", "schemas")
+    __slots__ = ("_apis", "_find_rules", "_named", "checked_groups", "schemas")
 
     def __init__(self, apis: tuple[PolicyAPI, ...]) -> None:
         known = list_schemas([*(api.schemas for api in apis), *_list_config_schemas(apis)])
@@ -241,6 +260,7 @@ class _KnownKinds:
             pair for api in apis for pair in (*api.validated_objects, *api.active_templates) if pair[0] and pair not in with_schema
         }
         self.schemas = SchemaValidator(known, sorted(others))
+        self.checked_groups = frozenset(group for group, _, _ in known)
         self._apis = apis
         reading = {group for api in apis if api.find_validator is not None for group in api.groups}
         self._named = frozenset(pair for api in apis for pair in api.validated_objects if pair[0] not in reading)

@@ -1,0 +1,100 @@
+"""A field of another project's kind that is read and has another type is an error at its place; a correct object has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from gitsched.decide.validation import validate_source_document
+from gitsched.kinds.companion_kinds import COMPANION_KINDS
+from gitsched.kinds.field_types import make_field_schema
+from gitsched.kinds.read_fields import READ_FIELDS
+from gitsched.kinds.table import load_table
+from gitsched.model.finding import Issue
+
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
+OBJECTS: list[dict[str, Any]] = [
+    body for body in yaml.safe_load_all((SCENARIOS / "mutated_kinds.yaml").read_text()) if body is not None
+]
+OTHER_VALUES: dict[str, tuple[Any, ...]] = {
+    "string": (5, True, ["x"], {"a": 5}),
+    "integer": ("x", ["x"], {"a": 5}),
+    "boolean": ("x", 5, {"a": 5}),
+    "object": (5, ["x"]),
+    "array": (5, {"a": 5}),
+}
+
+
+def find_issues(body: dict[str, Any]) -> list[Issue]:
+    return [issue for issue in validate_source_document(body).issues if issue.code == "wrong-type"]
+
+
+def list_typed(
+    schema: dict[str, Any], value: Any, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], set[str]]]:
+    """Yield the path and the types of each field of a value that a schema describes."""
+    if path and "type" in schema:
+        yield path, {*schema["type"]} - {"null"}
+    for name, part in value.items() if isinstance(value, dict) else ():
+        if name in schema.get("properties", {}):
+            yield from list_typed(schema["properties"][name], part, (*path, name))
+    for index, part in enumerate(value if isinstance(value, list) else ()):
+        yield from list_typed(schema.get("items", {}), part, (*path, index))
+
+
+def replace(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
+    if not path:
+        return new
+    copy: Any = value.copy()
+    copy[path[0]] = replace(value[path[0]], path[1:], new)
+    return copy
+
+
+def list_described() -> list[dict[str, Any]]:
+    return [body for body in OBJECTS if make_field_schema(*identify(body)) is not None]
+
+
+def identify(body: dict[str, Any]) -> tuple[str, str]:
+    return str(body.get("apiVersion", "")).rpartition("/")[0], str(body["kind"])
+
+
+@pytest.mark.parametrize("kind", sorted({*load_table(), *COMPANION_KINDS, *READ_FIELDS}, key=str), ids=str)
+def test_the_fields_of_each_kind_are_a_schema(kind: tuple[str, str]) -> None:
+    schema = make_field_schema(*kind)
+    if schema is not None:
+        Draft202012Validator.check_schema(schema)
+        assert not list(Draft202012Validator(schema).iter_errors({"spec": None, "metadata": {"name": "a"}}))
+
+
+def test_each_field_with_another_type_is_an_error_at_its_place() -> None:
+    count = 0
+    for body in list_described():
+        assert not find_issues(body), body["kind"]
+        for path, types in list_typed(make_field_schema(*identify(body)) or {}, body):
+            for value in {repr(value): value for name in types for value in OTHER_VALUES[name]}.values():
+                if any(fits(value, name) for name in types):
+                    continue
+                found = find_issues(replace(body, path, value))
+                assert [(issue.severity, issue.pointer) for issue in found] == [("error", path)], (body["kind"], path, value)
+                count += 1
+    assert count > 500
+
+
+def fits(value: Any, name: str) -> bool:
+    kinds: dict[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "object": dict, "array": list}
+    return isinstance(value, kinds[name]) and not (name == "integer" and isinstance(value, bool))
+
+
+def test_what_a_delivery_tool_fills_in_may_have_another_type() -> None:
+    body = next(body for body in OBJECTS if body["kind"] == "ScaledObject")
+    assert not find_issues({**body, "spec": {**body["spec"], "minReplicaCount": "${MINIMUM}", "maxReplicaCount": None}})
+
+
+def test_fields_that_nothing_reads_have_no_type() -> None:
+    body = next(body for body in OBJECTS if body["kind"] == "ScaledObject")
+    assert not find_issues({**body, "spec": {**body["spec"], "advanced": ["x"], "cooldownPeriod": {"a": "b"}}})
