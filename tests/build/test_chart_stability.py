@@ -21,6 +21,7 @@ from tests.build.test_helm import problem, render, texts
 pytestmark = pytest.mark.needs("helm")
 
 VALUES = {"a": "x", "n": 3, "d": {"one": 1, "two": {"x": 1}, "three": [3]}, "day": "2020-01-02", "tz": "Europe/Berlin"}
+CA = "(genCAWithKey `y` 1 (genPrivateKey `ed25519`))"
 DAY = '(toDate "2006-01-02" .Values.day)'
 
 STABLE = [
@@ -115,8 +116,8 @@ UNSTABLE = {
     "genCAWithKey": ["(genCAWithKey `x` 1 (genPrivateKey `ed25519`)).Cert | b64enc"],
     "genSelfSignedCert": ["(genSelfSignedCert `x` (list) (list) 1).Key | b64enc"],
     "genSelfSignedCertWithKey": ["(genSelfSignedCertWithKey `x` (list) (list) 1 (genPrivateKey `ed25519`)).Cert | b64enc"],
-    "genSignedCert": ["(genSignedCert `x` (list) (list) 1 (genCA `y` 1)).Cert | b64enc"],
-    "genSignedCertWithKey": ["(genSignedCertWithKey `x` (list) (list) 1 (genCA `y` 1) (genPrivateKey `ed25519`)).Cert | b64enc"],
+    "genSignedCert": [f"(genSignedCert `x` (list) (list) 1 {CA}).Cert | b64enc"],
+    "genSignedCertWithKey": [f"(genSignedCertWithKey `x` (list) (list) 1 {CA} (genPrivateKey `ed25519`)).Cert | b64enc"],
 }  # fmt: skip
 
 
