@@ -17,6 +17,7 @@ from gitsched.git.source import RemoteSource, SourceRepository, fetch_branch, pa
 from gitsched.git.urls import check_url, identify_repository, is_url, redact
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Conflict, GitschedError, Permanent
+from gitsched.model.finding import OUTPUT_NOT_FETCHED, Finding
 
 if TYPE_CHECKING:
     from gitsched.git.private_clone import PrivateClone
@@ -83,7 +84,7 @@ def _find_remote(repository: Repository, push: str | None) -> str | None:
 
 class OutputRepository:
     """The output branch. `branch` is its short name; `remote` is the URL it is pushed to, or None. `found_refs` are the refs that the
-    remote had at the last fetch, of those that were asked for."""
+    remote had at the last fetch, of those that were asked for, and `unfetched` says whether a clone may lack the branch of its origin."""
 
     def __init__(
         self,
@@ -100,6 +101,7 @@ class OutputRepository:
         self.branch = branch
         self.remote = remote
         self.found_refs: dict[str, str] = {}
+        self.unfetched: tuple[Finding, ...] = ()
         self._cache = cache
         self._reads_source = reads_source
         self._state_clone: PrivateClone | None = None
@@ -154,12 +156,28 @@ class OutputRepository:
         """
         self._opened.forget_written_objects()
         if self.remote is None:
-            return find_branch_head(self.repository, self.branch)
+            head = find_branch_head(self.repository, self.branch)
+            self.unfetched = self._find_unfetched() if head is None else ()
+            return head
         if self._clone is None:
             self._fetch_remote(self._opened, others)
         else:
             self._refresh(lambda repository: self._fetch_remote(repository, others))
         return self.repository.resolve_ref(self._tracking_ref)
+
+    def _find_unfetched(self) -> tuple[Finding, ...]:
+        """Return the warning that the repository may lack the branch of its origin, if it fetches only a part of that."""
+        refspec = self._opened.read_config("remote.origin.fetch")
+        if refspec is None or ("*" in refspec and not self._opened.is_shallow):
+            return ()
+        how = (
+            "is shallow" if "*" in refspec else f"fetches only {refspec.partition(':')[0].lstrip('+').removeprefix('refs/heads/')}"
+        )
+        message = (
+            f"this clone of origin {how}, so that it is not known whether origin has the output branch {self.branch}: pass --fetch "
+            f"origin, or for gitsched reconcile --push origin, or run git fetch origin {self.branch}:{self.branch}"
+        )
+        return (Finding("warning", OUTPUT_NOT_FETCHED, message),)
 
     def fetch_history(self, commit: str, depth: int) -> Repository:
         """Fetch at most `depth` commits of the history of a commit of the branch, if they are only on the remote, and return the

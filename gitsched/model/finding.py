@@ -41,6 +41,8 @@ class Location(NamedTuple):
 
 INTERNAL_ERROR = "internal-error"
 """The code of findings about documents on which a bug shows."""
+OUTPUT_NOT_FETCHED = "output-not-fetched"
+"""The code of the finding that a clone may lack the output branch of its origin."""
 
 
 def locate_origin(origin: Origin) -> Location:

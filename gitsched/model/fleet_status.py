@@ -56,7 +56,8 @@ class FleetStatus(NamedTuple):
 
     `unclaimed` are the objects that no policy selects, and `nearest` says of some of them which policy nearly selects them. `rewrite` says
     how the next run rewrites the output of an earlier version, "" where it does not. `moves_waiting` counts the workloads that wait to move
-    until `next_moves`, because moves that observations cause are limited by period.
+    until `next_moves`, because moves that observations cause are limited by period. `unfetched` says why the clone may lack the output
+    branch of its origin, or is "".
     """
 
     branch: str
@@ -71,6 +72,7 @@ class FleetStatus(NamedTuple):
     rewrite: str = ""
     moves_waiting: int = 0
     next_moves: datetime | None = None
+    unfetched: str = ""
 
     @property
     def needs_attention(self) -> bool:

@@ -156,7 +156,8 @@ def _open_location(context: RunContext, publishes: bool, config: OutputConfig) -
     )
     path = config.path if settings.output_path is None else settings.output_path
     prefix = f"{path}/" if path else ""
-    head = output.fetch(() if settings.state == "off" else list_state_refs(output.branch, prefix))
+    asks_state = output.remote is not None and settings.state != "off"
+    head = output.fetch(list_state_refs(output.branch, prefix) if asks_state else ())
     repository = output.repository
     commit = repository.commit(head) if head else None
     tree = commit.tree if commit is not None else None

@@ -82,7 +82,7 @@ def run(
             from gitsched.reconcile.review.setting_findings import check_signature  # few sources require signatures
 
             check_signature(context, fetched)
-        order: tuple[Finding, ...] = ()
+        order = fetched.output.unfetched
         if not preview and fetched.reconciled.source not in ("", fetched.source.oid, *fetched.source.parents):
             from gitsched.reconcile.source.source_order import check_source_order  # most commits follow the last one
 
@@ -124,7 +124,8 @@ def run(
                 published = publish(context, fetched, planned, written, commit)
             except Conflict as conflict:
                 raise OutputMoved(str(conflict), fetched, make_result(fetched, planned, written, None)) from conflict
-        if context.caches.plan is not None and _is_shared(context, context.caches.plan):
+        state = context.caches.plan
+        if state is not None and _is_shared(context, state):
             from gitsched.reconcile.incremental.shared_state import share_state  # only for large fleets
 
             share_state(context, fetched)

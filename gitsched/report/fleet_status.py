@@ -57,6 +57,8 @@ def _count_waiting(status: FleetStatus) -> list[str]:
 
 
 def _describe_branch(status: FleetStatus) -> str:
+    if status.time is None and status.unfetched:
+        return f"There is no output branch {status.branch} here: {status.unfetched}."
     if status.time is None:
         return f"There is no output branch {status.branch} yet: run gitsched reconcile."
     text = f"{status.branch} is at {abbreviate_oid(status.head)} of {format_time(status.time)}"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitsched.model.finding import format_count, format_names
+from gitsched.model.finding import OUTPUT_NOT_FETCHED, format_count, format_names
 from gitsched.report.lines import (
     CLUSTERS_SHOWN,
     ChangeRow,
@@ -145,6 +145,8 @@ def describe_move_kind(kind: str, number: int) -> str:
 def format_headline(review: Review) -> str:
     """Return the result as one sentence without a full stop."""
     if review.before is None and not review.base.commit:
+        if any(finding.code == OUTPUT_NOT_FETCHED for finding in review.findings):
+            return "The output branch was not fetched, so that everything counts as new"
         return f"First placement of {format_count(review.states['placed'], 'workload')}"
     if review.moves:
         removed = {move.key for move in review.moves if not move.after}  # or not placed any more

@@ -141,7 +141,7 @@ def test_the_facts_branch_is_pushed_and_a_clone_with_a_url_reads_it(
     fresh = tmp_path / "fresh"
     git("clone", "-q", "--single-branch", str(remote), str(fresh), at=tmp_path)
     codes = [code for code, _ in list_findings(gitsched, "2026-03-02T12:01:00Z", "-C", str(fresh))]
-    assert codes == ["facts-missing", "ocm-score-unknown"]
+    assert codes == ["output-not-fetched", "facts-missing", "ocm-score-unknown"]
     assert list_findings(gitsched, "2026-03-02T12:01:00Z", "-C", str(fresh), "--fetch", "origin") == []
 
 

@@ -141,7 +141,7 @@ def _compare_with_output(context: RunContext, fetched: Fetched, comparer: Commit
             changed_paths=_list_changed_paths(context.source.repository, earlier, fetched.source),
             retained=retained,
             record_changes=records,
-            findings=(*run.plan.findings, *search.faults),
+            findings=(*fetched.output.unfetched, *run.plan.findings, *search.faults),
         ),
         run,
         context,

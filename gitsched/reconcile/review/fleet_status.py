@@ -65,6 +65,7 @@ def make_fleet_status(fetched: Fetched, fleet: PlannedFleet, *, pending: bool = 
         describe_rewrite(fetched),
         len(rate.waiting),
         add_duration(rate.start, period) if rate.waiting and rate.start is not None else None,
+        next((finding.message for finding in fetched.output.unfetched), ""),
     )
 
 
