@@ -361,7 +361,8 @@ def _count_lines(review: Review, width: int) -> list[str]:
     sentences = [
         f"{format_count(len(review.outcomes), 'workload')}: {', '.join(filter(None, parts))}{_count_unclaimed(review.unclaimed)}."
     ]
-    if review.cluster_count == 0 and not review.recorded:
+    is_needed = review.outcomes or review.unclaimed or not review.findings  # what is bound to clouds or projects needs no cluster
+    if review.cluster_count == 0 and not review.recorded and is_needed:
         sentences.append(
             "No Cluster found in the source, so nothing can be scheduled. Add one: `gitsched init` prints the kind for each policy API."
         )

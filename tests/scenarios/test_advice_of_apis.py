@@ -124,6 +124,14 @@ OCM: dict[str, Advice] = {
         {"sets.yaml": OCM_BASE["sets.yaml"]},
         ON_ONE,
     ),
+    "the bound cluster set has no document": Advice(
+        "ocm-nothing-chosen",
+        "the ManagedClusterSet global, which is bound to the namespace shop, does not exist: add its document, with clusterSelector: "
+        "{selectorType: LabelSelector, labelSelector: {}}, as on each hub",
+        {**pick(), "sets.yaml": ocm.to_yaml(*ocm.bound_global_set("shop")[1:])},
+        {"sets.yaml": OCM_BASE["sets.yaml"]},
+        ON_ONE,
+    ),
     "no ManagedCluster": Advice(
         "ocm-nothing-chosen",
         "the source has no ManagedCluster; commit those of the hub (kubectl get managedclusters -o yaml)",
@@ -357,6 +365,10 @@ def echo(**options: Any) -> dict[str, str]:
     return {"echo.yaml": write_krake(krake.application(**options))}
 
 
+def with_project_metrics(magnum: krake.Body) -> krake.Body:
+    return {**magnum, "spec": {**magnum["spec"], "constraints": {"project": {"metrics": ["load = 5"]}}}}
+
+
 def one(*args: Any, **options: Any) -> dict[str, str]:
     return {"one.yaml": write_krake(krake.cluster("one", *args, **options))}
 
@@ -418,6 +430,15 @@ KRAKE: dict[str, Advice] = {
         },
         echo(constraints={"metrics": ["load > 0.2"]}),
         RUN_ON_ONE,
+    ),
+    "a constraint on metrics of a project": Advice(
+        "krake-project-constraint",
+        "metrics have no effect here: of a project, only constraints on labels count",
+        {
+            "magnum.yaml": write_krake(with_project_metrics(krake.magnum_cluster())),
+            "project.yaml": write_krake(krake.project("one")),
+        },
+        {"magnum.yaml": write_krake(krake.magnum_cluster())},
     ),
     "a custom resource": Advice(
         "krake-custom-resource",

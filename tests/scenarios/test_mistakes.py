@@ -107,7 +107,7 @@ def test_a_general_policy_does_not_place_what_a_broken_one_selects(tmp_path: Pat
         }
     )
     plan = fleet.reconcile().plan
-    assert [key.name for key in plan.outcomes] == ["api"]
+    assert {key.name: one.state for key, one in plan.outcomes.items()} == {"api": "placed", "web": "pending"}
     fleet.commit({"own.yaml": FILES["policy.yaml"]}, hour=1)
     assert [key.name for key in fleet.reconcile(1).plan.outcomes] == ["api", "web"]
     fleet.commit({"own.yaml": broken}, hour=2)

@@ -264,7 +264,7 @@ class KarmadaState:
             if policy is None and claim in self.snapshot.quarantined:
                 return None, claim
         matched = self.policies.match(template)
-        if matched is not None and record is None and self.broken_policies is not None:
+        if record is None and self.broken_policies is not None:
             blocking = self.broken_policies.find(template, matched)
             if blocking is not None:
                 return None, blocking

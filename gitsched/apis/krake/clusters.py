@@ -21,9 +21,11 @@ _BOUND_REASON = "an earlier run bound it, and a binding is final"
 
 
 def read_constraints(document: Document) -> ConstraintSet:
-    """Return a Cluster's constraints on its cloud, or a MagnumCluster's on its project."""
-    target = "project" if document.key.kind == "MagnumCluster" else "cloud"
-    return parse_constraints(get_field(document.body, "spec", "constraints", target))
+    """Return a Cluster's constraints on its cloud, or a MagnumCluster's on the labels of its project: of projects, nothing else counts."""
+    constraints = get_field(document.body, "spec", "constraints") or {}
+    if document.key.kind == "MagnumCluster":
+        return parse_constraints({"labels": (constraints.get("project") or {}).get("labels")})
+    return parse_constraints(constraints.get("cloud"))
 
 
 class CloudBinding(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -101,7 +101,11 @@ def validate_global_cloud(body: Body) -> Iterator[Issue]:
 def validate_magnum_cluster(body: Body) -> Iterator[Issue]:
     """Validate a MagnumCluster."""
     yield from validate_metadata(body)
-    yield from _validate_constraints(body["spec"], "project")
+    yield from _validate_constraints(body["spec"], "project", ("labels",))
+    for part, wanted in ((get_field(body, "spec", "constraints", "project")) or {}).items():
+        if part != "labels" and wanted:
+            message = f"{part} have no effect here: of a project, only constraints on labels count"
+            yield Issue("warning", "krake-project-constraint", message, ("spec", "constraints", "project", part))
 
 
 def validate_metric(body: Body) -> Iterator[Issue]:
@@ -144,10 +148,10 @@ def _validate_type(spec: Body) -> Iterator[Issue]:
         yield _error("missing-field", f"the type is {kind}, so spec.{kind} is required", "spec")
 
 
-def _validate_constraints(spec: Body, target: str) -> Iterator[Issue]:
+def _validate_constraints(spec: Body, target: str, parts: Collection[str] = ("labels", "metrics")) -> Iterator[Issue]:
     constraints = (spec.get("constraints") or {}).get(target) or {}
     for part, parse in (("labels", parse_label_constraint), ("metrics", parse_metric_constraint)):
-        for index, text in enumerate(constraints.get(part) or ()):
+        for index, text in enumerate(constraints.get(part) or () if part in parts else ()):
             pointer: Pointer = ("spec", "constraints", target, part, index)
             try:
                 constraint: Any = parse(text)

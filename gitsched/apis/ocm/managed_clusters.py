@@ -77,26 +77,28 @@ def select_set_members(document: Document, fleet: Fleet) -> int | str:
 
 class EligibleClusters(NamedTuple):
     """The clusters that a Placement may choose from: sets that exist and are bound to its namespace, those of them that it lists, and their
-    members as a mask of candidates."""
+    members as a mask of candidates. `absent_sets` are bound and have no document."""
 
     bound_sets: tuple[str, ...]
     eligible_sets: tuple[str, ...]
     clusters: int
+    absent_sets: tuple[str, ...] = ()
 
 
 class ClusterSets:
     """The ManagedClusterSets of a fleet and their bindings to namespaces."""
 
-    __slots__ = ("_bound_sets", "_fleet", "_members", "sets")
+    __slots__ = ("_absent_sets", "_bound_sets", "_fleet", "_members", "sets")
 
     def __init__(self, sets: Iterable[Document], bindings: Iterable[Document], fleet: Fleet) -> None:
         self.sets = {document.key.name: document for document in sets}
         self._fleet = fleet
         self._members = {name: select_set_members(document, fleet) for name, document in self.sets.items()}
         self._bound_sets: dict[str, list[str]] = {}
+        self._absent_sets: dict[str, list[str]] = {}
         for binding in bindings:
-            if binding.key.name in self.sets:
-                self._bound_sets.setdefault(binding.key.namespace, []).append(binding.key.name)
+            found = self._bound_sets if binding.key.name in self.sets else self._absent_sets
+            found.setdefault(binding.key.namespace, []).append(binding.key.name)
 
     def find_eligible_clusters(self, placement: OcmPlacement) -> EligibleClusters | tuple[Document, str]:
         """Return the clusters that a Placement may choose from, or the cluster set that is invalid and why."""
@@ -108,7 +110,8 @@ class ClusterSets:
             if isinstance(members, str):
                 return self.sets[name], members
             available |= members
-        return EligibleClusters(bound, eligible, available & ~self._fleet.deleting)
+        absent = tuple(sorted(self._absent_sets.get(placement.key.namespace, ())))
+        return EligibleClusters(bound, eligible, available & ~self._fleet.deleting, absent)
 
     def list_sets_of(self, index: int) -> list[str]:
         """Return the names of the sets that contain a cluster."""

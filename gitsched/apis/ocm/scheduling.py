@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import repeat
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gitsched.apis.ocm.cel.cluster_expressions import ClusterExpression
 from gitsched.apis.ocm.cel.syntax import InvalidExpression
@@ -305,9 +305,20 @@ def _is_complete(record: Body, recorded: PreviousDecisions) -> bool:
     return (names, get_field(record, "status", "numberOfSelectedClusters")) == (list(recorded.decisions), len(recorded.clusters))
 
 
+_BUILT_IN_SETS: Final = {
+    "default": "clusterSelector: {selectorType: ExclusiveClusterSetLabel}",
+    "global": "clusterSelector: {selectorType: LabelSelector, labelSelector: {}}",
+}
+"""The ManagedClusterSets that a hub creates by itself."""
+
+
 def describe_missing_sets(result: PlacementResult) -> str:
     """Describe why a Placement has no eligible cluster set."""
-    namespace, wanted, bound = result.placement.key.namespace, result.placement.cluster_sets, result.eligible.bound_sets
-    if not bound:
+    namespace, wanted, eligible = result.placement.key.namespace, result.placement.cluster_sets, result.eligible
+    absent = [name for name in eligible.absent_sets if not wanted or name in wanted]
+    if absent:
+        text = f"the ManagedClusterSet {absent[0]}, which is bound to the namespace {namespace}, does not exist: add its document"
+        return f"{text}, with {_BUILT_IN_SETS[absent[0]]}, as on each hub" if absent[0] in _BUILT_IN_SETS else text
+    if not eligible.bound_sets:
         return f"no ManagedClusterSet is bound to the namespace {namespace}: add a ManagedClusterSetBinding"
-    return f"its clusterSets ({', '.join(wanted)}) are not bound to the namespace {namespace}, which has {', '.join(bound)}"
+    return f"its clusterSets ({', '.join(wanted)}) are not bound to the namespace {namespace}, which has {', '.join(eligible.bound_sets)}"

@@ -78,6 +78,7 @@ def test_the_last_rounds_and_the_clusters_rounded_up_are_listed(run: Any) -> Non
         "Divided by available replicas. Scale up: present replicas stay, and the rest is divided by free capacity. 6 replicas, "
     )
     assert rounds == [
+        "1 replica before these: in the same way, not listed",
         "replica 2: us-1, 6 / 1 = 6",
         "replica 3: us-2, 6 / 1 = 6",
         "replica 4: eu-1, 16 / 3 = 5.333",

@@ -138,6 +138,15 @@ def test_the_best_project_of_any_namespace_is_chosen() -> None:
     assert project_of(project("a", labels={"zone": "x"}), project("b", *weigh(high=1)), labels=["zone is x"]) == "a"
 
 
+@pytest.mark.parametrize("part", [{"metrics": ["low = 5"]}, {"metrics": ["low is"]}])
+def test_other_constraints_than_those_on_labels_of_a_project_have_no_effect(part: Body) -> None:
+    made = magnum_cluster()
+    made["spec"]["constraints"] = {"project": part}
+    runs = ScheduleRuns(made, project("a", *weigh(low=1)), *measure(low=0.1))
+    assert codes(runs.run()) & {"krake-project-constraint", "unschedulable"} == {"krake-project-constraint"}
+    assert runs.status("MagnumCluster", "m")["project"]["name"] == "a"
+
+
 def test_projects_with_failing_metrics_leave_no_project_available() -> None:
     runs = ScheduleRuns(magnum_cluster(), project("a"), project("b", *weigh(unknown=1)))
     assert {"unschedulable", "krake-failing-metric"} <= codes(runs.run())

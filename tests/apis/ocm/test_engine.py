@@ -106,6 +106,8 @@ def test_a_misconfigured_placement_keeps_its_decisions_and_has_a_finding(predica
     ("change", "message"),
     [
         ({}, "of 3 clusters, 1 excluded by its predicates; 2 excluded because their taint power:NoSelect is not tolerated"),
+        ({"sets": False}, "the ManagedClusterSet global, which is bound to the namespace ns, does not exist: add its document"),
+        ({"sets": False, "clusterSets": ["other"]}, "no ManagedClusterSet is bound to the namespace ns"),
         ({"bindings": False}, "no ManagedClusterSet is bound to the namespace ns"),
         ({"clusterSets": ["other"]}, "its clusterSets (other) are not bound to the namespace ns, which has global"),
         ({"clusters": False}, "the source has no ManagedCluster"),
@@ -117,6 +119,7 @@ def test_a_placement_without_clusters_has_a_finding_with_the_reasons(change: Bod
     predicates = [label_predicate(env="x")]
     spec = {"clusterSets": change["clusterSets"]} if "clusterSets" in change else {}
     fleet = bound_global_set("ns") if change.get("bindings", True) else bound_global_set("ns")[:1]
+    fleet = fleet if change.get("sets", True) else fleet[1:]
     fleet += clusters if change.get("clusters", True) else []
     findings = gitsched.schedule([*fleet, placement("p", "ns", 1, predicates=predicates, **spec)], now=NOW).findings
     assert [message in finding.message for finding in findings if finding.code == "ocm-nothing-chosen"] == [True]

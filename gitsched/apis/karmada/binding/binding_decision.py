@@ -11,6 +11,7 @@ from gitsched.apis.karmada.binding.unscheduled_outcomes import (
     decide_attached,
     keep_if_overrides_fail,
     keep_previous,
+    wait_for_policy,
     wait_for_prerequisite,
 )
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
@@ -34,7 +35,9 @@ def decide_binding(
     policy, claim = state.find_policy(template, record)
     if policy is None:
         if claim is not None and claim in state.snapshot.quarantined:
-            return keep_previous(state, template, attachment, f"its policy {claim} is broken")
+            kept = keep_previous(state, template, attachment, f"its policy {claim} is broken")
+            if kept is not None or attachment is None:
+                return kept or wait_for_policy(state, template, claim)
         if record is not None and state.snapshot.load_holds is not None:
             from gitsched.apis.karmada.binding.held_binding import hold_unselected  # few workloads lose their policy
 

@@ -27,7 +27,7 @@ from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE, a
 from gitsched.apis.karmada.policy.policy_options import MissingPrerequisite
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
-from gitsched.model.document import Body, Document, get_field
+from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import Outcome
 
@@ -64,18 +64,29 @@ def wait_for_prerequisite(
     kept = keep_previous(state, template, attachment, missing.reason)
     if kept is not None:
         return kept._replace(findings=(missing.finding, *kept.findings))
+    return _wait(state, template, policy.key, missing.reason, missing.finding)
+
+
+def wait_for_policy(state: KarmadaState, template: Document, policy: Key) -> Outcome:
+    """Leave a new workload unplaced while a policy that selects it has errors and was never valid."""
+    message = f"{template.key} waits for {policy.title}, which selects it, has errors and was never valid"
+    finding = Finding("warning", "policy-awaited", message, locate_document(template), template.key.resource)
+    return _wait(state, template, policy, f"its policy {policy.title} has errors and was never valid", finding)
+
+
+def _wait(state: KarmadaState, template: Document, policy: Key, reason: str, finding: Finding) -> Outcome:
     return Outcome(
         key=template.key,
         api=names.API_NAME,
         state="pending",
-        policy=policy.key.title,
+        policy=policy.title,
         group="",
         targets=(),
         replicas=state.read_requirements(template).replicas,
         records=(),
-        reason=missing.reason,
+        reason=reason,
         time=state.snapshot.at,
-        findings=(missing.finding,),
+        findings=(finding,),
     )
 
 

@@ -152,8 +152,10 @@ def _describe_rounds(request: Request, fleet: Fleet, replicas: int, weights: lis
     if len(weights) < 2 or not total:
         return []
     descending = prefers_descending(request.identity)
-    lines = []
-    for last in list_last_rounds(replicas, numbers, _SHOWN_ROUNDS, descending):
+    rounds = list_last_rounds(replicas, numbers, _SHOWN_ROUNDS, descending)
+    omitted = rounds[0].seat - 1 if rounds else 0
+    lines = [f"{format_count(omitted, 'replica')} before these: in the same way, not listed"] if omitted else []
+    for last in rounds:
         quotient = f"{numbers[last.party]} / {2 * last.before + 1} = {last.quotient:.4g}"
         lines.append(f"replica {last.seat}: {names[last.party]}, {quotient}")
     assigned = dispense(replicas, numbers, descending)

@@ -24,9 +24,10 @@ class BrokenPolicies:
     def __init__(self, documents: Iterable[Document]) -> None:
         self._policies = [_read_policy(document) for document in documents]
 
-    def find(self, template: Document, matched: PropagationPolicy) -> Key | None:
-        """Return a policy that would take precedence over the one that selects a workload; None if there is none."""
-        labels, rank = read_labels(template.body), (matched.is_namespaced, matched.priority)
+    def find(self, template: Document, matched: PropagationPolicy | None) -> Key | None:
+        """Return a policy that would select a workload, and take precedence over the valid one that does; None if there is none."""
+        labels = read_labels(template.body)
+        rank = (matched.is_namespaced, matched.priority) if matched is not None else ()
         return next(
             (
                 policy.key

@@ -19,14 +19,8 @@ _MAX_LOOKUPS = 200
 
 
 def describe_near_selections(state: KarmadaState, templates: Iterable[Document]) -> Mapping[Key, str]:
-    """Return for each object that a policy nearly selects, or would select if it were valid, which policy and why it does not."""
-    documents = list(templates)
-    near = dict(NearSelections(state.policies.policies.values()).describe_all(documents))
-    for template in documents if state.broken_policies is not None else ():
-        policy, claim = state.find_policy(template)
-        if policy is None and claim in state.snapshot.quarantined:
-            near[template.key] = f"{claim.title} selects it, has errors and was never valid"
-    return near
+    """Return for each object that a policy nearly selects which policy and why it does not."""
+    return NearSelections(state.policies.policies.values()).describe_all(list(templates))
 
 
 class NearSelections:
